@@ -13,24 +13,24 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "component")]
 
 from clients import faults  # noqa: E402 - the tests are no package
-from clients.matrix import APPLICATION, CLIENTS, OPERATIONS, Cell, ClientKind, Results, run_all  # noqa: E402
+from clients.matrix import APPLICATION, CLIENTS, OPERATIONS, REMOTE_CLIENTS, Cell, ClientKind, Results, run_all  # noqa: E402
 
 PAGE = ROOT / "docs" / "clients.md"
 
 _HEAD = """\
 # Clients
 
-This page is for people who choose a client or write one. It lists what works with each client on a default service. A test
-runs the libraries themselves against real Prosody and real ejabberd, with a feed and with a generic node, and writes
-the page ({command}).
+This page is for people who choose a client or write one. It lists what works with each client on a default service.
+`make docs` runs the libraries themselves against real Prosody and real ejabberd, with a feed and with a generic node,
+and writes the page. A test checks that it is current.
 
-`yes` means that the operation works on both servers and for both kinds of nodes. `client` and `service` name whose fault it
-is if it does not work. `-` means that the client has no such function because it leaves it to the application, or because
-its kind of nodes has no use for it.
+`yes` means that the operation works on both servers and for both kinds of nodes. Otherwise the cell names whose fault
+it is, and the reason. `-` means that the client leaves the operation to the application, or that its nodes have no use for
+it. The *remote user* is on another server than the service, which allows that server in `pubsub.creators`.
 """
 
 _SECTIONS = {
-    "Libraries": ("slixmpp", "nbxmpp", "aioxmpp", "xmpp.js", "StanzaJS", "strophe.js"),
+    "Libraries": ("slixmpp", "slixmpp, remote user", "nbxmpp", "aioxmpp", "xmpp.js", "StanzaJS", "strophe.js"),
     "Applications and bots": ("Movim", "Libervia", "atomtopubsub", "slixfeed"),
 }
 
@@ -46,16 +46,18 @@ _NOTES = """
 - **StanzaJS** sends a result set with every request for items. `after: ""` requests the first page.
 - **Movim** is a web application. The test sends its stanzas with slixmpp and reads the answers as Movim does. A generic
   node of Movim is a Space.
-- **atomtopubsub** reads the configuration of a node before it creates the node, and ends if there is none. The test sends
-  the stanza that creates the node. **atomtopubsub** and **slixfeed** write XML that is not well-formed with slixmpp
-  1.16 or later. The test uses slixmpp 1.15.
+- **Libervia** is the command line of Debian's package `libervia-cli` with its backend. It sends subscriptions to the
+  user's own server (XEP-0376), even if that server does not support the protocol.
+- **atomtopubsub** reads the configuration of a node before it creates the node, and ends if there is none. The test
+  sends the stanza that creates the node. **atomtopubsub** and **slixfeed** write XML that is not well-formed with
+  slixmpp 1.17. The test uses slixmpp 1.15.
 """
 
 
 def page(results: Results) -> str:
     """The text of docs/clients.md."""
-    lines = [_HEAD.format(command="`tools/clients_table.py`")]
-    names = {client.name: client for client in CLIENTS}
+    lines = [_HEAD]
+    names = {client.name: client for client in [*CLIENTS, *REMOTE_CLIENTS]}
     for title, section in _SECTIONS.items():
         clients = [names[name] for name in section if name in names]
         lines.append(f"\n## {title}\n\n| operation | {' | '.join(client.name for client in clients)} |")

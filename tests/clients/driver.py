@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 CALL_S = 10.0
+LOGIN_S = 60.0  # the backend of Libervia starts within this time
 
 
 class ClientError(Exception):
@@ -60,7 +61,7 @@ class Driver:
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             await self._process.stdin.drain()
-            response = await asyncio.wait_for(answer, CALL_S)
+            response = await asyncio.wait_for(answer, LOGIN_S if name == "login" else CALL_S)
         except TimeoutError:
             raise ClientError(f"no result of {name} within {CALL_S:.0f} s") from None
         except ConnectionError:

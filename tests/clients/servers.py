@@ -1,4 +1,4 @@
-"""Prosody and ejabberd with WebSocket, which browsers' libraries need (RFC 7395)."""
+"""Prosody and ejabberd with WebSocket, which browsers' libraries need (RFC 7395), and PEP, which Libervia needs."""
 
 from pathlib import Path
 
@@ -26,8 +26,10 @@ class WebProsody(Prosody):
         """As without WebSocket, and the module for it."""
         super().write_config()
         text = self.config_file.read_text()
-        text = text.replace("http_ports = { }", f'http_ports = {{ {self.http_port} }}\nhttp_interfaces = {{ "{HOST}" }}')
-        text = text.replace('"posix" }', '"posix", "websocket" }').replace('"http", ', "")
+        text = text.replace(
+            "http_ports = { }", f'http_ports = {{ {self.http_port} }}\nhttp_interfaces = {{ "{HOST}" }}'
+        )
+        text = text.replace('"posix" }', '"posix", "websocket", "pep" }').replace('"http", ', "")
         text = text.replace("c2s_require", f'http_host = "{HOST}"\nconsider_websocket_secure = true\nc2s_require', 1)
         self.config_file.write_text(text)
 
@@ -48,7 +50,8 @@ class WebEjabberd(Ejabberd):
         """As without WebSocket, and a listener for it."""
         plain = super().configuration()
         listen = plain["listen"]
-        assert isinstance(listen, list)
+        assert isinstance(listen, list) and isinstance(plain["modules"], dict)
         handlers = {"/ws": "ejabberd_http_ws"}
         web = {"port": self.http_port, "ip": HOST, "module": "ejabberd_http", "request_handlers": handlers}
-        return {**plain, "listen": [*listen, web]}
+        modules = {**plain["modules"], "mod_caps": {}, "mod_pubsub": {"plugins": ["flat", "pep"]}}
+        return {**plain, "listen": [*listen, web], "modules": modules}

@@ -7,14 +7,22 @@ from pathlib import Path
 import pytest
 
 from clients import faults
-from clients.matrix import CLIENTS, Key, Results, run_all
+from clients.matrix import CLIENTS, REMOTE_CLIENTS, Key, Results, run_all
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
-import clients_table  # noqa: E402 - the tools are no package
+import clients_table
 
+PLACES = {
+    ("Prosody", "ejabberd"): CLIENTS,
+    ("Prosody to ejabberd", "ejabberd to Prosody"): REMOTE_CLIENTS,
+}
 RUNS = [
-    Key(client.name, server, kind.name) for client in CLIENTS for server in ("Prosody", "ejabberd") for kind in client.kinds
+    Key(client.name, place, kind.name)
+    for places, clients in PLACES.items()
+    for client in clients
+    for place in places
+    for kind in client.kinds
 ]
 pytestmark = pytest.mark.timeout(240)  # the first test waits for all clients on both servers
 

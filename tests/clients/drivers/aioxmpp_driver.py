@@ -13,6 +13,7 @@ import aioxmpp.pubsub.xso as pubsub_xso
 import aioxmpp.sasl
 import aioxmpp.security_layer
 import aioxmpp.xso as xso
+
 from protocol import ATOM, NOTE, UPDATED, Events, Missing, serve
 
 
@@ -84,6 +85,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.events = Events()
+        self._tasks: set[asyncio.Future[None]] = set()
 
     async def login(self, jid: str, password: str, host: str, port: int, service: str, **_ways: Any) -> str:
         layer = aioxmpp.make_security_layer(password, no_verify=True)
@@ -101,7 +103,9 @@ class Driver:
         return str(self.client.local_jid)
 
     def _note_event(self, **event: Any) -> None:
-        asyncio.ensure_future(self.events.add(event))
+        task = asyncio.ensure_future(self.events.add(event))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _published(self, _service: Any, node: str, item: Any, **_more: Any) -> None:
         title = item.registered_payload.title if item.registered_payload else ""
@@ -131,7 +135,9 @@ class Driver:
             await self.configure(node, config)
         return created or node
 
-    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
+    async def publish(
+        self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None
+    ) -> str:
         data = form(options, "publish-options") if options else None
         result: str = await self.pubsub.publish(
             self.service, node, payload(kind, title), id_=item_id, publish_options=data

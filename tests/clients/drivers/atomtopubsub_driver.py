@@ -1,15 +1,16 @@
 """The stanzas of atomtopubsub, a bot that copies feeds, as its class `Publishx` makes them with slixmpp.
 
-slixmpp 1.16 and later write such a payload with two default namespaces, which is not well-formed.
+slixmpp 1.17 writes such a payload with two default namespaces, which is not well-formed.
 """
 
 import asyncio
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from protocol import ATOM, UPDATED, Missing, serve
 from slixmpp.plugins.xep_0060.stanza.pubsub import Item
 from slixmpp_driver import Driver as SlixmppDriver
+
+from protocol import ATOM, UPDATED, Missing, serve
 
 CONFIG = (
     ("type", "text-single", "urn:xmpp:pubsub-social-feed:1"),

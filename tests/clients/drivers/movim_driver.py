@@ -9,8 +9,9 @@ from typing import Any
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape, quoteattr
 
-from protocol import ATOM, Missing, serve
 from slixmpp_driver import Driver as SlixmppDriver
+
+from protocol import ATOM, Missing, serve
 
 PS = "http://jabber.org/protocol/pubsub"
 RSM = "http://jabber.org/protocol/rsm"
@@ -114,7 +115,9 @@ class Driver(SlixmppDriver):
             f"<category term='tag'/><updated>2026-01-02T03:04:05+00:00</updated></entry>"
         )
 
-    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
+    async def publish(
+        self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None
+    ) -> str:
         if kind == "atom":
             payload, values = self._entry(node, item_id, title), POST
         else:
@@ -231,7 +234,9 @@ class Driver(SlixmppDriver):
 
     async def avatar(self, node: str) -> list[str]:
         """The avatar of the node, which is an item among the others. Returns the addresses of pictures."""
-        info = "<info url='https://example.org/a.jpg' width='350' height='350' type='image/jpeg' id='0beec7b5' bytes='3'/>"
+        info = (
+            "<info url='https://example.org/a.jpg' width='350' height='350' type='image/jpeg' id='0beec7b5' bytes='3'/>"
+        )
         item = f"<item id='{AVATAR}'><metadata xmlns='{AVATAR}'>{info}</metadata></item>"
         options = f"<publish-options>{form(AVATAR_OPTIONS)}</publish-options>"
         await self._pubsub("set", f"<publish node='{node}'>{item}</publish>{options}")

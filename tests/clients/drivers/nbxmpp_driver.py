@@ -15,6 +15,7 @@ from nbxmpp.client import Client  # noqa: E402
 from nbxmpp.const import ConnectionProtocol, ConnectionType  # noqa: E402
 from nbxmpp.protocol import JID, Node, Presence  # noqa: E402
 from nbxmpp.structs import StanzaHandler  # noqa: E402
+
 from protocol import ATOM, NOTE, UPDATED, Events, Missing, serve  # noqa: E402
 
 
@@ -133,11 +134,18 @@ class Driver:
     async def create(self, **_more: Any) -> None:
         raise Missing("creates nodes by publishing only")
 
-    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
+    async def publish(
+        self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None
+    ) -> str:
         answer = await self._ask(
-            "PubSub", "publish", node, payload(kind, title), id_=item_id, options=options and {
-                f"pubsub#{name}": value for name, value in options.items()
-            }, jid=self.service, force_node_options=bool(options),
+            "PubSub",
+            "publish",
+            node,
+            payload(kind, title),
+            id_=item_id,
+            options=options and {f"pubsub#{name}": value for name, value in options.items()},
+            jid=self.service,
+            force_node_options=bool(options),
         )
         return answer.id
 

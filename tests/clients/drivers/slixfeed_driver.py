@@ -3,12 +3,13 @@
 import asyncio
 from typing import Any
 
-from protocol import UPDATED, Missing, serve
 from slixfeed.interface.xmpp.iq import XmppIQ
 from slixfeed.interface.xmpp.publish import XmppPubsub
 from slixfeed.utility.atom import UtilityAtom
 from slixmpp.exceptions import IqError, IqTimeout
 from slixmpp_driver import Driver as SlixmppDriver
+
+from protocol import UPDATED, Missing, serve
 
 
 def entry(title: str) -> dict[str, Any]:

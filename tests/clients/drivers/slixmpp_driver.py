@@ -5,10 +5,11 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import slixmpp
-from protocol import ATOM, NOTE, UPDATED, Events, serve
 from slixmpp.plugins.xep_0059 import Set
 from slixmpp.plugins.xep_0060.stanza import Pubsub
 from slixmpp.xmlstream import register_stanza_plugin
+
+from protocol import ATOM, NOTE, UPDATED, Events, serve
 
 
 def payload(kind: str, title: str) -> ET.Element:
@@ -97,11 +98,11 @@ class Driver:
         answer = await self.pubsub.create_node(self.service, node, config=form)
         return answer["pubsub"]["create"]["node"] or node
 
-    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
+    async def publish(
+        self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None
+    ) -> str:
         form = self._form(options, "publish-options") if options else None
-        answer = await self.pubsub.publish(
-            self.service, node, id=item_id, payload=payload(kind, title), options=form
-        )
+        answer = await self.pubsub.publish(self.service, node, id=item_id, payload=payload(kind, title), options=form)
         return answer["pubsub"]["publish"]["item"]["id"]
 
     def _items(self, answer: Any) -> list[dict[str, str]]:
@@ -117,11 +118,8 @@ class Driver:
         """Pages of ids, as the iterator of slixmpp reads them."""
         answer = self.client.Iq(stype="get", sto=self.service)
         answer["pubsub"]["items"]["node"] = node
-        pages = []
         iterator = self.client["xep_0059"].iterate(answer, "pubsub", amount=size, reverse=back)
-        async for page in iterator:
-            pages.append([item["id"] for item in self._items(page)])
-        return pages
+        return [[item["id"] for item in self._items(page)] async for page in iterator]
 
     async def subscribe(self, node: str) -> str:
         answer = await self.pubsub.subscribe(self.service, node)

@@ -25,8 +25,8 @@ This page is for people who choose a client or write one. It lists what works wi
 and writes the page. A test checks that it is current.
 
 `yes` means that the operation works on both servers and for both kinds of nodes. Otherwise the cell names whose fault
-it is, and the reason. `-` means that the client leaves the operation to the application, or that its nodes have no use for
-it. The *remote user* is on another server than the service, which allows that server in `pubsub.creators`.
+it is, and the reason. `-` means that the client leaves the operation to the application, or that its nodes have no use
+for it. The *remote user* is on another server than the service, which allows that server in `pubsub.creators`.
 """
 
 _SECTIONS = {

@@ -3,10 +3,12 @@
 import asyncio
 import itertools
 import json
+import os
+import signal
 from types import TracebackType
 from typing import Any, Self
 
-CALL_S = 10.0
+CALL_S = 20.0
 LOGIN_S = 60.0  # the backend of Libervia starts within this time
 
 
@@ -35,6 +37,7 @@ class Driver:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=1 << 22,
+            start_new_session=True,
         )
         self._errors = asyncio.ensure_future(self._read_errors())
         self._reading = asyncio.ensure_future(self._read())
@@ -48,7 +51,8 @@ class Driver:
         try:
             await asyncio.wait_for(self._process.wait(), CALL_S)
         except TimeoutError:
-            self._process.kill()
+            # A driver may have processes of its own.
+            os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
         await asyncio.gather(self._reading, self._errors)
 

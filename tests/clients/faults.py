@@ -78,6 +78,19 @@ _NEWEST = Fault(
     "the two oldest items, with <first index='0'>",
 )
 
+_REACTION = Fault(
+    "does not create the node for attachments (XEP-0470)",
+    "<publish node='urn:xmpp:pubsub-attachments:1/xmpp:feeds.localhost?;node=n;item=p2'><item id='libervia@localhost'>"
+    "<attachments xmlns='urn:xmpp:pubsub-attachments:1'><reactions timestamp='...'><reaction>♥</reaction></reactions>"
+    "</attachments></item></publish>; before it <items max_items='1'/> and (#owner) <configure/> of that node",
+    "cancel/item-not-found: no such node, or it is closed to you",
+)
+_SEARCH = Fault(
+    "no archive of nodes (XEP-0313), therefore Libervia drops the filter",
+    "<items node='n'/><set xmlns='http://jabber.org/protocol/rsm'><max>10</max></set>",
+    "all items: the filter is only sent to a service with the feature urn:xmpp:mam:2",
+)
+
 # The service does it wrong: to be repaired.
 FAULTS: dict[tuple[str, str, str], Fault] = {
     ("slixmpp", "generic", "create a node"): _MAX_ITEMS,
@@ -87,6 +100,8 @@ FAULTS: dict[tuple[str, str, str], Fault] = {
     ("StanzaJS", "generic", "create a node"): _MAX_ITEMS,
     ("strophe.js", "generic", "create a node"): _MAX_ITEMS,
     ("Libervia", "generic", "create a node"): _MAX_ITEMS,
+    ("Libervia", "feed", "react to an item (XEP-0470)"): _REACTION,
+    ("Libervia", "feed", "search (XEP-0442)"): _SEARCH,
     ("slixfeed", "generic", "create a node"): _MAX_ITEMS,
     ("Movim", "generic", "create a node"): _SPACE,
     ("Movim", "generic", "read the configuration"): _SPACE,

@@ -291,6 +291,14 @@ async def gallery(run: Run) -> None:
     await run.call("gallery")
 
 
+async def react(run: Run) -> None:
+    expect(await run.call("react", item_id="p2"), ["♥"])
+
+
+async def search(run: Run) -> None:
+    expect(run.checked(await run.call("search", words="p3")), ["p3"])
+
+
 async def pending(run: Run) -> None:
     expect(await run.call("pending"), "completed")
 
@@ -335,6 +343,8 @@ OPERATIONS: dict[str, Operation] = {
     "change affiliations": write_affiliations,
     "find out what is allowed": probe,
     "post, comment and like": comment,
+    "react to an item (XEP-0470)": react,
+    "search (XEP-0442)": search,
     "set an avatar for a node": avatar,
     "make a gallery": gallery,
     "ask for pending subscribers": pending,
@@ -348,6 +358,8 @@ OPERATIONS: dict[str, Operation] = {
 APPLICATION = {
     "find out what is allowed": {"feed"},
     "post, comment and like": {"feed"},
+    "react to an item (XEP-0470)": {"feed"},
+    "search (XEP-0442)": {"feed"},
     "set an avatar for a node": {"feed", "generic"},
     "make a gallery": {"feed"},
     "ask for pending subscribers": {"generic"},

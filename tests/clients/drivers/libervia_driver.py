@@ -253,6 +253,17 @@ class Driver:
             await self.run(*command, "--title", text, "--syntax", "xhtml", text=f"<p>{text}</p>")
         return await self._get(comments["node"])
 
+    async def react(self, node: str, item_id: str) -> list[str]:
+        """Attaches a reaction to an item (XEP-0470). Returns the reactions that the item has then."""
+        await self.pubsub("attachments", "set", node=node, more=("--item", item_id, "--reactions", "♥"))
+        more = ("--item", item_id, "--output", "json")
+        attachments = json.loads(await self.pubsub("attachments", "get", node=node, more=more))
+        return [reaction for one in attachments for reaction in one["reactions"]["reactions"]]
+
+    async def search(self, node: str, words: str) -> list[dict[str, str]]:
+        """Searches for words in a node by a filter of its archive (XEP-0442)."""
+        return await self._get(node, "--filter", "fulltext", words)
+
 
 async def main(commands_process: CommandProcess) -> None:
     """Serves until standard input ends."""

@@ -9,6 +9,8 @@ from typing import NamedTuple
 CLIENT_FAULTS: dict[tuple[str, str, str], str] = {
     ("Libervia", "*", "subscribe"): "subscribes by XEP-0376 only, which the user's own server must have",
     ("Libervia", "*", "unsubscribe"): "unsubscribes by XEP-0376 only, which the user's own server must have",
+    # It writes `filter_NAME`, and the backend reads `mam_filter_NAME`.
+    ("Libervia", "feed", "search (XEP-0442)"): "the command line does not send filters",
     ("Libervia", "*", "list subscribers"): "expects the list in the namespace `pubsub` instead of `pubsub#owner`",
 }
 
@@ -85,11 +87,6 @@ _REACTION = Fault(
     "</attachments></item></publish>; before it <items max_items='1'/> and (#owner) <configure/> of that node",
     "cancel/item-not-found: no such node, or it is closed to you",
 )
-_SEARCH = Fault(
-    "no archive of nodes (XEP-0313), therefore Libervia drops the filter",
-    "<items node='n'/><set xmlns='http://jabber.org/protocol/rsm'><max>10</max></set>",
-    "all items: the filter is only sent to a service with the feature urn:xmpp:mam:2",
-)
 
 # The service does it wrong: to be repaired.
 FAULTS: dict[tuple[str, str, str], Fault] = {
@@ -101,7 +98,6 @@ FAULTS: dict[tuple[str, str, str], Fault] = {
     ("strophe.js", "generic", "create a node"): _MAX_ITEMS,
     ("Libervia", "generic", "create a node"): _MAX_ITEMS,
     ("Libervia", "feed", "react to an item (XEP-0470)"): _REACTION,
-    ("Libervia", "feed", "search (XEP-0442)"): _SEARCH,
     ("slixfeed", "generic", "create a node"): _MAX_ITEMS,
     ("Movim", "generic", "create a node"): _SPACE,
     ("Movim", "generic", "read the configuration"): _SPACE,

@@ -24,10 +24,11 @@ bench:
 	@tools/setup bench
 	@PYTHONPATH=tests $(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
-# The generated pages: the table rule -> module -> test.
+# The generated pages: the table rule -> module -> test, and the table of clients, which runs them.
 docs:
-	@tools/setup run
+	@tools/setup test
 	@$(BIN)/python tools/rules_table.py
+	@$(BIN)/python tools/clients_table.py
 
 # New pins for the newest allowed versions of everything.
 lock:
@@ -38,4 +39,4 @@ lock:
 		--output-file requirements-dev.lock pyproject.toml
 
 clean:
-	@rm -rf .venv .venv-lock .venv-bench .run tests/integration/js/node_modules
+	@rm -rf .venv .venv-lock .venv-bench .venv-clients .run tests/integration/js/node_modules tests/clients/js/node_modules

@@ -44,6 +44,7 @@ from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_text, observe_request, watch_loop
+from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
@@ -103,6 +104,7 @@ class App:
             clock=clock,
             max_age_s=settings.push.max_age_s,
             encode_form=configuration_form,
+            encode_request=authorization_form,
         )
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))

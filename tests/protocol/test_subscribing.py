@@ -1,7 +1,4 @@
-"""Subscribing through the whole component (xep-map G; XEP-0060 6.1).
-
-Approval messages to owners (105 to 107) are not served; owners approve by their list of subscriptions (95).
-"""
+"""Subscribing through the whole component (xep-map G; XEP-0060 6.1)."""
 
 import pytest
 

@@ -2,19 +2,16 @@
 
 from dataclasses import replace
 from functools import partial
-from urllib.parse import quote
 
-from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Affiliation, Item, KeyRange, Node, NodeEvent, Slice, Subscription, SubscriptionState
+from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import apply
 from smartfeeds.core.suboptions import flag as subscriber_wants
-from smartfeeds.core.view import Order, from_canonical
+from smartfeeds.core.view import from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, LocatedNode, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
-from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
     EmptyResult,
@@ -31,8 +28,17 @@ from smartfeeds.service.requests import (
     SubscriptionList,
     SubscriptionShown,
     Unsubscribe,
+    Unsubscribed,
 )
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
+from smartfeeds.service.subscription_states import (
+    ask_owners,
+    change_state,
+    of_jid,
+    owned_node,
+    start_pushing,
+    tell_owners,
+)
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -76,9 +82,11 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     )
     if subscription != existing or not existing.sub_no:
         if state is SubscriptionState.SUBSCRIBED and (existing.state is not state or not existing.sub_no):
-            _tell_owners(tx, context, node, subscription)
+            tell_owners(tx, context, node, subscription)
         subscription = tx.put_subscription(subscription)
         start_pushing(tx, node, located.view.order)
+        if state is SubscriptionState.PENDING:
+            ask_owners(tx, context, node, subscription)
     last = _last_item(tx, context, located, state)
     return Subscribed(
         _shown(subscription),
@@ -91,19 +99,14 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     )
 
 
-def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
-    """Sets the mark from which pushes of this order continue, if there is none: the newest item, not pushed itself."""
-    if tx.mark(node.node_no, order, PUSH) is None:
-        tx.set_mark(node.node_no, order, PUSH, newest_mark(tx, node, order))
-
-
-def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> EmptyResult:
+def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Unsubscribed:
     """Ends a subscription of the actor."""
     node, subscription = _own_subscription(tx, context, request)
     tx.remove_subscription(subscription.sub_no)
+    former = subscription._replace(state=SubscriptionState.NONE, node_text=request.node or "")
     if subscription.state is SubscriptionState.SUBSCRIBED:
-        _tell_owners(tx, context, node, subscription._replace(state=SubscriptionState.NONE))
-    return EmptyResult()
+        tell_owners(tx, context, node, former)
+    return Unsubscribed(_shown(former))
 
 
 def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -> SubscriptionList:
@@ -176,7 +179,7 @@ def set_for_owner(
     for text, state_text in request.entries[:STEP]:
         jid = parse_jid(text)
         state = _STATES.get(state_text)
-        subscriptions = _of_jid(tx, node, jid) if jid is not None else []
+        subscriptions = of_jid(tx, node, jid) if jid is not None else []
         if state is None or not subscriptions:
             current = subscriptions[0].state if subscriptions else SubscriptionState.NONE
             rejected.append(SubscriptionShown(node.name, text, current))
@@ -189,46 +192,6 @@ def set_for_owner(
     if rejected:
         return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(rejected), owner=True))
     return EmptyResult()
-
-
-def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
-    """Sets the state of a subscription and notifies the subscriber (XEP-0060 12.14). NONE ends the subscription."""
-    if state is subscription.state:
-        return
-    node = tx.node_by_no(subscription.node_no)
-    if state is SubscriptionState.NONE or node is None:
-        tx.remove_subscription(subscription.sub_no)
-    else:
-        since_us, created_us = node.last_modified_us, node.last_created_us
-        tx.put_subscription(subscription._replace(state=state, since_us=since_us, since_created_us=created_us))
-    if node is not None:
-        _tell(tx, context, node, subscription._replace(state=state), subscription.jid)
-
-
-def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
-    """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
-    if node.options.notify_sub:
-        for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
-            _tell(tx, context, node, subscription, jid)
-
-
-def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
-    notice = f"{subscription.service} {subscription.state.value} {quote(subscription.jid)} {subscription.node_text}"
-    tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "subscription", notice, to))
-    context.changed.add(node.node_no)
-
-
-def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
-    """The node. Raises FeedError unless the actor is an owner (xep-map 97)."""
-    located = locate_for(tx, context, name, actor)
-    located.access.check_manage()
-    return located.node
-
-
-def end_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:
-    """Ends every subscription of a bare address to a node (xep-map 92)."""
-    for subscription in _of_jid(tx, node, parse_jid(bare)):
-        change_state(tx, context, subscription, SubscriptionState.NONE)
 
 
 def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
@@ -253,14 +216,6 @@ def _own_subscription(
     if subscription is None:
         raise FeedError(Condition.NOT_SUBSCRIBED)
     return located.node, subscription
-
-
-def _of_jid(tx: ReadTx, node: Node, jid: Jid | None) -> list[Subscription]:
-    """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
-    if jid is None:
-        return []
-    mine = tx.subscriptions_on(node.node_no, str(jid.bare))
-    return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
 
 
 def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> None:

@@ -107,6 +107,11 @@ def _subscription(entry: r.SubscriptionShown) -> bytes:
     return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, entry.state.value.encode())
 
 
+def _unsubscribed(answer: r.Unsubscribed) -> bytes:
+    """Returns the former subscription, which XEP-0060 6.2.2 allows and clients of Prosody expect."""
+    return _pubsub(_subscription(answer.subscription))
+
+
 def _subscribed(answer: r.Subscribed) -> bytes:
     options = b""
     if answer.options is not None:
@@ -211,6 +216,7 @@ ENCODERS: Mapping[type, Encoder] = {
     r.Published: _published,
     r.NodeCreated: _node_created,
     r.Subscribed: _subscribed,
+    r.Unsubscribed: _unsubscribed,
     r.SubscribeOptions: _subscribe_options,
     r.SubscriptionList: _subscriptions,
     r.AffiliationList: _affiliations,

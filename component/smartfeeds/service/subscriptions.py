@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+from smartfeeds.core.access import Access
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import apply
@@ -10,7 +11,7 @@ from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.context import Context, LocatedNode, locate_for
+from smartfeeds.service.context import Context, LocatedNode, affiliation_of, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     Bounce,
@@ -19,6 +20,7 @@ from smartfeeds.service.requests import (
     GetNodeSubscriptions,
     GetSubscribeOptions,
     GetSubscriptions,
+    NodeRequest,
     PartlyRefused,
     SetSubscribeOptions,
     SetSubscriptions,
@@ -37,6 +39,7 @@ from smartfeeds.service.subscription_states import (
     of_jid,
     owned_node,
     start_pushing,
+    tell,
     tell_owners,
 )
 from smartfeeds.service.syncing import shown
@@ -57,19 +60,9 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     state = located.access.subscription_on_request()
     existing = tx.subscription(node.node_no, jid, located.view_text)
     if existing is None:
-        _check_quota(tx, context, request.actor, located)
-        existing = Subscription(
-            0,
-            node.node_no,
-            jid,
-            located.view_text,
-            request.node or "",
-            request.service,
-            state,
-            node.last_modified_us,
-            node.last_created_us,
-            context.now_us,
-        )
+        if (error := _quota_error(tx, context, request.actor, located)) is not None:
+            raise error
+        existing = _new_subscription(context, located, request, jid, state)
     elif state is SubscriptionState.PENDING:
         if existing.state is SubscriptionState.PENDING:
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
@@ -96,6 +89,25 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         node.options.shows_publisher,
         node.options.notification_type,
         read_meta(last.payload).body if last and subscriber_wants(subscription.options, "include_body") else "",
+    )
+
+
+def _new_subscription(
+    context: Context, located: LocatedNode, request: NodeRequest, jid: str, state: SubscriptionState
+) -> Subscription:
+    """A subscription to store; only what is published after it is sent."""
+    node = located.node
+    return Subscription(
+        0,
+        node.node_no,
+        jid,
+        located.view_text,
+        request.node or "",
+        request.service,
+        state,
+        node.last_modified_us,
+        node.last_created_us,
+        context.now_us,
     )
 
 
@@ -169,17 +181,21 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
 def set_for_owner(
     tx: WriteTx, context: Context, request: SetSubscriptions, refused: tuple[SubscriptionShown, ...] = ()
 ) -> EmptyResult | PartlyRefused | MoreSteps[EmptyResult | PartlyRefused]:
-    """Removes or approves subscribers and notifies them. Returns the entries that cannot be applied (xep-map 94 to 96).
+    """Removes, approves or adds subscribers. Returns the entries that cannot be applied (xep-map 94 to 96).
 
     A step applies `STEP` entries, so that the writes of others do not wait for the whole list. `refused` are the
     entries that earlier steps could not apply.
     """
-    node = owned_node(tx, context, request.node, request.actor)
+    located = locate_for(tx, context, request.node, request.actor)
+    located.access.check_manage()
+    node = located.node
     rejected = list(refused)
     for text, state_text in request.entries[:STEP]:
         jid = parse_jid(text)
         state = _STATES.get(state_text)
         subscriptions = of_jid(tx, node, jid) if jid is not None else []
+        if not subscriptions and jid is not None and state is SubscriptionState.SUBSCRIBED:
+            subscriptions = _add_for_owner(tx, context, located, request, jid)
         if state is None or not subscriptions:
             current = subscriptions[0].state if subscriptions else SubscriptionState.NONE
             rejected.append(SubscriptionShown(node.name, text, current))
@@ -192,6 +208,28 @@ def set_for_owner(
     if rejected:
         return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(rejected), owner=True))
     return EmptyResult()
+
+
+def _add_for_owner(
+    tx: WriteTx, context: Context, located: LocatedNode, request: SetSubscriptions, jid: Jid
+) -> list[Subscription]:
+    """Subscribes the owner, or another user if the operator allows it. Returns no subscription if that may not be.
+
+    Another user never asked for the notifications. So the operator decides whether owners may do this, and the quotas
+    of that user count.
+    """
+    node, own = located.node, jid.bare == request.actor.bare
+    allowed = node.options.subscribe and (own or context.policy.owners_subscribe_others)
+    access = Access(affiliation_of(tx, context, node, jid), node.options, SubscriptionState.SUBSCRIBED)
+    if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
+        return []
+    new = _new_subscription(context, located, request, str(jid), SubscriptionState.SUBSCRIBED)
+    subscription = tx.put_subscription(new)
+    start_pushing(tx, node, located.view.order)
+    tell_owners(tx, context, node, subscription)
+    if not own:
+        tell(tx, context, node, subscription, subscription.jid)
+    return [subscription]
 
 
 def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
@@ -218,22 +256,24 @@ def _own_subscription(
     return located.node, subscription
 
 
-def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> None:
+def _quota_error(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
+    """Why the user may have no further subscription to the view, or None."""
     bare = str(actor.bare)
     if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
-        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
+        return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
     # The owner of a domain can create any number of JIDs.
     if tx.subscribed_in(actor.domain) >= context.policy.subscriptions_per_domain:
-        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
+        return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
     mine = tx.subscriptions_on(located.node.node_no, bare)
     # Every change of the node is sent once for each of these subscriptions.
     if len(mine) >= context.policy.subscriptions_per_jid_and_node:
-        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
+        return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
         # Every change of a node is compared with each filtered view that has subscribers, and counted there.
         held = {one.view for one in mine} - {located.view_text}
         if sum(from_canonical(view).filtered for view in held) >= context.policy.filters_per_jid:
-            raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
+            return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
+    return None
 
 
 def _sends_last(node: Node, state: SubscriptionState) -> bool:

@@ -49,6 +49,7 @@ PUBSUB_FEATURES = {
     f"{PS}#get-pending",
     f"{PS}#instant-nodes",
     f"{PS}#item-ids",
+    f"{PS}#leased-subscription",
     f"{PS}#manage-subscriptions",
     f"{PS}#member-affiliation",
     f"{PS}#meta-data",

@@ -274,6 +274,19 @@ async def test_node_that_sends_its_last_item_does_so_behind_the_result(component
     assert str(delay.get("stamp")).endswith("Z")
 
 
+@pytest.mark.parametrize("option", ["on_sub", "on_sub_and_presence"])
+async def test_every_subscribe_sends_the_last_item(component: Component, option: str) -> None:
+    """[xep-map 116]: as Prosody does, also if nothing changes. Without presence the two options are one."""
+    await component.create(ALICE, "comments", send_last_published_item=option)
+    await component.publish(ALICE, "comments", "one")
+
+    ok(await request(component))
+    ok(await request(component))
+
+    assert items(await component.events(BOBS)) == [("comments", "one")] * 2
+    assert (await component.config(ALICE, "comments"))["send_last_published_item"] == [option]
+
+
 async def test_last_item_is_sent_as_the_node_sends_items(component: Component) -> None:
     """[xep-map 116]; xep-map 2.1 deliver_payloads, notification_type, itemreply."""
     await component.create(

@@ -169,3 +169,27 @@ async def test_pending_requests_are_found_by_node_and_by_owner(store: Store) -> 
     assert await store.read(lambda tx: (tx.owns_nodes(owner), tx.owns_nodes(other))) == (True, False)
     await store.write(lambda tx: tx.retire_node(made["b"].node_no))
     assert [node.name for node in await store.read(lambda tx: tx.pending_nodes(owner, 9))] == ["c"]
+
+
+async def test_ended_leases_are_found_by_their_end(store: Store) -> None:
+    """XEP-0060 12.19."""
+    made = await store.write(add_feed(name="a"))
+    ends = {"1@x": "1970-01-01T00:00:03Z", "2@x": "1970-01-01T00:00:01Z", "3@x": "", "4@x": "1970-01-01T00:00:02Z"}
+
+    def work(tx: WriteTx) -> None:
+        for jid, end in ends.items():
+            options = {"expire": (end,)} if end else {}
+            tx.put_subscription(subscription(made.node_no, jid)._replace(options=options))
+
+    await store.write(work)
+
+    async def ended(now_us: int, limit: int = 9) -> list[str]:
+        return [one.jid for one in await store.read(lambda tx: tx.ended_leases(now_us, limit))]
+
+    assert await ended(999_999) == []
+    assert await ended(1_000_000) == ["2@x"]
+    assert await ended(9_000_000) == ["2@x", "4@x", "1@x"]
+    assert await ended(9_000_000, 2) == ["2@x", "4@x"]
+    first = (await store.read(lambda tx: tx.ended_leases(1_000_000, 1)))[0]
+    await store.write(lambda tx: tx.put_subscription(first._replace(options={})))
+    assert await ended(9_000_000) == ["4@x", "1@x"]

@@ -35,6 +35,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.suboptions import lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
@@ -211,6 +212,11 @@ class MemoryReadTx:
 
     def owns_nodes(self, jid: str) -> bool:
         return any(of == jid and kind is Affiliation.OWNER for (_, of), kind in self._data.affiliations.items())
+
+    def ended_leases(self, now_us: int, limit: int) -> list[Subscription]:
+        leases = [(lease_end_us(one.options), no, one) for no, one in self._data.subscriptions.items()]
+        ended = sorted((end, no) for end, no, _ in leases if end is not None and end <= now_us)
+        return [self._data.subscriptions[no] for _, no in ended[:limit]]
 
     def subscribed_by(self, bare: str) -> int:
         return sum(one.jid.partition("/")[0] == bare for one in self._data.subscriptions.values())

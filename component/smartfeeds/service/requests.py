@@ -279,11 +279,15 @@ class Unsubscribe(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionShown:
-    """A subscription in a response: the node as the subscriber wrote it, the subscribed JID, the state."""
+    """A subscription in a response: the node as the subscriber wrote it, the subscribed JID, the state.
+
+    `lease_end_us` is the end of its lease in microseconds.
+    """
 
     node: str
     jid: str
     state: SubscriptionState
+    lease_end_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

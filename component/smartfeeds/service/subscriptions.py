@@ -6,7 +6,7 @@ from functools import partial
 from smartfeeds.core.access import Access
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
-from smartfeeds.core.suboptions import apply
+from smartfeeds.core.suboptions import apply, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
@@ -69,7 +69,11 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         state = existing.state  # approved before
     if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
         return behind
-    current = existing.options if request.options is None else apply(node.kind, existing.options, request.options)
+    current = (
+        existing.options
+        if request.options is None
+        else apply(node.kind, existing.options, request.options, context.now_us)
+    )
     subscription = existing._replace(
         state=state, node_text=request.node or "", service=request.service, options=current
     )
@@ -151,7 +155,7 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
     """Changes the options in the form; a cancelled form changes nothing."""
     node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
-        options = apply(node.kind, subscription.options, request.form)
+        options = apply(node.kind, subscription.options, request.form, context.now_us)
         tx.put_subscription(subscription._replace(options=options))
     return EmptyResult()
 
@@ -278,7 +282,7 @@ def _quota_error(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode)
 
 def _sends_last(node: Node, state: SubscriptionState) -> bool:
     """Whether the node sends its newest item to a new subscriber (XEP-0060 6.1.7)."""
-    return node.options.send_last_published_item == "on_sub" and state is SubscriptionState.SUBSCRIBED
+    return node.options.send_last_published_item != "never" and state is SubscriptionState.SUBSCRIBED
 
 
 def _last_item(tx: WriteTx, context: Context, located: LocatedNode, state: SubscriptionState) -> Item | None:
@@ -291,7 +295,9 @@ def _last_item(tx: WriteTx, context: Context, located: LocatedNode, state: Subsc
 
 
 def _shown(subscription: Subscription) -> SubscriptionShown:
-    return SubscriptionShown(subscription.node_text, subscription.jid, subscription.state)
+    return SubscriptionShown(
+        subscription.node_text, subscription.jid, subscription.state, lease_end_us(subscription.options)
+    )
 
 
 def bounced(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:

@@ -147,6 +147,16 @@ class PeopleReads(NodeReads):
             self._number("SELECT EXISTS (SELECT 1 FROM affiliation WHERE jid = ? AND affiliation = 'owner')", (jid,))
         )
 
+    def ended_leases(self, now_us: int, limit: int) -> list[Subscription]:
+        """Returns the subscriptions whose lease ended at this time or before it, the first ended first. The cost grows
+        with the result.
+        """
+        rows = self._db.rows(
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us <= ? ORDER BY expires_us, sub_no LIMIT ?",
+            (now_us, limit),
+        )
+        return [to_subscription(row) for row in rows]
+
     def subscribed_by(self, bare: str) -> int:
         """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted
         nodes that are not yet reaped.

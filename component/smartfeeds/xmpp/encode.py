@@ -104,7 +104,8 @@ def _node_created(answer: r.NodeCreated) -> bytes:
 
 def _subscription(entry: r.SubscriptionShown) -> bytes:
     node, jid = attribute_bytes(entry.node), attribute_bytes(entry.jid)
-    return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, entry.state.value.encode())
+    expiry = b"" if entry.lease_end_us is None else b" expiry='%b'" % format_datetime(entry.lease_end_us).encode()
+    return b"<subscription node='%b' jid='%b' subscription='%b'%b/>" % (node, jid, entry.state.value.encode(), expiry)
 
 
 def _unsubscribed(answer: r.Unsubscribed) -> bytes:

@@ -128,5 +128,5 @@ def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[Form
 
 
 def _subscribe_field(option: SubscribeOption, options: Mapping[str, Values]) -> FormField:
-    values = options.get(option.var, (option.default,))
-    return FormField(PUBSUB + option.var, FieldType.BOOLEAN.value, values, option.label)
+    values = options.get(option.var, (option.default,) if option.default else ())
+    return FormField(PUBSUB + option.var, option.type.value, values, option.label, datatype=option.datatype)

@@ -30,7 +30,8 @@ urn:xmpp:pubsub-social-feed:1
 PUBSUB_FEATURES = [
     "access-authorize", "access-open", "access-whitelist",
     "config-node", "config-node-max", "create-and-configure", "create-nodes", "delete-items",
-    "delete-nodes", "instant-nodes", "item-ids", "manage-subscriptions", "member-affiliation", "meta-data",
+    "delete-nodes", "instant-nodes", "item-ids", "leased-subscription",
+    "manage-subscriptions", "member-affiliation", "meta-data",
     "modify-affiliations", "multi-items", "outcast-affiliation", "persistent-items", "publish",
     "publish-only-affiliation", "publish-options", "publisher-affiliation", "purge-nodes", "retract-items",
     "retrieve-affiliations", "retrieve-default", "retrieve-default-sub", "retrieve-items",

@@ -103,6 +103,20 @@ async def test_every_owner_gets_one_form(component: Component) -> None:
     assert await asked(component) == []
 
 
+@pytest.mark.parametrize("node", ["a b", 'it\'s <b> & "c"', "100%", "é\U0001f600", "comments?a=b", "n" * 1_023])
+async def test_request_for_a_node_of_any_name_is_answered(component: Component, node: str) -> None:
+    """[xep-map 105] [xep-map 106]"""
+    jid = f"{BOBS}/my 'phone' & <more>"
+    await component.create(ALICE, node, access_model="authorize", kind="generic")
+    answered = await component.subscribe(BOB, node, jid)
+
+    (form,) = await asked(component)
+
+    assert (answered, form["node"], form["subscriber_jid"]) == ("pending", [node], [jid])
+    assert await reasons(component, answer(node=node, subscriber_jid=jid, subid=form["subid"][0])) == []
+    assert await states(component, jid) == ["subscribed"]
+
+
 async def test_request_reaches_owners_after_a_lost_link_and_a_restart(start: Starter) -> None:
     """[xep-map 105]: the request is durable before the subscriber has its answer."""
     component = await start()

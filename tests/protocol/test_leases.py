@@ -18,7 +18,7 @@ from support.component import (
     ok,
     tree,
 )
-from support.subscribing import BOBS, pubsub, request
+from support.subscribing import BOBS, pubsub, request, subscription
 
 # The clock begins at 2026-01-01T00:00:00Z.
 MINUTE, HOUR = "2026-01-01T00:01:00Z", "2026-01-01T01:00:00Z"
@@ -55,6 +55,16 @@ async def test_lease_is_shown(component: Component) -> None:
     assert fields(answer)["expire"] == [HOUR]
     assert body(mine) == [pubsub(f"<subscriptions>{lease(HOUR)}</subscriptions>")]
     assert fields(shown)["expire"] == [HOUR]
+
+
+async def test_unsubscribe_is_answered_without_the_lease(component: Component) -> None:
+    """[xep-map 119]; XEP-0060 12.19: the former subscription has none."""
+    await component.create(ALICE, "comments")
+    await subscribe(component, MINUTE)
+
+    answer = ok(await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}'/>"))
+
+    assert body(answer) == [pubsub(subscription(state="none"))]
 
 
 async def test_subscription_ends_with_its_lease_and_the_subscriber_is_notified(component: Component) -> None:

@@ -119,10 +119,9 @@ def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Unsubscr
     """Ends a subscription of the actor."""
     node, subscription = _own_subscription(tx, context, request)
     tx.remove_subscription(subscription.sub_no)
-    former = subscription._replace(state=SubscriptionState.NONE, node_text=request.node or "")
     if subscription.state is SubscriptionState.SUBSCRIBED:
-        tell_owners(tx, context, node, former)
-    return Unsubscribed(_shown(former))
+        tell_owners(tx, context, node, subscription._replace(state=SubscriptionState.NONE))
+    return Unsubscribed(SubscriptionShown(request.node or "", subscription.jid, SubscriptionState.NONE))
 
 
 def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -> SubscriptionList:

@@ -321,7 +321,7 @@ def _unread(reason: str) -> FeedError:
 
 
 def _log_ignored(sender: str, subject: str, error: FeedError) -> None:
-    log.info("message_ignored", sender=sender, subject=subject, reason=error.text or error.condition.value)
+    log.debug("message_ignored", sender=sender, subject=subject, reason=error.text or error.condition.value)
 
 
 def _condition_of(message: Element) -> str:

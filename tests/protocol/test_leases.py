@@ -10,12 +10,14 @@ from support.component import (
     NS,
     SUBSCRIBE_OPTIONS,
     Component,
+    Refusal,
     Starter,
     bare,
     body,
     fields,
     form,
     ok,
+    refusal,
     tree,
 )
 from support.subscribing import BOBS, pubsub, request, subscription
@@ -107,6 +109,24 @@ async def test_lease_is_renewed(component: Component, again: bool) -> None:
     await component.app.leases.sweep()
 
     assert await events(component) == ["none"]
+
+
+async def test_subscription_is_over_before_the_sweep_removes_it(component: Component) -> None:
+    """XEP-0060 12.19: another subscribe begins a new subscription, which the sweep leaves alone."""
+    await component.create(ALICE, "comments")
+    await subscribe(component, MINUTE)
+    component.clock.advance(60)
+
+    options = await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>")
+    answer = ok(await request(component))
+    await component.app.leases.sweep()
+
+    assert refusal(options) == Refusal("modify", "unexpected-request", "not-subscribed")
+    assert body(answer) == [pubsub(subscription())]
+    assert await events(component) == []
+    assert body(ok(await component.get(BOB, "<subscriptions/>"))) == [
+        pubsub(f"<subscriptions>{subscription()}</subscriptions>")
+    ]
 
 
 async def test_lease_can_be_removed(component: Component) -> None:

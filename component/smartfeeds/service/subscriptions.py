@@ -59,6 +59,9 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         raise unsupported("subscribe", "one cannot subscribe to this node")
     state = located.access.subscription_on_request()
     existing = tx.subscription(node.node_no, jid, located.view_text)
+    if existing is not None and _lease_is_over(existing, context):
+        tx.remove_subscription(existing.sub_no)
+        existing = None
     if existing is None:
         if (error := _quota_error(tx, context, request.actor, located)) is not None:
             raise error
@@ -94,6 +97,12 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         node.options.notification_type,
         read_meta(last.payload).body if last and subscriber_wants(subscription.options, "include_body") else "",
     )
+
+
+def _lease_is_over(subscription: Subscription, context: Context) -> bool:
+    """Whether a subscription has ended although the sweep has not removed it yet (`service.leases`)."""
+    end_us = lease_end_us(subscription.options)
+    return end_us is not None and end_us <= context.now_us
 
 
 def _new_subscription(
@@ -254,7 +263,7 @@ def _own_subscription(
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
     subscription = tx.subscription(located.node.node_no, jid, located.view_text)
-    if subscription is None:
+    if subscription is None or _lease_is_over(subscription, context):
         raise FeedError(Condition.NOT_SUBSCRIBED)
     return located.node, subscription
 

@@ -128,7 +128,7 @@ async def test_request_reaches_owners_after_a_lost_link_and_a_restart(start: Sta
 
     component = await start.again(component)
 
-    assert [form["subscriber_jid"] for form in await asked(component)] == [[BOBS]]
+    assert [fields(message)["subscriber_jid"] for message in await component.next_event(bare(ALICE))] == [[BOBS]]
     assert await asked(component) == []
 
 

@@ -134,8 +134,7 @@ Count = Annotated[int, Field(ge=1)]
 class SettingsSection(BaseModel):
     """One table of the configuration file. Values are read-only."""
 
-    # hide_input_in_errors: the input may be the secret.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)  # the input may be the secret
 
 
 class ComponentSettings(SettingsSection):

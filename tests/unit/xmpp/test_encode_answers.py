@@ -34,10 +34,15 @@ INCLUDE_BODY = (
     "<field var='pubsub#include_body' type='boolean' label='Whether events carry a readable body'>"
     "<value>false</value></field>"
 )
+EXPIRE = (
+    "<field var='pubsub#expire' type='text-single' label='When the subscription ends'>"
+    "<validate xmlns='http://jabber.org/protocol/xdata-validate' datatype='xs:dateTime'/>{}</field>"
+)
 
 
-def options_form(kind: str, deliver: str, *more: str) -> str:
+def options_form(kind: str, deliver: str, *more: str, expire: str = "") -> str:
     fields = FORM_TYPE.format(f"{PS}#subscribe_options") + DELIVER.format(deliver) + "".join(more)
+    fields += EXPIRE.format(f"<value>{expire}</value>" if expire else "")
     return f"<x xmlns='{DATA}' type='{kind}'>{fields}</x>"
 
 
@@ -97,6 +102,20 @@ ANSWERS = {
         r.Subscribed(shown(), NodeKind.FEED, {"deliver": ("false",)}),
         f"<pubsub xmlns='{PS}'><subscription node='n' jid='a@b' subscription='subscribed'/>"
         f"<options>{options_form('result', 'false', INCLUDE_BODY)}</options></pubsub>",
+    ),
+    "subscribed with a lease": (
+        r.Subscribed(
+            r.SubscriptionShown("n", "a@b", SubscriptionState.SUBSCRIBED, 1_767_225_600_500_000),
+            NodeKind.GENERIC,
+            {"expire": ("2026-01-01T00:00:00.5Z",)},
+        ),
+        f"<pubsub xmlns='{PS}'>"
+        "<subscription node='n' jid='a@b' subscription='subscribed' expiry='2026-01-01T00:00:00.5Z'/>"
+        f"<options>{options_form('result', 'true', expire='2026-01-01T00:00:00.5Z')}</options></pubsub>",
+    ),
+    "unsubscribed": (
+        r.Unsubscribed(shown(state=SubscriptionState.NONE)),
+        f"<pubsub xmlns='{PS}'><subscription node='n' jid='a@b' subscription='none'/></pubsub>",
     ),
     "options of a feed [xep-map 125]": (
         r.SubscribeOptions("n", "a@b", NodeKind.FEED, {}),

@@ -2,8 +2,8 @@
 
 from smartfeeds.store.migrations import run_script
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 
 _SCRIPT = """
 ALTER TABLE subscription ADD COLUMN expires_us INTEGER;

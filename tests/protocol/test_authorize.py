@@ -1,6 +1,7 @@
 """Requests to subscribe that an owner decides, through the whole component (XEP-0060 8.6, 8.7)."""
 
 import pytest
+from lxml import etree
 from structlog.testing import capture_logs
 
 from smartfeeds.core.jid import parse_jid
@@ -247,6 +248,20 @@ async def test_answers_are_messages_of_type_normal(waiting: Component, type_: st
     await waiting.send(answer(type_=type_))
 
     assert await listed(waiting) == [("comments", BOBS, "pending")]
+
+
+async def test_bounced_form_leaves_the_request_pending(waiting: Component) -> None:
+    """[xep-map 107] [xep-map 241]: an owner may be offline at a server that stores no messages."""
+    (message,) = await waiting.events(bare(ALICE))
+    form = etree.tostring(message[1], encoding="unicode")
+    error = "<error type='cancel'><gone xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
+
+    await waiting.send(
+        f"<message from='{bare(ALICE)}' to='{DOMAIN}' id='{message.get('id')}' type='error'>{form}{error}</message>"
+    )
+
+    assert await listed(waiting) == [("comments", BOBS, "pending")]
+    assert await waiting.events(bare(ALICE)) == await states(waiting) == []
 
 
 async def test_request_for_a_view_names_the_view(component: Component) -> None:

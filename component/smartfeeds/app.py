@@ -21,6 +21,7 @@ from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
+from smartfeeds.delivery.leases import LeaseSweep
 from smartfeeds.delivery.purging import OpenPurges
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
@@ -44,6 +45,7 @@ from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_text, observe_request, watch_loop
+from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
@@ -82,6 +84,7 @@ class App:
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
         self._indexer = Indexer(self.service.store)
+        self.leases = LeaseSweep(self.service)
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
         domain, policy = settings.component.jid, self.service.policy
@@ -103,6 +106,7 @@ class App:
             clock=clock,
             max_age_s=settings.push.max_age_s,
             encode_form=configuration_form,
+            encode_request=authorization_form,
         )
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
@@ -233,6 +237,7 @@ class App:
             self._spawn(watch_loop(), "loop watch")
             self._spawn(self.changes.run(), "other processes")
             self._spawn(self._indexer.run(), "filter index")
+            self._spawn(self.leases.run(), "leases")
             self._spawn(OpenPurges(self.service).run(), "open purges")
             for section in self.settings.nno:
                 self._spawn(self._fill(section), f"nno {section.node}")

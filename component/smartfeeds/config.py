@@ -134,8 +134,7 @@ Count = Annotated[int, Field(ge=1)]
 class SettingsSection(BaseModel):
     """One table of the configuration file. Values are read-only."""
 
-    # hide_input_in_errors: the input may be the secret.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)  # the input may be the secret
 
 
 class ComponentSettings(SettingsSection):
@@ -217,6 +216,7 @@ class PubsubSettings(SettingsSection):
     creators: tuple[Creator, ...] = ()
     admins: tuple[BareJid, ...] = ()
     auto_create: bool = False
+    owners_subscribe_others: bool = False
     # Prosody accepts stanzas up to 512 KiB. The upper bounds of these two sizes, with MAX_SYNC_BYTES and
     # ENVELOPE_BYTES, are just below.
     max_payload_size_bytes: Annotated[int, Field(ge=1024, le=380_000)] = 65_536

@@ -24,6 +24,7 @@ def policy_of(settings: Settings) -> Policy:
         creators=frozenset(pubsub.creators),
         admins=frozenset(pubsub.admins),
         auto_create=pubsub.auto_create,
+        owners_subscribe_others=pubsub.owners_subscribe_others,
         page_default=pubsub.page_default,
         page_max=pubsub.page_max,
         page_bytes=pubsub.page_bytes,

@@ -194,7 +194,7 @@ def test_options_of_any_form_are_applied_or_refused_and_stay_so(kind: NodeKind, 
 def test_subscription_options_of_any_form_are_applied_or_refused(kind: NodeKind, submitted: dict[str, Any]) -> None:
     """[xep-map 127]"""
     try:
-        options = apply_subscription(kind, {}, submitted)
+        options = apply_subscription(kind, {}, submitted, 0)
     except FeedError:
         return
     assert set(options) <= set(SUBSCRIBE_OPTIONS)

@@ -457,6 +457,76 @@ async def test_owner_cannot_subscribe_a_user_who_never_asked(component: Componen
     assert await component.events(bare(BOB)) == []
 
 
+@pytest.mark.parametrize("jid", [bare(ALICE), ALICE])
+async def test_owner_subscribes_and_unsubscribes_itself_by_the_list(component: Component, jid: str) -> None:
+    """XEP-0060 8.8.2: an owner is an entity like others, and needs no message about what it did itself."""
+    await component.create(ALICE, "comments", access_model="whitelist")
+
+    ok(await component.owner_set(ALICE, subscriptions((jid, "subscribed"))))
+    assert await subscribers(component) == [(jid, "subscribed")]
+    assert await component.events(jid) == []
+    await component.publish(ALICE, "comments", "one")
+    assert len(await component.events(jid)) == 1
+    ok(await component.owner_set(ALICE, subscriptions((jid, "subscribed"))))
+    ok(await component.owner_set(ALICE, subscriptions((jid, "none"))))
+
+    assert await subscribers(component) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "affiliation", "state"),
+    [
+        ({}, "none", "subscribed"),
+        ({"access_model": "authorize"}, "none", "subscribed"),
+        ({"access_model": "whitelist"}, "none", "none"),
+        ({"access_model": "whitelist"}, "member", "subscribed"),
+        ({}, "outcast", "none"),
+        ({}, "publish-only", "none"),
+        ({"subscribe": "false"}, "none", "none"),
+    ],
+)
+async def test_owner_subscribes_others_where_the_operator_allows_it(
+    start: Starter, options: dict[str, str], affiliation: str, state: str
+) -> None:
+    """[xep-map 96]; XEP-0060 8.8.2, 12.14: whoever may read the node is subscribed, and notified."""
+    component = await start(pubsub={"owners_subscribe_others": True})
+    await component.create(ALICE, "comments", **options)
+    await component.affiliate(ALICE, "comments", BOB, affiliation)
+
+    answer = await component.owner_set(ALICE, subscriptions((bare(BOB), "subscribed")))
+    events = await component.events(bare(BOB))
+
+    if state == "subscribed":
+        assert body(ok(answer)) == []
+        assert [each.get("subscription") for e in events for each in e.iterfind("ev:event/ev:subscription", NS)] == [
+            "subscribed"
+        ]
+        await component.publish(ALICE, "comments", "one")
+        assert len(await component.events(bare(BOB))) == 1
+        assert await component.subscribe(BOB, "comments") == "subscribed"
+    else:
+        assert refusal(answer) == NOT_ACCEPTABLE
+        assert body(answer)[:-1] == [owners(subscriptions((bare(BOB), "none")))]
+        assert events == []
+    assert await subscribers(component) == ([(bare(BOB), "subscribed")] if state == "subscribed" else [])
+
+
+async def test_owner_subscribes_others_within_their_quotas(start: Starter) -> None:
+    """[xep-map 96] [xep-map 110]: the quota is that of the user, and the other entries are applied."""
+    component = await start(pubsub={"owners_subscribe_others": True}, limits={"subscriptions_per_jid": 1})
+    await component.create(ALICE, "comments")
+    await component.create(ALICE, "posts")
+    await component.subscribe(BOB, "posts")
+
+    answer = await component.owner_set(
+        ALICE, subscriptions((bare(BOB), "subscribed"), (bare(CAROL), "subscribed"), (bare(ALICE), "subscribed"))
+    )
+
+    assert refusal(answer) == NOT_ACCEPTABLE
+    assert body(answer)[:-1] == [owners(subscriptions((bare(BOB), "none")))]
+    assert await subscribers(component) == [(bare(ALICE), "subscribed"), (bare(CAROL), "subscribed")]
+
+
 @pytest.mark.parametrize("state", ["unconfigured", "pending", "yes"])
 async def test_state_that_cannot_be_set_comes_back_as_it_is(component: Component, state: str) -> None:
     """[xep-map 96]; XEP-0060 8.8.2.4: entries that failed carry what they were before."""

@@ -35,17 +35,21 @@ REQUIREMENTS = "urn:smartfeeds:0#requirements"
 FILTER = "urn:xmpp:pubsub-filter:0"
 SHIM = NS["shim"]
 
-# xep-map 1.5, without approval forms, which are not there.
+# xep-map 1.5.
 PUBSUB_FEATURES = {
+    f"{PS}#access-authorize",
     f"{PS}#access-open",
+    f"{PS}#access-whitelist",
     f"{PS}#config-node",
     f"{PS}#config-node-max",
     f"{PS}#create-and-configure",
     f"{PS}#create-nodes",
     f"{PS}#delete-items",
     f"{PS}#delete-nodes",
+    f"{PS}#get-pending",
     f"{PS}#instant-nodes",
     f"{PS}#item-ids",
+    f"{PS}#leased-subscription",
     f"{PS}#manage-subscriptions",
     f"{PS}#member-affiliation",
     f"{PS}#meta-data",
@@ -486,9 +490,10 @@ async def test_commands_of_the_service_are_listed(component: Component) -> None:
     """[xep-map 46]"""
     commands = "http://jabber.org/protocol/commands"
     conflicts = f"<item jid='{DOMAIN}' node='urn:smartfeeds:0#conflicts' name='Conflicts of a node'/>"
+    pending = f"<item jid='{DOMAIN}' node='{PS}#get-pending' name='Pending subscription requests'/>"
 
     assert body(ok(await items(component, commands))) == [
-        tree(f"<query xmlns='{ITEMS}' node='{commands}'>{conflicts}</query>")
+        tree(f"<query xmlns='{ITEMS}' node='{commands}'>{conflicts}{pending}</query>")
     ]
 
 

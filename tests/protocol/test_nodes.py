@@ -200,6 +200,7 @@ async def test_deletion_is_told_to_every_subscriber_once(component: Component) -
     await component.affiliate(ALICE, "comments", BOB, "member")
     assert await component.subscribe(BOB, "comments") == "subscribed"
     assert await component.subscribe(CAROL, "comments") == "pending"
+    assert len(await component.events(bare(ALICE))) == 1  # the request of Carol
 
     ok(await component.owner_set(ALICE, "<delete node='comments'/>"))
 

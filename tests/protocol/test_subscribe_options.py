@@ -48,7 +48,7 @@ async def test_subscribe_with_options_applies_and_tells_them(component: Componen
 
     told = answer.find("ps:pubsub/ps:options/x:x[@type='result']", NS)
     assert told is not None
-    wanted = {"FORM_TYPE": [SUBSCRIBE_OPTIONS], "deliver": ["false"], "include_body": ["true"]}
+    wanted = {"FORM_TYPE": [SUBSCRIBE_OPTIONS], "deliver": ["false"], "include_body": ["true"], "expire": []}
     assert fields(told) == wanted
     shown = ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>"))
     assert fields(shown) == wanted
@@ -90,7 +90,9 @@ async def test_invalid_options_beside_subscribe_subscribe_nobody(component: Comp
     assert await listed(component) == []
 
 
-@pytest.mark.parametrize(("kind", "names"), [("feed", {"deliver", "include_body"}), ("generic", {"deliver"})])
+@pytest.mark.parametrize(
+    ("kind", "names"), [("feed", {"deliver", "include_body", "expire"}), ("generic", {"deliver", "expire"})]
+)
 async def test_options_form_has_the_fields_of_the_node_kind(component: Component, kind: str, names: set[str]) -> None:
     """[xep-map 125]"""
     await component.create(ALICE, "box", kind=kind)
@@ -147,8 +149,14 @@ async def test_options_are_those_of_ones_own_subscription(component: Component, 
         ("include_body", "yes"),
         ("digest", "true"),
         ("digest_frequency", "1000"),
-        ("expire", "2030-01-01T00:00:00Z"),
-        ("show-values", "chat"),
+        ("expire", "presence"),
+        ("expire", "tomorrow"),
+        ("expire", "2026-01-01T00:00:00Z"),
+        ("expire", "2025-12-31T23:59:59Z"),
+        ("expire", "2030-01-01T00:00:00"),
+        ("expire", "10000-01-01T00:00:00Z"),
+        ("expire", "9" * 10_000),
+        ("show-values", "asleep"),
         ("subscription_type", "nodes"),
         ("subscription_depth", "all"),
     ],
@@ -167,6 +175,17 @@ async def test_invalid_options_are_refused_and_change_nothing(component: Compone
 
     assert refusal(answer) == INVALID_OPTIONS
     assert fields(ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>"))) == before
+
+
+async def test_show_values_are_accepted(component: Component) -> None:
+    """[xep-map 127]: as in XEP-0060 6.3. Events are sent in every state of presence, so any choice is met."""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+    sent = form(SUBSCRIBE_OPTIONS, **{"show-values": ["chat", "online", "away"], "deliver": "false"})
+
+    ok(await component.set(BOB, f"<options node='comments' jid='{BOBS}'>{sent}</options>"))
+
+    assert fields(ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>")))["deliver"] == ["false"]
 
 
 async def test_options_of_a_wrong_form_are_refused(component: Component) -> None:
@@ -224,6 +243,7 @@ async def test_default_options_are_told_as_a_result_form(component: Component, n
     assert shown[0].get("type") == "result"
     assert fields(answer) == {
         "FORM_TYPE": [SUBSCRIBE_OPTIONS],
+        "expire": [],
         **{name: [{"deliver": "true", "include_body": "false"}[name]] for name in names},
     }
 

@@ -1,7 +1,4 @@
-"""Subscribing through the whole component (xep-map G; XEP-0060 6.1).
-
-Approval messages to owners (105 to 107) are not served; owners approve by their list of subscriptions (95).
-"""
+"""Subscribing through the whole component (xep-map G; XEP-0060 6.1)."""
 
 import pytest
 
@@ -275,6 +272,19 @@ async def test_node_that_sends_its_last_item_does_so_behind_the_result(component
     delay = message.find("delay:delay", NS)
     assert delay is not None and str(delay.get("stamp")).startswith("2026-01-01T00:00:00.")
     assert str(delay.get("stamp")).endswith("Z")
+
+
+@pytest.mark.parametrize("option", ["on_sub", "on_sub_and_presence"])
+async def test_every_subscribe_sends_the_last_item(component: Component, option: str) -> None:
+    """[xep-map 116]: as Prosody does, also if nothing changes. Without presence the two options are one."""
+    await component.create(ALICE, "comments", send_last_published_item=option)
+    await component.publish(ALICE, "comments", "one")
+
+    ok(await request(component))
+    ok(await request(component))
+
+    assert items(await component.events(BOBS)) == [("comments", "one")] * 2
+    assert (await component.config(ALICE, "comments"))["send_last_published_item"] == [option]
 
 
 async def test_last_item_is_sent_as_the_node_sends_items(component: Component) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.model import Affiliation, KeyRange
+from smartfeeds.core.model import Affiliation, KeyRange, SubscriptionState
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed, node, subscription
@@ -131,3 +131,65 @@ async def test_domains_are_tallied(store: Store) -> None:
     assert await counts("x") == (2, 2)
     await store.write(lambda tx: tx.reap(second, 99))
     assert [await counts(domain) for domain in ("x", "x.y", "y")] == [(2, 1), (0, 1), (0, 2)]
+
+
+async def test_pending_requests_are_found_by_node_and_by_owner(store: Store) -> None:
+    """[xep-map 105]"""
+    made = {name: await store.write(add_feed(name=name)) for name in "dcba"}
+    owner, other = "own@x", "other@x"
+
+    def work(tx: WriteTx) -> None:
+        for name, jid, state in (
+            ("a", "1@x", SubscriptionState.SUBSCRIBED),
+            ("b", "2@x", SubscriptionState.PENDING),
+            ("c", "3@x", SubscriptionState.PENDING),
+            ("c", "4@x", SubscriptionState.SUBSCRIBED),
+            ("c", "5@x", SubscriptionState.PENDING),
+            ("d", "6@x", SubscriptionState.PENDING),
+        ):
+            tx.put_subscription(subscription(made[name].node_no, jid)._replace(state=state))
+        for name in "abc":
+            tx.set_affiliation(made[name].node_no, owner, Affiliation.OWNER)
+        tx.set_affiliation(made["d"].node_no, owner, MEMBER)
+        tx.set_affiliation(made["d"].node_no, other, MEMBER)
+
+    await store.write(work)
+
+    def pending(tx: WriteTx) -> tuple[list[str], ...]:
+        return (
+            [one.jid for one in tx.pending_subscriptions(made["c"].node_no, 9)],
+            [one.jid for one in tx.pending_subscriptions(made["c"].node_no, 1)],
+            [node.name for node in tx.pending_nodes(None, 9)],
+            [node.name for node in tx.pending_nodes(owner, 9)],
+            [node.name for node in tx.pending_nodes(owner, 1)],
+            [node.name for node in tx.pending_nodes(other, 9)],
+        )
+
+    assert await store.write(pending) == (["3@x", "5@x"], ["3@x"], ["b", "c", "d"], ["b", "c"], ["b"], [])
+    assert await store.read(lambda tx: (tx.owns_nodes(owner), tx.owns_nodes(other))) == (True, False)
+    await store.write(lambda tx: tx.retire_node(made["b"].node_no))
+    assert [node.name for node in await store.read(lambda tx: tx.pending_nodes(owner, 9))] == ["c"]
+
+
+async def test_ended_leases_are_found_by_their_end(store: Store) -> None:
+    """XEP-0060 12.19."""
+    made = await store.write(add_feed(name="a"))
+    ends = {"1@x": "1970-01-01T00:00:03Z", "2@x": "1970-01-01T00:00:01Z", "3@x": "", "4@x": "1970-01-01T00:00:02Z"}
+
+    def work(tx: WriteTx) -> None:
+        for jid, end in ends.items():
+            options = {"expire": (end,)} if end else {}
+            tx.put_subscription(subscription(made.node_no, jid)._replace(options=options))
+
+    await store.write(work)
+
+    async def ended(now_us: int, limit: int = 9) -> list[str]:
+        return [one.jid for one in await store.read(lambda tx: tx.ended_leases(now_us, limit))]
+
+    assert await ended(999_999) == []
+    assert await ended(1_000_000) == ["2@x"]
+    assert await ended(9_000_000) == ["2@x", "4@x", "1@x"]
+    assert await ended(9_000_000, 2) == ["2@x", "4@x"]
+    first = (await store.read(lambda tx: tx.ended_leases(1_000_000, 1)))[0]
+    await store.write(lambda tx: tx.put_subscription(first._replace(options={})))
+    assert await ended(9_000_000) == ["4@x", "1@x"]

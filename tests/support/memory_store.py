@@ -35,6 +35,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.suboptions import lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
@@ -200,6 +201,22 @@ class MemoryReadTx:
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.jid.partition("/")[0] == bare]
+
+    def pending_subscriptions(self, node_no: int, limit: int) -> list[Subscription]:
+        return [one for one in self._subscriptions(node_no) if one.state is SubscriptionState.PENDING][:limit]
+
+    def pending_nodes(self, owner: str | None, limit: int) -> list[Node]:
+        live = [node for node in self._data.nodes.values() if node.state is NodeState.LIVE]
+        mine = [n for n in live if owner is None or self.affiliation(n.node_no, owner) is Affiliation.OWNER]
+        return sorted((n for n in mine if self.pending_subscriptions(n.node_no, 1)), key=lambda n: n.name)[:limit]
+
+    def owns_nodes(self, jid: str) -> bool:
+        return any(of == jid and kind is Affiliation.OWNER for (_, of), kind in self._data.affiliations.items())
+
+    def ended_leases(self, now_us: int, limit: int) -> list[Subscription]:
+        leases = [(lease_end_us(one.options), no, one) for no, one in self._data.subscriptions.items()]
+        ended = sorted((end, no) for end, no, _ in leases if end is not None and end <= now_us)
+        return [self._data.subscriptions[no] for _, no in ended[:limit]]
 
     def subscribed_by(self, bare: str) -> int:
         return sum(one.jid.partition("/")[0] == bare for one in self._data.subscriptions.values())

@@ -36,6 +36,7 @@ from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import Store
 from smartfeeds.sync.record import Version
+from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
 from smartfeeds.xmpp.router import StanzaRouter
@@ -138,7 +139,14 @@ class Site:
         )
 
     def _dispatcher(self) -> Dispatcher:
-        sender = PushSender(self.service, self, clock=self.clock, max_age_s=3_600.0, encode_form=lambda _node: b"")
+        sender = PushSender(
+            self.service,
+            self,
+            clock=self.clock,
+            max_age_s=3_600.0,
+            encode_form=lambda _node: b"",
+            encode_request=authorization_form,
+        )
         dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0, self.timers))
         dispatcher.register(PUSH, ConsumerKind(sender, every_feed=True))
         return dispatcher

@@ -37,6 +37,7 @@ from smartfeeds.service.requests import Answer
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.xmpp.authorization import authorization_form
 from support.memory_store import MemoryStore
 
 T0_US = 1_304_942_400_000_000
@@ -52,6 +53,7 @@ _NS = {
     "sx": FEEDSYNC_NS,
     "a": ATOM_NS,
     "o": OWN_NS,
+    "x": "jabber:x:data",
 }
 
 
@@ -98,7 +100,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One notification, read. `kind` is item, retract, purge, delete, configuration or subscription."""
+    """One notification, read. `kind` is item, retract, purge, delete, configuration, subscription or request."""
 
     to: str
     node: str
@@ -125,6 +127,9 @@ class Event:
 def read_event(stanza: bytes) -> Event:
     """The event in a stanza; asserts what holds for each of them."""
     message = etree.fromstring(stanza)
+    field = message.find("x:x/x:field[@var='pubsub#node']/x:value", _NS)
+    if field is not None:
+        return Event(message.get("to", ""), field.text or "", "request", "", None, None, None, False, "", message)
     event = message.find("e:event", _NS)
     assert event is not None and len(event) == 1
     child = event[0]
@@ -252,6 +257,7 @@ class World:
             self.wire,
             clock=self.clock,
             max_age_s=self.max_age_s,
+            encode_request=authorization_form,
             encode_form=lambda node: f"<x xmlns='jabber:x:data' type='result'><!--{node.name}--></x>".encode(),
         )
         dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0))

@@ -315,7 +315,10 @@ class NodeOptions:
     notify_retract = _flag("Whether subscribers are notified of retractions", default=True)
     notify_sub = _flag("Whether owners are notified of new subscriptions", default=False)
     itemreply = _choice("Whom a reply to an item should go to", "publisher", "none")
-    send_last_published_item = _choice("When the newest item is sent without a request", "never", "on_sub")
+    # Without presence of the subscribers, `on_sub_and_presence` means `on_sub`.
+    send_last_published_item = _choice(
+        "When the newest item is sent without a request", "never", "on_sub", "on_sub_and_presence"
+    )
     subscribe = _flag("Whether users can subscribe", default=True)
     presence_based_delivery = _fixed(
         "Whether events go only to subscribers who are online", "this service knows no presence", value=False

@@ -4,6 +4,7 @@ XEP-0060 7.1.2, 8.4.2, 8.5.2; XEP-0131 headers (xep-map 164 to 180). A frame is 
 recipient is its address and subscription number, prepared once.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ from smartfeeds.core.text import attribute, escape
 from smartfeeds.formats.atom import read_meta
 
 _EVENT = "<event xmlns='http://jabber.org/protocol/pubsub#event'>"
+_STORE = b"<store xmlns='urn:xmpp:hints'/>"
 _NO_STORE = b"<no-store xmlns='urn:xmpp:hints'/>"
 
 
@@ -84,6 +86,24 @@ def subscription_message(node: Node, event: NodeEvent) -> bytes:
         f"{_EVENT}<subscription node='{attribute(node_text)}' jid='{attribute(unquote(jid))}' "
         f"subscription='{state}'/></event></message>"
     ).encode()
+
+
+def authorization_message(event: NodeEvent, encode_form: Callable[[str, str, str], bytes]) -> bytes:
+    """A request to subscribe, for an owner (XEP-0060 8.6). `encode_form` makes the form of subid, node and address.
+
+    The owner may be offline, so the hint asks servers to store the message although it is no conversation.
+    """
+    service, subid, quoted, node_text = event.data.split(" ", 3)
+    jid = unquote(quoted)
+    body = f"{jid} asks to subscribe to {node_text}. Answer with the form in this message."
+    return b"<message from='%b' to='%b' id='0.%d' type='normal'><body>%b</body>%b%b</message>" % (
+        attribute(service).encode(),
+        attribute(event.to).encode(),
+        event.event_no,
+        escape(body).encode(),
+        encode_form(subid, node_text, jid),
+        _STORE,
+    )
 
 
 def _items_frame(node: Node, group: RecipientGroup, inner: bytes, chain: PushHeaders, key: str, body: str) -> PushFrame:

@@ -22,6 +22,7 @@ from smartfeeds.push.frames import (
     PushFrame,
     PushHeaders,
     RecipientGroup,
+    authorization_message,
     item_frame,
     node_frame,
     retract_frame,
@@ -106,12 +107,14 @@ class PushSender:
         clock: Callable[[], int],
         max_age_s: float,
         encode_form: Callable[[Node], bytes],
+        encode_request: Callable[[str, str, str], bytes],
     ) -> None:
         self._service = service
         self._wire = wire
         self._clock = clock
         self._max_age_us = int(max_age_s * US_PER_S)
         self._encode_form = encode_form
+        self._encode_request = encode_request
         self._audience = AudienceCache()
         self.counters = PushCounters()
 
@@ -200,6 +203,8 @@ class PushSender:
             run.events_sent += 1
             if event.kind == "subscription":
                 run.frames.append(subscription_message(run.node, event))
+            elif event.kind == "authorization":
+                run.frames.append(authorization_message(event, self._encode_request))
             elif event.kind == "retract":
                 await self._send_retraction(run, event)
             else:

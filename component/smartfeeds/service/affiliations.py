@@ -18,7 +18,7 @@ from smartfeeds.service.requests import (
     SetAffiliations,
 )
 from smartfeeds.service.steps import MoreSteps
-from smartfeeds.service.subscriptions import end_all, owned_node
+from smartfeeds.service.subscription_states import approve_all, end_all, owned_node
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # Owners are notified of subscribers, and every change of affiliations reads the list. These bounds keep both short.
@@ -140,5 +140,8 @@ def _owners(affiliations: Mapping[str, Affiliation]) -> int:
 
 def _set(tx: WriteTx, context: Context, node: Node, bare: str, affiliation: Affiliation) -> None:
     tx.set_affiliation(node.node_no, bare, affiliation)
-    if Access(affiliation, node.options, SubscriptionState.SUBSCRIBED).reading_error is not None:
+    access = Access(affiliation, node.options, SubscriptionState.SUBSCRIBED)
+    if access.reading_error is not None:
         end_all(tx, context, node, bare)
+    elif access.rights.read:
+        approve_all(tx, context, node, bare)

@@ -29,6 +29,7 @@ class Policy:
     creators: frozenset[str] = frozenset({"*"})
     admins: frozenset[str] = frozenset()
     auto_create: bool = False
+    owners_subscribe_others: bool = False
     page_default: int = 50
     page_max: int = 500
     page_bytes: int = 204_800

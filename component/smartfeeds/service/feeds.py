@@ -12,7 +12,17 @@ from time import perf_counter
 from typing import TypeVar
 
 from smartfeeds.errors import StoreError
-from smartfeeds.service import affiliations, conflicts, discovery, documents, nodes, publishing, pulls, subscriptions
+from smartfeeds.service import (
+    affiliations,
+    authorization,
+    conflicts,
+    discovery,
+    documents,
+    nodes,
+    publishing,
+    pulls,
+    subscriptions,
+)
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, Policy
 from smartfeeds.service.requests import Answer
@@ -42,6 +52,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     r.GetSubscribeOptions: ("get_subscribe_options", subscriptions.get_options),
     r.GetDefaultSubscribeOptions: ("get_default_subscribe_options", subscriptions.get_default_options),
     r.GetNodeSubscriptions: ("get_node_subscriptions", subscriptions.list_for_owner),
+    authorization.GetPendingNodes: ("get_pending_nodes", authorization.pending_nodes),
     r.GetAffiliations: ("get_affiliations", affiliations.get_affiliations),
     r.GetNodeInfo: ("get_node_info", discovery.node_info),
     r.GetNodes: ("get_nodes", discovery.list_nodes),
@@ -59,6 +70,8 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     r.Unsubscribe: ("unsubscribe", subscriptions.unsubscribe),
     r.SetSubscribeOptions: ("set_subscribe_options", subscriptions.set_options),
     r.SetSubscriptions: ("set_subscriptions", subscriptions.set_for_owner),
+    authorization.AnswerAuthorization: ("answer_authorization", authorization.answer),
+    authorization.ResendPending: ("resend_pending", authorization.resend),
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),
     r.Bounce: ("bounce", subscriptions.bounced),

@@ -2,7 +2,7 @@
 
 Every request carries `actor`, the full address of its sender, and `service`, the bare address that it was sent to
 (SF-085). Node names and ids are texts as written, None if they were missing. Requests about conflicts are in
-`service.conflicts`.
+`service.conflicts`, those about requests to subscribe in `service.authorization`.
 """
 
 from dataclasses import dataclass, field
@@ -279,11 +279,15 @@ class Unsubscribe(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionShown:
-    """A subscription in a response: the node as the subscriber wrote it, the subscribed JID, the state."""
+    """A subscription in a response: the node as the subscriber wrote it, the subscribed JID, the state.
+
+    `lease_end_us` is the end of its lease in microseconds.
+    """
 
     node: str
     jid: str
     state: SubscriptionState
+    lease_end_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +305,13 @@ class Subscribed(Answer):
     show_publisher: bool = True
     message_type: str = "headline"
     body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribed(Answer):
+    """The subscription that ended, in state none."""
+
+    subscription: SubscriptionShown
 
 
 @dataclass(frozen=True, slots=True)

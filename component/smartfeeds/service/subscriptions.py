@@ -2,19 +2,17 @@
 
 from dataclasses import replace
 from functools import partial
-from urllib.parse import quote
 
-from smartfeeds.core.consumers import PUSH
+from smartfeeds.core.access import Access
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Affiliation, Item, KeyRange, Node, NodeEvent, Slice, Subscription, SubscriptionState
-from smartfeeds.core.suboptions import apply
+from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
+from smartfeeds.core.suboptions import apply, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
-from smartfeeds.core.view import Order, from_canonical
+from smartfeeds.core.view import from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.context import Context, LocatedNode, locate_for
+from smartfeeds.service.context import Context, LocatedNode, affiliation_of, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
-from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
     EmptyResult,
@@ -22,6 +20,7 @@ from smartfeeds.service.requests import (
     GetNodeSubscriptions,
     GetSubscribeOptions,
     GetSubscriptions,
+    NodeRequest,
     PartlyRefused,
     SetSubscribeOptions,
     SetSubscriptions,
@@ -31,8 +30,18 @@ from smartfeeds.service.requests import (
     SubscriptionList,
     SubscriptionShown,
     Unsubscribe,
+    Unsubscribed,
 )
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
+from smartfeeds.service.subscription_states import (
+    ask_owners,
+    change_state,
+    of_jid,
+    owned_node,
+    start_pushing,
+    tell,
+    tell_owners,
+)
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -50,35 +59,34 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         raise unsupported("subscribe", "one cannot subscribe to this node")
     state = located.access.subscription_on_request()
     existing = tx.subscription(node.node_no, jid, located.view_text)
+    if existing is not None and _lease_is_over(existing, context):
+        tx.remove_subscription(existing.sub_no)
+        existing = None
     if existing is None:
-        _check_quota(tx, context, request.actor, located)
-        existing = Subscription(
-            0,
-            node.node_no,
-            jid,
-            located.view_text,
-            request.node or "",
-            request.service,
-            state,
-            node.last_modified_us,
-            node.last_created_us,
-            context.now_us,
-        )
+        if (error := _quota_error(tx, context, request.actor, located)) is not None:
+            raise error
+        existing = _new_subscription(context, located, request, jid, state)
     elif state is SubscriptionState.PENDING:
         if existing.state is SubscriptionState.PENDING:
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
         state = existing.state  # approved before
     if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
         return behind
-    current = existing.options if request.options is None else apply(node.kind, existing.options, request.options)
+    current = (
+        existing.options
+        if request.options is None
+        else apply(node.kind, existing.options, request.options, context.now_us)
+    )
     subscription = existing._replace(
         state=state, node_text=request.node or "", service=request.service, options=current
     )
     if subscription != existing or not existing.sub_no:
         if state is SubscriptionState.SUBSCRIBED and (existing.state is not state or not existing.sub_no):
-            _tell_owners(tx, context, node, subscription)
+            tell_owners(tx, context, node, subscription)
         subscription = tx.put_subscription(subscription)
         start_pushing(tx, node, located.view.order)
+        if state is SubscriptionState.PENDING:
+            ask_owners(tx, context, node, subscription)
     last = _last_item(tx, context, located, state)
     return Subscribed(
         _shown(subscription),
@@ -91,19 +99,38 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     )
 
 
-def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
-    """Sets the mark from which pushes of this order continue, if there is none: the newest item, not pushed itself."""
-    if tx.mark(node.node_no, order, PUSH) is None:
-        tx.set_mark(node.node_no, order, PUSH, newest_mark(tx, node, order))
+def _lease_is_over(subscription: Subscription, context: Context) -> bool:
+    """Whether a subscription has ended although the sweep has not removed it yet (`service.leases`)."""
+    end_us = lease_end_us(subscription.options)
+    return end_us is not None and end_us <= context.now_us
 
 
-def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> EmptyResult:
+def _new_subscription(
+    context: Context, located: LocatedNode, request: NodeRequest, jid: str, state: SubscriptionState
+) -> Subscription:
+    """A subscription to store; only what is published after it is sent."""
+    node = located.node
+    return Subscription(
+        0,
+        node.node_no,
+        jid,
+        located.view_text,
+        request.node or "",
+        request.service,
+        state,
+        node.last_modified_us,
+        node.last_created_us,
+        context.now_us,
+    )
+
+
+def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Unsubscribed:
     """Ends a subscription of the actor."""
     node, subscription = _own_subscription(tx, context, request)
     tx.remove_subscription(subscription.sub_no)
     if subscription.state is SubscriptionState.SUBSCRIBED:
-        _tell_owners(tx, context, node, subscription._replace(state=SubscriptionState.NONE))
-    return EmptyResult()
+        tell_owners(tx, context, node, subscription._replace(state=SubscriptionState.NONE))
+    return Unsubscribed(SubscriptionShown(request.node or "", subscription.jid, SubscriptionState.NONE))
 
 
 def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -> SubscriptionList:
@@ -136,7 +163,7 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
     """Changes the options in the form; a cancelled form changes nothing."""
     node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
-        options = apply(node.kind, subscription.options, request.form)
+        options = apply(node.kind, subscription.options, request.form, context.now_us)
         tx.put_subscription(subscription._replace(options=options))
     return EmptyResult()
 
@@ -166,17 +193,21 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
 def set_for_owner(
     tx: WriteTx, context: Context, request: SetSubscriptions, refused: tuple[SubscriptionShown, ...] = ()
 ) -> EmptyResult | PartlyRefused | MoreSteps[EmptyResult | PartlyRefused]:
-    """Removes or approves subscribers and notifies them. Returns the entries that cannot be applied (xep-map 94 to 96).
+    """Removes, approves or adds subscribers. Returns the entries that cannot be applied (xep-map 94 to 96).
 
     A step applies `STEP` entries, so that the writes of others do not wait for the whole list. `refused` are the
     entries that earlier steps could not apply.
     """
-    node = owned_node(tx, context, request.node, request.actor)
+    located = locate_for(tx, context, request.node, request.actor)
+    located.access.check_manage()
+    node = located.node
     rejected = list(refused)
     for text, state_text in request.entries[:STEP]:
         jid = parse_jid(text)
         state = _STATES.get(state_text)
-        subscriptions = _of_jid(tx, node, jid) if jid is not None else []
+        subscriptions = of_jid(tx, node, jid) if jid is not None else []
+        if not subscriptions and jid is not None and state is SubscriptionState.SUBSCRIBED:
+            subscriptions = _add_for_owner(tx, context, located, request, jid)
         if state is None or not subscriptions:
             current = subscriptions[0].state if subscriptions else SubscriptionState.NONE
             rejected.append(SubscriptionShown(node.name, text, current))
@@ -191,44 +222,26 @@ def set_for_owner(
     return EmptyResult()
 
 
-def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
-    """Sets the state of a subscription and notifies the subscriber (XEP-0060 12.14). NONE ends the subscription."""
-    if state is subscription.state:
-        return
-    node = tx.node_by_no(subscription.node_no)
-    if state is SubscriptionState.NONE or node is None:
-        tx.remove_subscription(subscription.sub_no)
-    else:
-        since_us, created_us = node.last_modified_us, node.last_created_us
-        tx.put_subscription(subscription._replace(state=state, since_us=since_us, since_created_us=created_us))
-    if node is not None:
-        _tell(tx, context, node, subscription._replace(state=state), subscription.jid)
+def _add_for_owner(
+    tx: WriteTx, context: Context, located: LocatedNode, request: SetSubscriptions, jid: Jid
+) -> list[Subscription]:
+    """Subscribes the owner, or another user if the operator allows it. Returns no subscription if that may not be.
 
-
-def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
-    """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
-    if node.options.notify_sub:
-        for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
-            _tell(tx, context, node, subscription, jid)
-
-
-def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
-    notice = f"{subscription.service} {subscription.state.value} {quote(subscription.jid)} {subscription.node_text}"
-    tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "subscription", notice, to))
-    context.changed.add(node.node_no)
-
-
-def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
-    """The node. Raises FeedError unless the actor is an owner (xep-map 97)."""
-    located = locate_for(tx, context, name, actor)
-    located.access.check_manage()
-    return located.node
-
-
-def end_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:
-    """Ends every subscription of a bare address to a node (xep-map 92)."""
-    for subscription in _of_jid(tx, node, parse_jid(bare)):
-        change_state(tx, context, subscription, SubscriptionState.NONE)
+    Another user never asked for the notifications. So the operator decides whether owners may do this, and the quotas
+    of that user count.
+    """
+    node, own = located.node, jid.bare == request.actor.bare
+    allowed = node.options.subscribe and (own or context.policy.owners_subscribe_others)
+    access = Access(affiliation_of(tx, context, node, jid), node.options, SubscriptionState.SUBSCRIBED)
+    if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
+        return []
+    new = _new_subscription(context, located, request, str(jid), SubscriptionState.SUBSCRIBED)
+    subscription = tx.put_subscription(new)
+    start_pushing(tx, node, located.view.order)
+    tell_owners(tx, context, node, subscription)
+    if not own:
+        tell(tx, context, node, subscription, subscription.jid)
+    return [subscription]
 
 
 def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
@@ -250,40 +263,34 @@ def _own_subscription(
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
     subscription = tx.subscription(located.node.node_no, jid, located.view_text)
-    if subscription is None:
+    if subscription is None or _lease_is_over(subscription, context):
         raise FeedError(Condition.NOT_SUBSCRIBED)
     return located.node, subscription
 
 
-def _of_jid(tx: ReadTx, node: Node, jid: Jid | None) -> list[Subscription]:
-    """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
-    if jid is None:
-        return []
-    mine = tx.subscriptions_on(node.node_no, str(jid.bare))
-    return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
-
-
-def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> None:
+def _quota_error(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
+    """Why the user may have no further subscription to the view, or None."""
     bare = str(actor.bare)
     if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
-        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
+        return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
     # The owner of a domain can create any number of JIDs.
     if tx.subscribed_in(actor.domain) >= context.policy.subscriptions_per_domain:
-        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
+        return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
     mine = tx.subscriptions_on(located.node.node_no, bare)
     # Every change of the node is sent once for each of these subscriptions.
     if len(mine) >= context.policy.subscriptions_per_jid_and_node:
-        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
+        return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
         # Every change of a node is compared with each filtered view that has subscribers, and counted there.
         held = {one.view for one in mine} - {located.view_text}
         if sum(from_canonical(view).filtered for view in held) >= context.policy.filters_per_jid:
-            raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
+            return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
+    return None
 
 
 def _sends_last(node: Node, state: SubscriptionState) -> bool:
     """Whether the node sends its newest item to a new subscriber (XEP-0060 6.1.7)."""
-    return node.options.send_last_published_item == "on_sub" and state is SubscriptionState.SUBSCRIBED
+    return node.options.send_last_published_item != "never" and state is SubscriptionState.SUBSCRIBED
 
 
 def _last_item(tx: WriteTx, context: Context, located: LocatedNode, state: SubscriptionState) -> Item | None:
@@ -296,7 +303,9 @@ def _last_item(tx: WriteTx, context: Context, located: LocatedNode, state: Subsc
 
 
 def _shown(subscription: Subscription) -> SubscriptionShown:
-    return SubscriptionShown(subscription.node_text, subscription.jid, subscription.state)
+    return SubscriptionShown(
+        subscription.node_text, subscription.jid, subscription.state, lease_end_us(subscription.options)
+    )
 
 
 def bounced(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:

@@ -17,6 +17,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.suboptions import lease_end_us
 from smartfeeds.core.view import Order, change_of
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_tables import ITEM_COLUMNS
@@ -113,7 +114,7 @@ def subscription_values(subscription: Subscription, bare: str) -> Row:
     # The fields of `Subscription` have the order of the columns. Two of them are stored as text.
     *fields, options = subscription[1:]
     fields[_STATE] = subscription.state.value
-    return (*fields, write_options(options), bare)
+    return (*fields, write_options(options), bare, lease_end_us(options))
 
 
 def change_no(item: Item) -> int:

@@ -19,6 +19,11 @@ from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import AFFILIATION, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
+_PENDING = "SELECT DISTINCT node_no FROM subscription WHERE state = 'pending'"
+_PENDING_OWNED = (
+    "SELECT a.node_no FROM affiliation a WHERE a.jid = ? AND a.affiliation = 'owner'"
+    " AND EXISTS (SELECT 1 FROM subscription s WHERE s.node_no = a.node_no AND s.state = 'pending')"
+)
 _NODE_WIDTH = NODE_COLUMNS.count(",") + 1
 
 
@@ -111,6 +116,46 @@ class PeopleReads(NodeReads):
             f"{one} jid = ? UNION ALL {one} jid > ? AND jid < ?", (node_no, bare, node_no, f"{bare}/", f"{bare}0")
         )
         return sorted((to_subscription(row) for row in rows), key=lambda subscription: subscription.sub_no)
+
+    def pending_subscriptions(self, node_no: int, limit: int) -> list[Subscription]:
+        """Returns the oldest subscriptions of a node in state pending, by sub_no. The cost grows with the result."""
+        rows = self._db.rows(
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND state = 'pending'"
+            " ORDER BY sub_no LIMIT ?",
+            (node_no, limit),
+        )
+        return [to_subscription(row) for row in rows]
+
+    def pending_nodes(self, owner: str | None, limit: int) -> list[Node]:
+        """Returns the live nodes of an owner, or of the service, with subscriptions in state pending, by name.
+
+        The cost grows with the number of nodes of the owner, or of pending subscriptions in the service.
+        """
+        self.settle()
+        source, params = _PENDING if owner is None else _PENDING_OWNED, () if owner is None else (owner,)
+        # With another kind of join SQLite may read all nodes in the order of their names.
+        rows = self._db.rows(
+            f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p CROSS JOIN node n ON n.node_no = p.node_no"
+            " WHERE n.state = 'live' ORDER BY n.name LIMIT ?",
+            (*params, limit),
+        )
+        return [to_node(row) for row in rows]
+
+    def owns_nodes(self, jid: str) -> bool:
+        """Returns whether a bare JID owns a node. O(1)."""
+        return bool(
+            self._number("SELECT EXISTS (SELECT 1 FROM affiliation WHERE jid = ? AND affiliation = 'owner')", (jid,))
+        )
+
+    def ended_leases(self, now_us: int, limit: int) -> list[Subscription]:
+        """Returns the subscriptions whose lease ended at this time or before it, the first ended first. The cost grows
+        with the result.
+        """
+        rows = self._db.rows(
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us <= ? ORDER BY expires_us, sub_no LIMIT ?",
+            (now_us, limit),
+        )
+        return [to_subscription(row) for row in rows]
 
     def subscribed_by(self, bare: str) -> int:
         """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted

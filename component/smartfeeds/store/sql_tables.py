@@ -53,7 +53,7 @@ FACET = Table("facet", "node_no, facet, modified_us, item_no", "created_us, stat
 SUBSCRIPTION_ROW = (
     "sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options"
 )
-SUBSCRIPTION = Table("subscription", "sub_no", f"{SUBSCRIPTION_ROW.removeprefix('sub_no, ')}, bare")
+SUBSCRIPTION = Table("subscription", "sub_no", f"{SUBSCRIPTION_ROW.removeprefix('sub_no, ')}, bare, expires_us")
 AFFILIATION = Table("affiliation", "node_no, jid", "affiliation, hidden")
 
 PURGE = Table("purge", "node_no", "up_to_us, actor")

@@ -96,6 +96,7 @@ CREATE INDEX affiliation_held ON affiliation (node_no, affiliation, jid);
 
 CREATE INDEX affiliation_node ON affiliation (jid, node_no);
 
+-- expires_us: the end of the lease, which is the option `expire` too (core.suboptions).
 CREATE TABLE subscription (
     sub_no INTEGER PRIMARY KEY AUTOINCREMENT,
     node_no INTEGER NOT NULL REFERENCES node (node_no),
@@ -108,7 +109,8 @@ CREATE TABLE subscription (
     since_us INTEGER NOT NULL,
     since_created_us INTEGER NOT NULL,
     created_us INTEGER NOT NULL,
-    options TEXT NOT NULL
+    options TEXT NOT NULL,
+    expires_us INTEGER
 ) STRICT;
 
 CREATE UNIQUE INDEX subscription_jid ON subscription (node_no, jid, view);
@@ -118,6 +120,10 @@ CREATE INDEX subscription_no ON subscription (node_no, sub_no);
 CREATE INDEX subscription_view ON subscription (node_no, view) WHERE state = 'subscribed';
 
 CREATE INDEX subscription_subscriber ON subscription (node_no, jid) WHERE state = 'subscribed';
+
+CREATE INDEX subscription_pending ON subscription (node_no, sub_no) WHERE state = 'pending';
+
+CREATE INDEX subscription_lease ON subscription (expires_us) WHERE expires_us IS NOT NULL;
 
 CREATE INDEX subscription_bare ON subscription (bare, sub_no);
 

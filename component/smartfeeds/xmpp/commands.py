@@ -105,6 +105,11 @@ class Command:
     form_type: str
     steps: tuple[Step, ...]
 
+    @property
+    def has_one_form(self) -> bool:
+        """Whether a submitted form can only be that of the first step, so that it needs no number."""
+        return len(self.steps) == 2
+
     def actions_after(self, step: int) -> tuple[str, ...]:
         """Returns the actions allowed after the form of a step, the default last."""
         forward = "complete" if step + 2 == len(self.steps) else "next"
@@ -191,7 +196,9 @@ class CommandRunner:
             return CommandReply(command.node, session, "completed", (), result, outcome.notes)
         hidden = {field.var: field.values for field in outcome.fields if field.type == "hidden"}
         self._sessions.remember(session, StepForm(request.step, hidden))
-        fields = (FormField(STEP, "hidden", (str(request.step),)), *outcome.fields)
+        fields = outcome.fields
+        if not command.has_one_form:
+            fields = (FormField(STEP, "hidden", (str(request.step),)), *fields)
         form = encode_form("form", command.form_type, fields, title=outcome.title, instructions=outcome.instructions)
         actions = command.actions_after(request.step)
         return CommandReply(command.node, session, "executing", actions, form, outcome.notes)
@@ -216,7 +223,8 @@ def _submission(values: FormFields | None, command: Command, form: StepForm | No
         if form is None:
             raise CommandError(CommandFault.BAD_PAYLOAD, "the form is missing; send it, or start without a sessionid")
         return form
-    number_values = values.get(STEP)
+    # The form of get-pending must have a single field (XEP-0060 8.7.2), and clients may send that field alone.
+    number_values = values.get(STEP, ("0",) if command.has_one_form else ())
     step = next((number for number in range(len(command.steps) - 1) if number_values == (str(number),)), None)
     if step is None:
         raise CommandError(

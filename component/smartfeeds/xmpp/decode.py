@@ -235,7 +235,11 @@ _ROWS = (
     PubsubAction("set", PUBSUB, "subscribe", _subscribe, "subscribe", "options"),
     PubsubAction("set", PUBSUB, "unsubscribe", _fields(r.Unsubscribe, _node, _jid)),
     PubsubAction(
-        "set", PUBSUB, "options", _fields(r.SetSubscribeOptions, _node, _jid, _SUBSCRIPTION), "subscription-options"
+        "set",
+        PUBSUB,
+        "options",
+        _fields(r.SetSubscribeOptions, _node, _jid, _SUBSCRIPTION),
+        "subscription-options leased-subscription",
     ),
     PubsubAction("set", PUBSUB, "create", _create, "create-nodes create-and-configure instant-nodes", "configure"),
     PubsubAction("get", OWNER, "configure", _fields(r.GetConfiguration, _node), "config-node"),

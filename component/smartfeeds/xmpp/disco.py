@@ -28,6 +28,7 @@ from smartfeeds.xmpp.forms import FormField, encode_form, option_field, parse_su
 
 INFO_QUERY = ns.tag(ns.DISCO_INFO, "query")
 ITEMS_QUERY = ns.tag(ns.DISCO_ITEMS, "query")
+PUBSUB_COMMAND = f"{ns.PUBSUB}#"
 _FILTER = ns.tag(ns.FILTER, "filter")
 # IQs that slixmpp answers: namespace and name of the payload. The service announces them as features.
 PASSED_ON: Mapping[str, str] = {ns.PING: "ping", ns.VERSION: "query"}
@@ -57,8 +58,10 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
     """Returns the features of the service, each once, in the order of xep-map 1.5."""
     names = {name for action in ACTIONS.values() for name in action.features.split()}
     names |= {f"{affiliation.value}-affiliation" for affiliation in Affiliation if affiliation not in _IMPLIED}
-    names |= {f"access-{value}" for value in OPTIONS["access_model"].defaults[info.default_kind]}
+    names |= {f"access-{value}" for value in OPTIONS["access_model"].choices}
     names |= {"meta-data", "subscription-notifications"}
+    # The commands of XEP-0060 are named like their features.
+    names |= {node.removeprefix(PUBSUB_COMMAND) for node in commands if node.startswith(PUBSUB_COMMAND)}
     if any(option.datatype == "pubsub:integer-or-max" for option in OPTIONS.values()):
         names.add("config-node-max")
     if info.auto_create:

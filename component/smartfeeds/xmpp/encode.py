@@ -104,7 +104,13 @@ def _node_created(answer: r.NodeCreated) -> bytes:
 
 def _subscription(entry: r.SubscriptionShown) -> bytes:
     node, jid = attribute_bytes(entry.node), attribute_bytes(entry.jid)
-    return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, entry.state.value.encode())
+    expiry = b"" if entry.lease_end_us is None else b" expiry='%b'" % format_datetime(entry.lease_end_us).encode()
+    return b"<subscription node='%b' jid='%b' subscription='%b'%b/>" % (node, jid, entry.state.value.encode(), expiry)
+
+
+def _unsubscribed(answer: r.Unsubscribed) -> bytes:
+    """Returns the former subscription, which XEP-0060 6.2.2 allows and clients of Prosody expect."""
+    return _pubsub(_subscription(answer.subscription))
 
 
 def _subscribed(answer: r.Subscribed) -> bytes:
@@ -211,6 +217,7 @@ ENCODERS: Mapping[type, Encoder] = {
     r.Published: _published,
     r.NodeCreated: _node_created,
     r.Subscribed: _subscribed,
+    r.Unsubscribed: _unsubscribed,
     r.SubscribeOptions: _subscribe_options,
     r.SubscriptionList: _subscriptions,
     r.AffiliationList: _affiliations,

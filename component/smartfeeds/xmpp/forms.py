@@ -40,6 +40,12 @@ def parse_submit(parent: etree._Element, form_type: str, *, required: bool = Tru
     return read_fields(form, form_type)
 
 
+def form_type_of(form: etree._Element) -> str:
+    """Returns the FORM_TYPE of a form, empty if it has none."""
+    types = (field for field in form.iterchildren(_FIELD) if field.get("var") == FORM_TYPE)
+    return next((value.text or "" for field in types for value in field.iterchildren(_VALUE)), "")
+
+
 def read_fields(form: etree._Element, form_type: str) -> FormFields:
     """Returns the fields of a form of any type, in the form of `parse_submit`. Raises FeedError(BAD_REQUEST)."""
     fields: dict[str, Values] = {}
@@ -122,5 +128,5 @@ def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[Form
 
 
 def _subscribe_field(option: SubscribeOption, options: Mapping[str, Values]) -> FormField:
-    values = options.get(option.var, (option.default,))
-    return FormField(PUBSUB + option.var, FieldType.BOOLEAN.value, values, option.label)
+    values = options.get(option.var, (option.default,) if option.default else ())
+    return FormField(PUBSUB + option.var, option.type.value, values, option.label, datatype=option.datatype)

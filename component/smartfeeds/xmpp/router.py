@@ -17,10 +17,12 @@ from typing import Protocol
 import structlog
 
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.authorization import GET_PENDING, read_authorization
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import (
@@ -38,6 +40,7 @@ from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.disco import PASSED_ON, Disco, ServiceInfo
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
+from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.screening import LARGE_ITEM
@@ -46,7 +49,11 @@ from smartfeeds.xmpp.stanza_errors import encode_error
 log = structlog.get_logger()
 
 # The ad-hoc commands. A new command is a module with a `Command`, and its name in this call.
-COMMANDS: Mapping[str, Command] = table_of(CONFLICTS)
+COMMANDS: Mapping[str, Command] = table_of(CONFLICTS, GET_PENDING)
+# Forms that users submit in messages, by FORM_TYPE. The function returns the request in the fields of a form.
+MESSAGE_FORMS: Mapping[str, Callable[[FormFields, Jid, str], r.Request]] = {
+    ns.SUBSCRIBE_AUTHORIZATION: read_authorization,
+}
 _ERROR_BYTES = 4_096  # upper bound of the size of an error response
 _EVENT = ns.tag(ns.EVENT, "event")
 # slixmpp answers these queries itself. To other queries it would answer in the namespace of clients.
@@ -128,7 +135,7 @@ class StanzaRouter:
             r.Bounce: on_bounce or service.handle,
         }
         # Messages by the tag of a child; errors have a handler of their own. Other messages are ignored (xep-map 14).
-        self._messages: Mapping[str, StanzaHandler] = {_EVENT: self._on_event}
+        self._messages: Mapping[str, StanzaHandler] = {_EVENT: self._on_event, X: self._on_form}
         self._tasks: set[asyncio.Task[float]] = set()
         self._kinds: Mapping[str, StanzaHandler] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
@@ -224,6 +231,8 @@ class StanzaRouter:
             spent_s = time.thread_time() - began_s
         except FeedError as error:
             outcome = self._fail(iq, error, type(request))
+            if iq is None:
+                _log_ignored(str(request.actor.bare), operation, error)
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
             outcome = self._fail(iq, self._incident(operation, error))
         finally:
@@ -277,6 +286,25 @@ class StanzaRouter:
         sender = self._addresses.sender(element)
         return sender is None or not self._follows(sender.bare)
 
+    def _on_form(self, element: Element) -> bool | asyncio.Task[float]:
+        """Starts the request in a form of a message. A message has no response, so a fault of the form is logged."""
+        form = next(element.iterchildren(X))
+        form_type = form_type_of(form)
+        read = MESSAGE_FORMS.get(form_type)
+        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        if read is None or sender is None or address is None or element.get("type", "normal") != "normal":
+            return True
+        try:
+            fields = parse_submit(element, form_type)
+            if fields is None:
+                raise FeedError(Condition.BAD_REQUEST, "the form is cancelled")
+            request = read(fields, sender.jid, address.bare)
+        except FeedError as error:
+            _log_ignored(sender.bare, form_type, error)
+            self._observe(UNREAD, error.condition.value, 0.0)
+            return True
+        return self._start(request)
+
     def _on_error(self, element: Element) -> bool | asyncio.Task[float]:
         """Counts bounces of notifications, which carry the number of the subscription in their id."""
         match = _EVENT_ID.fullmatch(element.get("id") or "")
@@ -290,6 +318,10 @@ def _unread(reason: str) -> FeedError:
     """Returns the error for a request that the stream did not parse."""
     condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
     return FeedError(condition, reason[:CUT_REASON_CHARACTERS])
+
+
+def _log_ignored(sender: str, subject: str, error: FeedError) -> None:
+    log.debug("message_ignored", sender=sender, subject=subject, reason=error.text or error.condition.value)
 
 
 def _condition_of(message: Element) -> str:

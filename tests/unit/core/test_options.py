@@ -120,7 +120,7 @@ def test_apply_max_items_on_a_generic_node_is_a_number_up_to_the_ceiling() -> No
         ("publish_model", "everybody"),
         ("publish_model", ""),
         ("notification_type", "chat"),
-        ("send_last_published_item", "on_sub_and_presence"),
+        ("send_last_published_item", "on_presence"),
         ("itemreply", "owner"),
         ("title", "a\x07b"),
         ("title", "x" * (MAX_TEXT + 1)),

@@ -3,10 +3,12 @@
 import pytest
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.suboptions import apply, flag
+from smartfeeds.core.suboptions import apply, flag, lease_end_us
+from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 
 FEED, GENERIC = NodeKind.FEED, NodeKind.GENERIC
+NOW_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 
 
 @pytest.mark.parametrize(
@@ -14,14 +16,14 @@ FEED, GENERIC = NodeKind.FEED, NodeKind.GENERIC
 )
 def test_apply_boolean_keeps_only_what_differs_from_the_default(written: str, kept: dict[str, tuple[str, ...]]) -> None:
     """[xep-map 68] [xep-map 128]"""
-    assert apply(FEED, {}, {"pubsub#deliver": (written,)}) == kept
+    assert apply(FEED, {}, {"pubsub#deliver": (written,)}, NOW_US) == kept
 
 
 def test_apply_changes_only_the_fields_in_the_form() -> None:
     """[xep-map 67]"""
     current = {"deliver": ("false",), "include_body": ("true",)}
 
-    assert apply(FEED, current, {"pubsub#deliver": ("1",)}) == {"include_body": ("true",)}
+    assert apply(FEED, current, {"pubsub#deliver": ("1",)}, NOW_US) == {"include_body": ("true",)}
     assert current["deliver"] == ("false",)
 
 
@@ -34,15 +36,16 @@ def test_apply_changes_only_the_fields_in_the_form() -> None:
         ("pubsub#digest", "false"),
         ("pubsub#digest", "0"),
         ("pubsub#expire", ""),
+        ("pubsub#show-values", "away"),
     ],
 )
 def test_apply_of_an_unknown_or_idle_field_changes_nothing(name: str, value: str) -> None:
-    assert apply(FEED, {}, {name: (value,)}) == {}
+    assert apply(FEED, {}, {name: (value,)}, NOW_US) == {}
 
 
 def test_apply_include_body_on_a_generic_node_is_ignored() -> None:
     """[xep-map 125]"""
-    assert apply(GENERIC, {}, {"pubsub#include_body": ("true",)}) == {}
+    assert apply(GENERIC, {}, {"pubsub#include_body": ("true",)}, NOW_US) == {}
 
 
 @pytest.mark.parametrize(
@@ -54,14 +57,14 @@ def test_apply_include_body_on_a_generic_node_is_ignored() -> None:
         ("pubsub#digest", ("true",)),
         ("pubsub#digest_frequency", ("1000",)),
         ("pubsub#expire", ("presence",)),
-        ("pubsub#show-values", ("away",)),
+        ("pubsub#show-values", ("away", "asleep")),
         ("pubsub#subscription_depth", ("all",)),
     ],
 )
 def test_apply_of_an_invalid_value_is_refused(name: str, values: tuple[str, ...]) -> None:
     """[xep-map 127]"""
     with pytest.raises(FeedError) as caught:
-        apply(FEED, {}, {name: values})
+        apply(FEED, {}, {name: values}, NOW_US)
 
     assert caught.value.condition is Condition.INVALID_OPTIONS
 
@@ -76,7 +79,7 @@ def test_apply_reads_the_fields_behind_an_idle_one() -> None:
     """[xep-map 67]"""
     submitted = {"FORM_TYPE": ("x",), "pubsub#digest": ("false",), "pubsub#deliver": ("0",)}
 
-    assert apply(FEED, {}, submitted) == {"deliver": ("false",)}
+    assert apply(FEED, {}, submitted, NOW_US) == {"deliver": ("false",)}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,38 @@ def test_apply_reads_the_fields_behind_an_idle_one() -> None:
 )
 def test_apply_names_the_field_that_it_refuses(name: str, text: str) -> None:
     with pytest.raises(FeedError) as caught:
-        apply(FEED, {}, {name: ("maybe",)})
+        apply(FEED, {}, {name: ("maybe",)}, NOW_US)
 
     assert caught.value.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z"),
+        (" 2026-01-01T02:00:00.5+01:00 ", "2026-01-01T01:00:00.5Z"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_apply_stores_the_end_of_a_lease_in_utc(text: str, stored: str) -> None:
+    """XEP-0060 12.19."""
+    options = apply(GENERIC, {}, {"pubsub#expire": (text,)}, NOW_US)
+
+    assert options == {"expire": (stored,)}
+    assert lease_end_us(options) == parse_datetime(stored)
+    assert lease_end_us({}) is None
+
+
+@pytest.mark.parametrize("values", [(), ("",)])
+def test_apply_of_an_empty_end_removes_the_lease(values: tuple[str, ...]) -> None:
+    """XEP-0060 12.19."""
+    assert apply(FEED, {"expire": ("2030-01-01T00:00:00Z",)}, {"pubsub#expire": values}, NOW_US) == {}
+
+
+@pytest.mark.parametrize("text", ["2026-01-01T00:00:00Z", "2025-12-31T23:59:59Z"])
+def test_apply_refuses_a_lease_that_is_over(text: str) -> None:
+    """XEP-0060 12.19."""
+    with pytest.raises(FeedError) as caught:
+        apply(FEED, {}, {"pubsub#expire": (text,)}, NOW_US)
+
+    assert caught.value.text == "pubsub#expire is in the past; send a later time"

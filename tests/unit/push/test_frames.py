@@ -138,6 +138,7 @@ async def test_delete_is_told_once_to_everybody_pending_ones_too(feed: World) ->
 
     events = await feed.events()
     assert [(event.to, event.node, event.short, event.last) for event in events] == [
+        (OWNER, FEED, "request", None),
         (ALICE, MODIFIED, "delete", None),
         (ALICE, CREATED, "delete", None),
         (BOB, FEED, "delete", None),

@@ -22,14 +22,16 @@ HOUR_US = 1_304_942_400_000_000
 OPTIONS = NodeOptions(NodeKind.FEED, {"title": ("A & B",), "contact": ("a@b",)})
 NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, OPTIONS)
 
-# xep-map 1.5, without the commands and the approval forms that are not there.
+# xep-map 1.5, without commands.
 FEATURES = f"""
 {INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:version urn:xmpp:ping urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
 urn:xmpp:pubsub-social-feed:1
 """.split()
 PUBSUB_FEATURES = [
-    "access-open", "config-node", "config-node-max", "create-and-configure", "create-nodes", "delete-items",
-    "delete-nodes", "instant-nodes", "item-ids", "manage-subscriptions", "member-affiliation", "meta-data",
+    "access-authorize", "access-open", "access-whitelist",
+    "config-node", "config-node-max", "create-and-configure", "create-nodes", "delete-items",
+    "delete-nodes", "instant-nodes", "item-ids", "leased-subscription",
+    "manage-subscriptions", "member-affiliation", "meta-data",
     "modify-affiliations", "multi-items", "outcast-affiliation", "persistent-items", "publish",
     "publish-only-affiliation", "publish-options", "publisher-affiliation", "purge-nodes", "retract-items",
     "retrieve-affiliations", "retrieve-default", "retrieve-default-sub", "retrieve-items",

@@ -6,6 +6,7 @@ from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import conflicts as s
 from smartfeeds.service import requests as r
+from smartfeeds.service.authorization import PendingNodes, ResentRequests
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
 from unit.xmpp.wire import DATA, ERR, OW, PS, RSM, STANZAS, canonical
@@ -33,10 +34,15 @@ INCLUDE_BODY = (
     "<field var='pubsub#include_body' type='boolean' label='Whether events carry a readable body'>"
     "<value>false</value></field>"
 )
+EXPIRE = (
+    "<field var='pubsub#expire' type='text-single' label='When the subscription ends'>"
+    "<validate xmlns='http://jabber.org/protocol/xdata-validate' datatype='xs:dateTime'/>{}</field>"
+)
 
 
-def options_form(kind: str, deliver: str, *more: str) -> str:
+def options_form(kind: str, deliver: str, *more: str, expire: str = "") -> str:
     fields = FORM_TYPE.format(f"{PS}#subscribe_options") + DELIVER.format(deliver) + "".join(more)
+    fields += EXPIRE.format(f"<value>{expire}</value>" if expire else "")
     return f"<x xmlns='{DATA}' type='{kind}'>{fields}</x>"
 
 
@@ -96,6 +102,20 @@ ANSWERS = {
         r.Subscribed(shown(), NodeKind.FEED, {"deliver": ("false",)}),
         f"<pubsub xmlns='{PS}'><subscription node='n' jid='a@b' subscription='subscribed'/>"
         f"<options>{options_form('result', 'false', INCLUDE_BODY)}</options></pubsub>",
+    ),
+    "subscribed with a lease": (
+        r.Subscribed(
+            r.SubscriptionShown("n", "a@b", SubscriptionState.SUBSCRIBED, 1_767_225_600_500_000),
+            NodeKind.GENERIC,
+            {"expire": ("2026-01-01T00:00:00.5Z",)},
+        ),
+        f"<pubsub xmlns='{PS}'>"
+        "<subscription node='n' jid='a@b' subscription='subscribed' expiry='2026-01-01T00:00:00.5Z'/>"
+        f"<options>{options_form('result', 'true', expire='2026-01-01T00:00:00.5Z')}</options></pubsub>",
+    ),
+    "unsubscribed": (
+        r.Unsubscribed(shown(state=SubscriptionState.NONE)),
+        f"<pubsub xmlns='{PS}'><subscription node='n' jid='a@b' subscription='none'/></pubsub>",
     ),
     "options of a feed [xep-map 125]": (
         r.SubscribeOptions("n", "a@b", NodeKind.FEED, {}),
@@ -164,7 +184,7 @@ def test_encode_answer_gives_tree(answer: object, expected: str) -> None:
 def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     known = {*ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
     # Answers to what no pubsub stanza asks.
-    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem}
+    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests}
 
     # By name: a class with slots replaces the one that was declared, which may still exist.
     names = {answer.__name__ for answer in r.Answer.__subclasses__()}

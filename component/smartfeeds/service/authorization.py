@@ -1,0 +1,92 @@
+"""Requests to subscribe that wait for an owner: answering, listing and sending them again (XEP-0060 8.6, 8.7)."""
+
+from dataclasses import dataclass
+
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import Node, Subscription, SubscriptionState
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, LocatedNode, locate_for
+from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Request
+from smartfeeds.service.subscription_states import ask, change_state, of_jid, owned_node
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# One response names so many nodes, and one request sends so many messages: both are bounded by a stanza and by some
+# milliseconds of the writing thread. An owner repeats the request for the others.
+NODES = 100
+REQUESTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAuthorization(NodeRequest):
+    """XEP-0060 8.6: an owner's answer to the request of `jid`. `subid` is empty if the answer has none."""
+
+    jid: str
+    subid: str
+    allow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GetPendingNodes(Request):
+    """XEP-0060 8.7: the requester's nodes with requests to subscribe that wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingNodes(Answer):
+    """Names of nodes."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResendPending(NodeRequest):
+    """XEP-0060 8.7: the requests for a node, as messages to the requester."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResentRequests(Answer):
+    """The number of messages; with `more` there are other requests."""
+
+    count: int
+    more: bool
+
+
+def answer(tx: WriteTx, context: Context, request: AnswerAuthorization) -> EmptyResult:
+    """Approves or denies a request, and notifies the subscriber. Raises FeedError if nothing waits or is owned."""
+    located = locate_for(tx, context, request.node, request.actor)
+    located.access.check_manage()
+    subscription = _pending(tx, located, request)
+    state = SubscriptionState.SUBSCRIBED if request.allow else SubscriptionState.NONE
+    change_state(tx, context, subscription, state)
+    return EmptyResult()
+
+
+def _pending(tx: ReadTx, located: LocatedNode, request: AnswerAuthorization) -> Subscription:
+    """The request that the answer is for. The subid is optional: ejabberd's clients leave it out."""
+    jid = parse_jid(request.jid) if request.jid else None
+    if jid is None:
+        raise FeedError(Condition.INVALID_JID, "the field pubsub#subscriber_jid must have an address")
+    for subscription in of_jid(tx, located.node, jid):
+        same_request = request.subid in ("", str(subscription.sub_no))
+        exact = subscription.jid == str(jid) and subscription.view == located.view_text
+        if exact and same_request and subscription.state is SubscriptionState.PENDING:
+            return subscription
+    raise FeedError(Condition.NOT_SUBSCRIBED, "no such request waits; it was answered or withdrawn before")
+
+
+def pending_nodes(tx: ReadTx, context: Context, request: GetPendingNodes) -> PendingNodes:
+    """The nodes of the actor with requests that wait, by name. Raises FeedError(FORBIDDEN) if it owns no node."""
+    bare = str(request.actor.bare)
+    if bare in context.policy.admins:
+        return PendingNodes(tuple(node.name for node in tx.pending_nodes(None, NODES)))
+    if not tx.owns_nodes(bare):
+        raise FeedError(Condition.FORBIDDEN, "you own no node here")
+    return PendingNodes(tuple(node.name for node in tx.pending_nodes(bare, NODES)))
+
+
+def resend(tx: WriteTx, context: Context, request: ResendPending) -> ResentRequests:
+    """Sends the oldest requests for a node once more, to the owner who asks for them."""
+    node: Node = owned_node(tx, context, request.node, request.actor)
+    requests = tx.pending_subscriptions(node.node_no, REQUESTS + 1)
+    for subscription in requests[:REQUESTS]:
+        ask(tx, context, node, subscription, str(request.actor.bare))
+    return ResentRequests(len(requests[:REQUESTS]), more=len(requests) > REQUESTS)

@@ -1,0 +1,22 @@
+"""The end of subscriptions with a lease (XEP-0060 12.19)."""
+
+from smartfeeds.core.model import SubscriptionState
+from smartfeeds.service.context import Context
+from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.subscription_states import change_state
+from smartfeeds.store.base import ReadTx, WriteTx
+
+STEP = 100  # subscriptions that one transaction ends: some 5 ms
+
+
+def has_ended(tx: ReadTx, context: Context) -> bool:
+    """Whether a lease has ended. The caller then runs `end_leases`; a read costs less than an empty transaction."""
+    return bool(tx.ended_leases(context.now_us, 1))
+
+
+def end_leases(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
+    """Ends the next subscriptions whose lease is over, and notifies the subscribers."""
+    ended = tx.ended_leases(context.now_us, STEP)
+    for subscription in ended:
+        change_state(tx, context, subscription, SubscriptionState.NONE)
+    return MoreSteps(end_leases) if len(ended) == STEP else None

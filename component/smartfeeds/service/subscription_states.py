@@ -1,0 +1,92 @@
+"""Changes of subscription states, and the messages about them (XEP-0060 8.6, 12.14).
+
+A message is an event in the queue of its node (`NodeEvent`), which survives a crash and a lost link. Use cases that
+change subscriptions share these functions.
+"""
+
+from urllib.parse import quote
+
+from smartfeeds.core.consumers import PUSH
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.model import Affiliation, Node, NodeEvent, Subscription, SubscriptionState
+from smartfeeds.core.view import Order
+from smartfeeds.service.context import Context, locate_for
+from smartfeeds.service.pulls import newest_mark
+from smartfeeds.store.base import ReadTx, WriteTx
+
+
+def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
+    """Sets the state of a subscription and notifies the subscriber (XEP-0060 12.14). NONE ends the subscription."""
+    if state is subscription.state:
+        return
+    node = tx.node_by_no(subscription.node_no)
+    if state is SubscriptionState.NONE or node is None:
+        tx.remove_subscription(subscription.sub_no)
+    else:
+        since_us, created_us = node.last_modified_us, node.last_created_us
+        tx.put_subscription(subscription._replace(state=state, since_us=since_us, since_created_us=created_us))
+    if node is not None:
+        tell(tx, context, node, subscription._replace(state=state), subscription.jid)
+
+
+def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
+    """Notifies an address of the state of a subscription."""
+    notice = f"{subscription.service} {subscription.state.value} {quote(subscription.jid)} {subscription.node_text}"
+    _add_message(tx, context, node, "subscription", notice, to)
+
+
+def tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
+    """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
+    if node.options.notify_sub:
+        for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
+            tell(tx, context, node, subscription, jid)
+
+
+def ask_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
+    """Sends a request to subscribe to every owner of the node (XEP-0060 8.6, 12.13). The first answer counts."""
+    for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
+        ask(tx, context, node, subscription, jid)
+
+
+def ask(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
+    """Sends a request to subscribe to an address, as a form to fill in."""
+    notice = f"{subscription.service} {subscription.sub_no} {quote(subscription.jid)} {subscription.node_text}"
+    _add_message(tx, context, node, "authorization", notice, to)
+
+
+def _add_message(tx: WriteTx, context: Context, node: Node, kind: str, data: str, to: str) -> None:
+    tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, kind, data, to))
+    context.changed.add(node.node_no)
+
+
+def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
+    """Sets the mark from which pushes of this order continue, if there is none: the newest item, not pushed itself."""
+    if tx.mark(node.node_no, order, PUSH) is None:
+        tx.set_mark(node.node_no, order, PUSH, newest_mark(tx, node, order))
+
+
+def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
+    """The node. Raises FeedError unless the actor is an owner (xep-map 97)."""
+    located = locate_for(tx, context, name, actor)
+    located.access.check_manage()
+    return located.node
+
+
+def of_jid(tx: ReadTx, node: Node, jid: Jid | None) -> list[Subscription]:
+    """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
+    if jid is None:
+        return []
+    mine = tx.subscriptions_on(node.node_no, str(jid.bare))
+    return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
+
+
+def end_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:
+    """Ends every subscription of a bare address to a node (xep-map 92)."""
+    for subscription in of_jid(tx, node, parse_jid(bare)):
+        change_state(tx, context, subscription, SubscriptionState.NONE)
+
+
+def approve_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:
+    """Approves every request of a bare address, because its affiliation needs no approval now (XEP-0060 8.7.4)."""
+    for subscription in of_jid(tx, node, parse_jid(bare)):
+        change_state(tx, context, subscription, SubscriptionState.SUBSCRIBED)

@@ -425,6 +425,11 @@ class MemoryWriteTx(MemoryReadTx):
         self._more_audience(node_no)
         self._put_node(self._known(node_no)._replace(options=NodeOptions(self._known(node_no).kind, options)))
 
+    def set_kind(self, node_no: int, kind: NodeKind) -> None:
+        self._more_audience(node_no)
+        node = self._known(node_no)
+        self._put_node(node._replace(kind=kind, options=NodeOptions(kind, node.options.stored)))
+
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         node = self._known(node_no)
         self._put_node(node._replace(last_modified_us=last_modified_us, last_created_us=last_created_us))

@@ -53,9 +53,17 @@ def item_frame(node: Node, group: RecipientGroup, item: Item, chain: PushHeaders
     if item.publisher and node.options.shows_publisher:
         publisher = f" publisher='{attribute(item.publisher)}'"
     payload = item.payload if node.options.deliver_payloads else b""
-    inner = b"<item id='%b'%b>%b</item>" % (attribute(item.id).encode(), publisher.encode(), payload)
+    inner = (
+        b"<item id='%b'%b>%b</item>" % (attribute(item.id).encode(), publisher.encode(), payload) if item.id else b""
+    )
     body = read_meta(item.payload).body if group.body else ""
     return _items_frame(node, group, inner, chain, str(item.modified_us), body)
+
+
+def transient_item(event: NodeEvent) -> Item:
+    """The item of an event of the kind TRANSIENT_ITEM; its id is empty if there is only a notification."""
+    publisher, item_id, payload = event.data.split(" ", 2)
+    return Item(0, unquote(item_id), event.at_us, event.at_us, payload.encode(), publisher)
 
 
 def retract_frame(node: Node, group: RecipientGroup, item_id: str, chain: PushHeaders, key_us: int) -> PushFrame:

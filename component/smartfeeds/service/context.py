@@ -14,7 +14,7 @@ from smartfeeds.core.model import MAX_SYNC_BYTES, Affiliation, Node, Subscriptio
 from smartfeeds.core.options import NodeKind, OptionLimits
 from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.store.base import ReadTx, WriteTx
 
 REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
@@ -165,6 +165,15 @@ def find(
     if feed_found:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
     return None
+
+
+def check_persistent(node: Node) -> None:
+    """Raises FeedError(UNSUPPORTED) for a node that stores no items (XEP-0060 6.5.9.8, 7.2.3.5, 8.5.3.3).
+
+    Items from before the node became transient can still be read and removed.
+    """
+    if not node.options.persist_items and not node.live:
+        raise unsupported("persistent-items", "this node stores no items")
 
 
 def lock_located(tx: WriteTx, located: LocatedNode) -> Node:

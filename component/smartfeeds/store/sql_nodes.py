@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
-from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
@@ -285,6 +285,12 @@ class NodeWrites(NodeReads):
                 f"UPDATE affiliation SET hidden = ? WHERE node_no = ? AND affiliation IN ({_READERS})",
                 (None if listed else node.name, node_no),
             )
+
+    def set_kind(self, node_no: int, kind: NodeKind) -> None:
+        """Changes the kind of a node that has never held an item. The options that it stores stay as they are."""
+        row = self._more_audience(node_no)
+        row.node = row.node._replace(kind=kind, options=NodeOptions(kind, row.node.options.stored))
+        self._db.run("UPDATE node SET kind = ? WHERE node_no = ?", (kind.value, node_no))
 
     def _count(self, *, listed: int, nodes: int = 0) -> None:
         self._db.run(

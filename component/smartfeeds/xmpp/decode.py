@@ -229,7 +229,12 @@ _ROWS = (
     PubsubAction("get", PUBSUB, "options", _fields(r.GetSubscribeOptions, _node, _jid), "subscription-options"),
     PubsubAction("get", PUBSUB, "default", _fields(r.GetDefaultSubscribeOptions, _node), "retrieve-default-sub"),
     PubsubAction(
-        "set", PUBSUB, "publish", _publish, "publish publish-options item-ids persistent-items", "publish-options"
+        "set",
+        PUBSUB,
+        "publish",
+        _publish,
+        "publish publish-options item-ids persistent-items publish-node-full",
+        "publish-options",
     ),
     PubsubAction("set", PUBSUB, "retract", _retract, "delete-items retract-items"),
     PubsubAction("set", PUBSUB, "subscribe", _subscribe, "subscribe", "options"),

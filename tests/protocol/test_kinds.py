@@ -5,7 +5,9 @@ import pytest
 from support.component import (
     ALICE,
     BOB,
+    CAROL,
     INFO,
+    ITEMS,
     NODE_CONFIG,
     NS,
     PUBLISH_OPTIONS,
@@ -359,3 +361,184 @@ async def test_configuration_form_submitted_unchanged_changes_nothing(
         assert [f.xpath("string()") for f in again.iter()] == [f.xpath("string()") for f in shown.iter()]
         assert await component.events(bare(BOB)) == []
         assert await kind(component, "box") == before
+
+
+# Expiry (XEP-0060 16.4.4)
+
+
+async def test_expired_items_are_seen_by_no_request(component: Component) -> None:
+    """Each request finds the items that are younger than item_expire, and counts of these alone."""
+    await component.create(ALICE, "box", item_expire="60")
+    for item_id in "abc":
+        assert await publish(component, note(item_id)) is None
+        component.clock.advance(20)
+    await component.subscribe(BOB, "box")
+
+    assert await component.item_ids(BOB, "box") == ["b", "c"]
+    component.clock.advance(20)
+    listed = ok(await component.ask(BOB, "get", f"<query xmlns='{ITEMS}' node='box'/>"))
+    assert [item.get("name") for item in listed.iterfind("items:query/items:item", NS)] == ["c"]
+    assert (
+        refusal(await component.set(ALICE, "<retract node='box'><item id='b'/></retract>")).condition
+        == "item-not-found"
+    )
+    component.clock.advance(20)
+    assert await publish(component, note("d")) is None
+    assert [headers(message)["TotalItems"] for message in await component.events(bare(BOB))] == ["1"]
+    assert await component.item_ids(BOB, "box") == ["d"]
+
+
+async def test_sweep_removes_expired_items_without_events(component: Component) -> None:
+    await component.create(ALICE, "box", item_expire="60")
+    await component.create(ALICE, "kept", max_items="5")
+    await component.subscribe(BOB, "box")
+    for node in ("box", "kept"):
+        for item_id in "ab":
+            assert await publish(component, note(item_id), node) is None
+    await component.events(bare(BOB))
+
+    component.clock.advance(59)
+    await component.app.expiry.sweep()
+    numbers = [await stored(component, node) for node in ("box", "kept")]
+    component.clock.advance(2)
+    await component.app.expiry.sweep()
+
+    assert [*numbers, *[await stored(component, node) for node in ("box", "kept")]] == [2, 2, 0, 2]
+    assert await component.events(bare(BOB)) == []
+
+
+async def stored(component: Component, name: str) -> int:
+    """The number of items in the store, with expired ones."""
+    node = await component.app.service.store.read(lambda tx: tx.node(name))
+    assert node is not None
+    return node.live
+
+
+async def test_many_expired_items_are_removed_in_steps(component: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smartfeeds.service.expiry.CHUNK", 2)
+    monkeypatch.setattr("smartfeeds.service.expiry.NODES", 1)
+    for node in ("one", "two", "three"):
+        await component.create(ALICE, node, item_expire="60")
+        for item_id in "abcd":
+            assert await publish(component, note(item_id), node) is None
+
+    component.clock.advance(61)
+    assert await component.item_ids(BOB, "one") == []
+    await component.app.expiry.sweep()
+
+    assert [await stored(component, node) for node in ("one", "two", "three")] == [0, 0, 0]
+
+
+async def test_clock_that_steps_back_neither_expires_nor_blocks(component: Component) -> None:
+    await component.create(ALICE, "box", item_expire="60")
+    assert await publish(component, note("a")) is None
+    component.clock.advance(-3_600)
+
+    assert await component.item_ids(BOB, "box") == ["a"]
+
+
+async def test_largest_expiry_is_accepted(component: Component) -> None:
+    """Hostile values: times before the epoch are times as well."""
+    await component.create(ALICE, "box", item_expire="9" * 10)
+    refused = await component.set(
+        ALICE, f"<create node='x'/><configure>{form(NODE_CONFIG, 'generic', item_expire='9' * 30)}</configure>"
+    )
+
+    assert await publish(component, note("a")) is None
+    assert await component.item_ids(BOB, "box") == ["a"]
+    await component.app.expiry.sweep()
+    assert refusal(refused) == NOT_ACCEPTABLE
+
+
+async def test_lower_max_items_removes_the_oldest_items_at_once(
+    component: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 73]"""
+    monkeypatch.setattr("smartfeeds.service.expiry.CHUNK", 2)
+    await component.create(ALICE, "box", max_items="9")
+    for item_id in "abcdef":
+        assert await publish(component, note(item_id)) is None
+
+    await component.configure(ALICE, "box", max_items="1")
+
+    assert await component.item_ids(BOB, "box") == ["f"]
+    await component.configure(ALICE, "box", max_items="max")
+    assert await component.item_ids(BOB, "box") == ["f"]
+
+
+# Redirects (XEP-0060 8.4.1, 6.1.3.12)
+
+
+NEW = "xmpp:other.example?;node=a&amp;b"
+
+
+async def delete(component: Component, node: str, redirect: str = f"<redirect uri='{NEW}'/>") -> Refusal | None:
+    answer = await component.owner_set(ALICE, f"<delete node='{node}'>{redirect}</delete>")
+    return refusal(answer) if answer.get("type") == "error" else None
+
+
+async def test_deletion_with_a_redirect_names_the_new_address_to_everybody(start: Starter) -> None:
+    component = await start(pubsub={"auto_create": True})
+    await component.create(ALICE, "box")
+    await component.subscribe(BOB, "box")
+
+    assert await delete(component, "box") is None
+
+    (message,) = await component.events(bare(BOB))
+    (redirect,) = message.iterfind("ev:event/ev:delete[@node='box']/ev:redirect", NS)
+    assert redirect.get("uri") == "xmpp:other.example?;node=a&b"
+    for answer in (
+        await component.set(BOB, f"<subscribe node='box' jid='{bare(BOB)}'/>"),
+        await component.get(BOB, "<items node='box'/>"),
+        await component.get(BOB, "<items node='box?order=created'/>"),
+        await component.ask(BOB, "get", f"<query xmlns='{INFO}' node='box'/>"),
+        await component.set(BOB, f"<publish node='box'>{note('x')}</publish>"),
+        await component.owner_set(ALICE, "<delete node='box'/>"),
+    ):
+        assert refusal(answer) == Refusal("modify", "gone")
+        assert answer[-1][0].text == "xmpp:other.example?;node=a&b"
+    await component.create(BOB, "box")
+    assert await component.item_ids(ALICE, "box") == []
+    assert await component.owner_set(BOB, "<delete node='box'/>") is not None
+    assert refusal(await component.get(BOB, "<items node='box'/>")).condition == "item-not-found"
+
+
+@pytest.mark.parametrize(
+    ("redirect", "expected"),
+    [
+        ("<redirect/>", "bad-request"),
+        ("<redirect uri=''/>", "bad-request"),
+        (f"<redirect uri='{NEW}'/><redirect uri='{NEW}'/>", "bad-request"),
+        ("<redirect uri='nowhere'/>", "not-acceptable"),
+        ("<redirect uri='xmpp:a b'/>", "not-acceptable"),
+        (f"<redirect uri='xmpp:{'x' * 2_000}'/>", "not-acceptable"),
+    ],
+)
+async def test_redirect_to_no_address_deletes_nothing(component: Component, redirect: str, expected: str) -> None:
+    await component.create(ALICE, "box")
+
+    refused = await delete(component, "box", redirect)
+
+    assert refused is not None and refused.condition == expected
+    assert await component.item_ids(ALICE, "box") == []
+
+
+async def test_redirect_of_a_hidden_node_is_shown_to_its_subscribers_only(component: Component) -> None:
+    await component.create(ALICE, "box", access_model="whitelist")
+    await component.affiliate(ALICE, "box", BOB, "member")
+    await component.subscribe(BOB, "box")
+
+    assert await delete(component, "box") is None
+
+    assert len(await component.events(bare(BOB))) == 1
+    assert refusal(await component.get(CAROL, "<items node='box'/>")).condition == "item-not-found"
+
+
+async def test_redirects_have_the_quota_of_nodes(start: Starter) -> None:
+    component = await start(limits={"nodes_per_jid": 1})
+    await component.create(ALICE, "one")
+    assert await delete(component, "one") is None
+    await component.create(ALICE, "two")
+
+    assert await delete(component, "two") == Refusal("wait", "policy-violation")
+    assert await delete(component, "two", "") is None

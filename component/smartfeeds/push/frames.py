@@ -75,9 +75,10 @@ def retract_frame(node: Node, group: RecipientGroup, item_id: str, chain: PushHe
 def node_frame(node: Node, group: RecipientGroup, event: NodeEvent, form: bytes) -> PushFrame:
     """A purge, a deletion or a change of configuration; no headers (xep-map 179)."""
     name = attribute(group.node_text)
+    redirect = f"<redirect uri='{attribute(event.data)}'/>" if event.data else ""
     content = {
         "purge": f"<purge node='{name}'/>".encode(),
-        "delete": f"<delete node='{name}'/>".encode(),
+        "delete": f"<delete node='{name}'>{redirect}</delete>".encode(),
         "configuration": b"<configuration node='%b'>%b</configuration>" % (name.encode(), form),
     }[event.kind]
     return _frame(node, group, _EVENT.encode() + content + b"</event>", f"{event.at_us}e{event.event_no}", "")

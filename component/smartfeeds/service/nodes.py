@@ -1,12 +1,16 @@
 """Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4; xep-map 56 to 83)."""
 
+import re
+
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.kinds import decide_kind
-from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
-from smartfeeds.core.options import KIND, FormFields, NodeOptions
+from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind, Slice
+from smartfeeds.core.options import KIND, MAX_TEXT, FormFields, NodeOptions
+from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import BARE, canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, find, locate_for, lock_located
+from smartfeeds.service.expiry import drop_oldest
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -17,6 +21,7 @@ from smartfeeds.service.requests import (
     GetDefaultConfiguration,
     NodeCreated,
 )
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
 
 
@@ -28,6 +33,7 @@ def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
 
 
 _BARE = canonical(BARE)
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")  # a URI or IRI: a scheme and more, without white space
 SHADOWS = 200  # nodes that `_shadowed` reads at once
 
 
@@ -58,6 +64,8 @@ def add_node(
         raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")
     if not trusted and tx.created_in(actor.domain) >= context.policy.nodes_per_domain:
         raise FeedError(Condition.POLICY_VIOLATION, f"{actor.domain} has as many nodes as this service allows a domain")
+    if tx.redirect(name) is not None:
+        tx.remove_redirect(name)
     node = tx.add_node(Node(0, name, kind, creator, context.now_us, options))
     tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
     return node
@@ -74,8 +82,11 @@ def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -
     return Configuration(request.node, _owned(tx, context, request.node, request.actor).node.options)
 
 
-def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult:
-    """Changes the options in the form; a cancelled form changes nothing (xep-map 67, 69)."""
+def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult | MoreSteps[EmptyResult]:
+    """Changes the options in the form; a cancelled form changes nothing (xep-map 67, 69).
+
+    Items above a lower max_items are removed without events, the oldest first.
+    """
     node = lock_located(tx, _owned(tx, context, request.node, request.actor))
     if request.form is not None:
         options = _of_kind(tx, context, node, request.form)
@@ -87,6 +98,10 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult:
         options = options.apply(request.form, context.policy.options)
         if options != node.options:
             change_options(tx, context, node, options)
+            surplus = node.live - (options.max_items or node.live)
+            if surplus > 0:
+                (last,) = tx.slice(node.node_no, Slice(BARE, 1, offset=surplus - 1))
+                return drop_oldest(tx, context, node.node_no, last.modified_us)
     return EmptyResult()
 
 
@@ -135,13 +150,31 @@ def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration)
 
 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
-    """Frees the name of a node. Its rows are removed after the delete event is sent (xep-map 78 to 80)."""
+    """Frees the name of a node. Its rows are removed after the delete event is sent (xep-map 78 to 80).
+
+    With a redirect, the event has the new address, and so have the errors for later requests for the name, until a node
+    of this name is created. Requests for a node that is not listed must not show that it existed.
+    """
     node = lock_located(tx, _owned(tx, context, request.node, request.actor))
+    if request.redirect:
+        _check_address(request.redirect)
+        if node.options.listed:
+            if tx.redirects_by(node.creator) >= context.policy.nodes_per_jid:
+                raise FeedError(Condition.POLICY_VIOLATION, "too many redirects; delete the node without one")
+            tx.put_redirect(node.name, request.redirect, node.creator)
     if node.options.notify_delete:
-        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", node.name))
+        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", request.redirect))
     tx.retire_node(node.node_no)
     context.changed.add(node.node_no)
     return EmptyResult()
+
+
+def _check_address(uri: str) -> None:
+    if len(uri) > MAX_TEXT or not is_xml_text(uri) or not _ADDRESS.fullmatch(uri):
+        raise FeedError(
+            Condition.NOT_ACCEPTABLE,
+            f"{uri[:100]!r} is no address; send a URI of up to {MAX_TEXT} characters, such as xmpp:SERVICE?;node=NODE",
+        )
 
 
 def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> LocatedNode:

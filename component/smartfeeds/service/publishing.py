@@ -172,7 +172,7 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     located = find_for(tx, context, request.node, request.actor)
     if not request.item_id:
         raise FeedError(Condition.ITEM_REQUIRED)
-    node, access = _locked(tx, located, "delete-items")
+    node, access = _locked(tx, located, request.node, "delete-items")
     item = tx.item(node.node_no, request.item_id)
     # Only appointed publishers learn that an item is missing. Others may retract their own items and nothing else.
     own = access.may_overwrite(own=False) if item is None else item.publisher == str(request.actor.bare)
@@ -193,7 +193,7 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSt
     the first retraction, so items that are published between two steps come behind it. Subscribers of Smart views
     receive the tombstones of later chunks.
     """
-    node, access = _locked(tx, find_for(tx, context, request.node, request.actor), "purge-nodes")
+    node, access = _locked(tx, find_for(tx, context, request.node, request.actor), request.node, "purge-nodes")
     access.check_manage()
     check_persistent(node)
     first_us = next_key(node.last_modified_us, context.now_us)
@@ -247,10 +247,11 @@ def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node,
     located = find_for(tx, context, request.node, request.actor)
     form = request.options or {}
     foreign = request.item_present and not _is_feed_item(request)
-    if located is None and context.policy.auto_create and request.may_create:
+    creates = context.policy.auto_create and request.may_create and tx.redirect(request.node or "") is None
+    if located is None and creates:
         node = add_node(tx, context, request.actor, request.node or "", form, foreign=foreign)
         return node, access_of(tx, context, node, request.actor)
-    node, access = _locked(tx, located, "publish")
+    node, access = _locked(tx, located, request.node, "publish")
     access.check_publish()
     # The first item of somebody else must not change the node of its owner.
     if node.kind is NodeKind.FEED and access.rights.manage and request.item_id not in FEED_ITEMS:
@@ -269,15 +270,17 @@ def _is_feed_item(request: Publish) -> bool:
     draft = request.draft
     if draft is None:
         return (request.options or {}).get("pubsub#deliver_payloads", ("true",))[0] in ("1", "true")
-    return draft.payload.shape.entry or FEED_ITEMS.get(request.item_id or "") == draft.payload.root.tag
+    if draft.payload.shape.entry or request.item_id not in FEED_ITEMS:
+        return draft.payload.shape.entry
+    return bool(draft.payload.root.tag == FEED_ITEMS[request.item_id])
 
 
-def _locked(tx: WriteTx, located: LocatedNode | None, feature: str) -> tuple[Node, Access]:
+def _locked(tx: WriteTx, located: LocatedNode | None, name: str | None, feature: str) -> tuple[Node, Access]:
     """Returns the node, locked until the transaction ends, and the actor's access. Views are read-only (xep-map 52)."""
     if located is not None and located.view.smart:
         raise unsupported(feature, "a view is read only")
     if located is None:
-        raise no_such_node()
+        raise no_such_node(tx, name)
     return lock_located(tx, located), located.access
 
 

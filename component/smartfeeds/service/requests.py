@@ -251,7 +251,9 @@ class Configuration(Answer):
 
 @dataclass(frozen=True, slots=True)
 class DeleteNode(NodeRequest):
-    """XEP-0060 8.4."""
+    """XEP-0060 8.4. `redirect` is the address of the node that replaces the deleted node, empty without one."""
+
+    redirect: str = ""
 
 
 @dataclass(frozen=True, slots=True)

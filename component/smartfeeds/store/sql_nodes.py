@@ -90,6 +90,16 @@ class NodeReads:
         )
         return [to_node(row) for row in (reversed(rows) if newest else rows)]
 
+    def expiring(self, after: int, limit: int) -> list[Node]:
+        """Returns live nodes whose items expire, by node_no behind `after`. The cost grows with the result."""
+        # The condition is that of the index, word for word, because SQLite uses a partial index only then.
+        rows = self._db.rows(
+            f"SELECT {NODE_COLUMNS} FROM node WHERE state = 'live' AND kind = 'generic'"
+            " AND instr(options, '\"item_expire\"') > 0 AND node_no > ? ORDER BY node_no LIMIT ?",
+            (after, limit),
+        )
+        return [to_node(row) for row in rows]
+
     def node_count(self) -> int:
         """Returns the number of live nodes."""
         return self._number("SELECT value FROM tally WHERE name = 'nodes'")

@@ -199,7 +199,7 @@ async def test_feed_takes_max_items_that_means_unlimited(component: Component, v
         pytest.param("notification_type", "chat", id="xep-map 2.1 notification_type"),
         pytest.param("publish_model", "everybody", id="xep-map 2.1 publish_model"),
         pytest.param("itemreply", "room", id="xep-map 2.1 itemreply"),
-        pytest.param("publish_node_full", "reject", id="xep-map 2.1 publish_node_full"),
+        pytest.param("publish_node_full", "burst", id="xep-map 2.1 publish_node_full"),
     ],
 )
 async def test_feed_refuses_what_it_cannot_be_and_changes_nothing(component: Component, name: str, value: str) -> None:

@@ -311,6 +311,7 @@ async def test_publish_on_a_full_node_removes_the_oldest_item(
 
     for item_id in "abc":
         assert await publish(component, note(item_id)) is None
+        await component.settle()
 
     assert await component.item_ids(BOB, "box") == ["b", "c"]
     events = [e for m in await component.events(bare(BOB)) for e in m.iterfind("ev:event/ev:items/*", NS)]
@@ -378,10 +379,8 @@ async def test_expired_items_are_seen_by_no_request(component: Component) -> Non
     component.clock.advance(20)
     listed = ok(await component.ask(BOB, "get", f"<query xmlns='{ITEMS}' node='box'/>"))
     assert [item.get("name") for item in listed.iterfind("items:query/items:item", NS)] == ["c"]
-    assert (
-        refusal(await component.set(ALICE, "<retract node='box'><item id='b'/></retract>")).condition
-        == "item-not-found"
-    )
+    retracted = await component.set(ALICE, "<retract node='box'><item id='b'/></retract>")
+    assert refusal(retracted).condition == "item-not-found"
     component.clock.advance(20)
     assert await publish(component, note("d")) is None
     assert [headers(message)["TotalItems"] for message in await component.events(bare(BOB))] == ["1"]

@@ -211,14 +211,6 @@ def _check_persistent(values: Values, kind: NodeKind, _limits: OptionLimits) -> 
     return values
 
 
-def _check_full_policy(values: Values, kind: NodeKind, _limits: OptionLimits) -> Values:
-    if kind is NodeKind.FEED and values != (RETRACT_OLDEST,):
-        raise ValueError(f"a feed is never full; send {RETRACT_OLDEST}, or {HOW_TO_GENERIC}")
-    if values[:1] not in {(policy,) for policy in FULL_POLICIES}:
-        raise ValueError("one of " + ", ".join(FULL_POLICIES))
-    return values
-
-
 def _check_payload_size(values: Values, _kind: NodeKind, limits: OptionLimits) -> Values:
     return (str(_number(values, limits.max_payload_size_bytes)),)
 
@@ -336,9 +328,8 @@ class NodeOptions:
         check=_check_payload_size,
     )
     persist_items = _flag("Whether items are stored", default=True, check=_check_persistent)
-    publish_node_full = _choice(
-        "What happens to an item beyond the greatest number", *FULL_POLICIES, check=_check_full_policy
-    )
+    # A feed accepts every policy, because it is never full.
+    publish_node_full = _choice("What happens to an item beyond the greatest number", *FULL_POLICIES)
     purge_offline = _fixed(
         "Whether items go when the publisher goes offline", "items of this service stay", value=False
     )

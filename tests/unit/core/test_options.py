@@ -5,6 +5,7 @@ import pytest
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import (
     DETAILS,
+    FULL_POLICIES,
     HOW_TO_GENERIC,
     MAX_EXPIRE_S,
     MAX_TEXT,
@@ -137,7 +138,7 @@ def test_apply_of_what_may_not_be_set_is_not_acceptable(kind: NodeKind, var: str
 
 @pytest.mark.parametrize(
     ("var", "value", "stored"),
-    [("item_expire", "086400", "86400"), ("persist_items", "0", "false"), ("publish_node_full", "reject", "reject")],
+    [("item_expire", "086400", "86400"), ("persist_items", "0", "false")],
 )
 def test_apply_of_what_a_feed_refuses_and_a_generic_node_accepts(var: str, value: str, stored: str) -> None:
     """[xep-map 72]"""
@@ -331,18 +332,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
             f"pubsub#item_expire: the items of a feed do not expire; send max, or {HOW_TO_GENERIC}",
         ),
         (GENERIC, "item_expire", "soon", f"pubsub#item_expire: a whole number from 1 to {MAX_EXPIRE_S}"),
-        (
-            FEED,
-            "publish_node_full",
-            "reject",
-            f"pubsub#publish_node_full: a feed is never full; send retract-oldest, or {HOW_TO_GENERIC}",
-        ),
-        (
-            GENERIC,
-            "publish_node_full",
-            "burst",
-            "pubsub#publish_node_full: one of retract-oldest, discard-oldest, reject",
-        ),
+        (GENERIC, "publish_node_full", "burst", "pubsub#publish_node_full: one of " + ", ".join(FULL_POLICIES)),
         (
             FEED,
             "max_payload_size",

@@ -541,3 +541,20 @@ async def test_redirects_have_the_quota_of_nodes(start: Starter) -> None:
 
     assert await delete(component, "two") == Refusal("wait", "policy-violation")
     assert await delete(component, "two", "") is None
+
+
+async def test_newest_items_of_a_plain_node_as_the_transcript_of_prosody_requests_them(component: Component) -> None:
+    """pubsub_max_items.scs of Prosody: a node without configuration, payloads of aioxmpp, then max_items."""
+    ok(await component.set(ALICE, "<create node='box'/>"))
+    for text in ("foo", "bar"):
+        payload = f"<foo xmlns='https://zombofant.net/xmlns/aioxmpp#test'>{text}</foo>"
+        answer = ok(await component.set(ALICE, f"<publish node='box'>{note(text, payload)}</publish>"))
+        assert [i.get("id") for i in answer.iterfind("ps:pubsub/ps:publish[@node='box']/ps:item", NS)] == [text]
+
+    newest = ok(await component.get(ALICE, "<items node='box' max_items='1'/>"))
+
+    (item,) = newest.iterfind("ps:pubsub/ps:items[@node='box']/ps:item", NS)
+    assert (item.get("id"), item.get("publisher"), item[0].text) == ("bar", bare(ALICE), "bar")
+    assert await component.item_ids(ALICE, "box") == ["foo", "bar"]
+    assert refusal(await component.owner_set(BOB, "<delete node='box'/>")).condition == "forbidden"
+    ok(await component.owner_set(ALICE, "<delete node='box'/>"))

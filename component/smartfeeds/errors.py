@@ -18,6 +18,7 @@ class Condition(Enum):
     JID_REQUIRED = "jid-required"
     INVALID_JID = "invalid-jid"
     ITEM_REQUIRED = "item-required"
+    ITEM_FORBIDDEN = "item-forbidden"
     PAYLOAD_REQUIRED = "payload-required"
     INVALID_PAYLOAD = "invalid-payload"
     INVALID_OPTIONS = "invalid-options"
@@ -33,7 +34,9 @@ class Condition(Enum):
     CLOSED_NODE = "closed-node"
     ITEM_NOT_FOUND = "item-not-found"
     NOT_SUBSCRIBED = "not-subscribed"
+    GONE = "gone"
     CONFLICT = "conflict"
+    NODE_FULL = "node-full"
     PRECONDITION_NOT_MET = "precondition-not-met"
     UNSUPPORTED = "unsupported"
     FEATURE_NOT_IMPLEMENTED = "feature-not-implemented"
@@ -76,16 +79,18 @@ class FeedError(SmartfeedsError):
     """A request failed, and the peer receives an error response.
 
     `condition` selects the stanza error and the HTTP status. `text` explains the failure to the user of the peer.
-    `feature` is the name of a XEP-0060 feature without its URI; it is set only if the condition is `UNSUPPORTED`.
+    `feature` is the name of a XEP-0060 feature without its URI; it is set only if the condition is `UNSUPPORTED`. `uri`
+    is the new address of a node; it is set only if the condition is `GONE`.
     """
 
-    __slots__ = ("condition", "feature", "text")
+    __slots__ = ("condition", "feature", "text", "uri")
 
-    def __init__(self, condition: Condition, text: str = "", *, feature: str = "") -> None:
+    def __init__(self, condition: Condition, text: str = "", *, feature: str = "", uri: str = "") -> None:
         super().__init__(text or condition.value)
         self.condition = condition
         self.text = text
         self.feature = feature
+        self.uri = uri
 
 
 def unsupported(feature: str, text: str = "") -> FeedError:

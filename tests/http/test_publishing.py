@@ -546,6 +546,8 @@ async def test_both_wires_refuse_the_same_payloads_for_the_same_reason(notes: We
     node = "pictures" if "gallery" in case else "notes"
     if node == "pictures":
         await notes.component.create(ALICE, node, type="urn:xmpp:pubsub-social-feed:gallery:1")
+    else:
+        await notes.component.publish(ALICE, node, "old")  # so that the node stays a feed
     refused = refusal(
         await notes.component.set(ALICE, f"<publish node='{node}'><item id='a'>{BAD[case]}</item></publish>")
     )
@@ -796,3 +798,44 @@ async def test_pages_of_other_hosts_may_publish_with_a_token(notes: Web, token: 
     made = await put(notes, token, "a", Origin="https://x.example")
     assert made.header("Access-Control-Allow-Origin") == "*"
     assert "Location" in made.header("Access-Control-Expose-Headers")
+
+
+async def test_generic_nodes_over_http(notes: Web) -> None:
+    """Transient items, full nodes and redirects have their statuses; a token for publishing changes no kind."""
+    component = notes.component
+    await component.create(ALICE, "bell", persist_items="0")
+    await component.create(ALICE, "full", max_items="1", publish_node_full="reject")
+    await component.create(ALICE, "moved")
+    await component.create(ALICE, "empty")
+    token = await bearer(notes, ALICE, TokenScope.PUBLISH)
+
+    async def put(path: str, payload: str = entry("x")) -> tuple[int, str]:
+        got = await notes.ask("PUT", f"/entries/{path}", payload.encode(), Authorization=token, Content_Type=ATOM)
+        return got.status, got.json["condition"] if got.status >= 400 else ""
+
+    await component.subscribe(BOB, "bell")
+    assert await put("bell/a") == (204, "")
+    assert len(await component.events(bare(BOB))) == 1
+    assert (await put("full/a"))[0] == 201
+    assert await put("full/b") == (409, "node-full")
+    ok(await component.owner_set(ALICE, "<delete node='moved'><redirect uri='https://example.org/b'/></delete>"))
+    assert await put("moved/a") == (410, "gone")
+    got = await notes.get("/feeds/moved/")
+    assert (got.status, got.json["detail"]) == (410, "the node has moved to https://example.org/b")
+    assert await put("empty/a", "<note xmlns='urn:x'/>") == (400, "invalid-payload")
+
+
+async def test_feed_with_the_picture_of_a_community_is_written_in_every_format(notes: Web) -> None:
+    """Movim publishes a picture that is no Atom entry under an id of its own."""
+    picture = "<metadata xmlns='urn:xmpp:avatar:metadata'><info id='1' type='image/png'/></metadata>"
+    await notes.component.create(ALICE, "blog")
+    await notes.component.publish(ALICE, "blog", "urn:xmpp:avatar:metadata", picture)
+    await notes.component.publish(ALICE, "blog", "post")
+
+    for path in ("/feeds/blog/", *(f"/feeds/blog.{name}" for name in ("atom", "rss", "jsonfeed", "opml"))):
+        got = await notes.get(path)
+        assert (got.status, "post" in got.text) == (200, True), path
+    # ESS names items by numbers, so its text has no title.
+    assert (await notes.get("/feeds/blog.ess")).status == 200
+    page = await notes.get("/feeds/blog/", "text/html")
+    assert page.status == 200 and "post" in page.text

@@ -50,6 +50,7 @@ OFFERED = {  # xep-map 2.1: the defaults of a feed
     "persist_items": ["true"],
     "presence_based_delivery": ["false"],
     "publish_model": ["publishers"],
+    "publish_node_full": ["retract-oldest"],
     "purge_offline": ["false"],
     "send_last_published_item": ["never"],
     "subscribe": ["true"],
@@ -60,7 +61,8 @@ OFFERED = {  # xep-map 2.1: the defaults of a feed
 CHOICES = {
     "access_model": {"open", "authorize", "whitelist"},
     "publish_model": {"publishers", "subscribers", "open"},
-    "itemreply": {"publisher", "none"},
+    "itemreply": {"publisher", "owner", "none"},
+    "publish_node_full": {"retract-oldest", "discard-oldest", "reject"},
     "notification_type": {"normal", "headline"},
     "send_last_published_item": {"never", "on_sub", "on_sub_and_presence"},
     "node_type": {"leaf"},
@@ -195,12 +197,14 @@ async def test_feed_takes_max_items_that_means_unlimited(component: Component, v
         pytest.param("roster_groups_allowed", "friends", id="xep-map 2.1 roster_groups_allowed"),
         pytest.param("notification_type", "chat", id="xep-map 2.1 notification_type"),
         pytest.param("publish_model", "everybody", id="xep-map 2.1 publish_model"),
-        pytest.param("itemreply", "owner", id="xep-map 2.1 itemreply"),
+        pytest.param("itemreply", "room", id="xep-map 2.1 itemreply"),
+        pytest.param("publish_node_full", "burst", id="xep-map 2.1 publish_node_full"),
     ],
 )
 async def test_feed_refuses_what_it_cannot_be_and_changes_nothing(component: Component, name: str, value: str) -> None:
     """[xep-map 71] [xep-map 72] [xep-map 74]; xep-map 2.1 (R10): refused, never silently ignored."""
     await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "x")
     before = await component.config(ALICE, "comments")
     options = {"title": "Changed", name: value}
 
@@ -208,7 +212,7 @@ async def test_feed_refuses_what_it_cannot_be_and_changes_nothing(component: Com
         ALICE, f"<configure node='comments'>{form(NODE_CONFIG, '', **options)}</configure>"
     )
     created = await component.set(
-        ALICE, f"<create node='made'/><configure>{form(NODE_CONFIG, '', **options)}</configure>"
+        ALICE, f"<create node='made'/><configure>{form(NODE_CONFIG, 'feed', **options)}</configure>"
     )
 
     assert refusal(configured) == refusal(created) == NOT_ACCEPTABLE

@@ -58,6 +58,7 @@ PUBSUB_FEATURES = {
     f"{PS}#outcast-affiliation",
     f"{PS}#persistent-items",
     f"{PS}#publish",
+    f"{PS}#publish-node-full",
     f"{PS}#publish-only-affiliation",
     f"{PS}#publish-options",
     f"{PS}#publisher-affiliation",

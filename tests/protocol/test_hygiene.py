@@ -372,7 +372,7 @@ ERRORS = {  # one of every row of section 1.1 that v1 can send, by a request of 
     "not-acceptable": (
         "set",
         PS,
-        f"<create node='new'/><configure>{form(NODE_CONFIG, max_items='3')}</configure>",
+        f"<create node='new'/><configure>{form(NODE_CONFIG, max_items='0')}</configure>",
         Refusal("modify", "not-acceptable"),
     ),
     "not-allowed": ("set", PS, "<create node='open?x=1'/>", Refusal("cancel", "not-allowed")),

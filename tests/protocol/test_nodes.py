@@ -220,16 +220,6 @@ async def test_deletion_is_not_told_where_notify_delete_is_off(component: Compon
     assert await component.events(bare(BOB)) == []
 
 
-async def test_deletion_with_a_redirect_is_refused_and_deletes_nothing(component: Component) -> None:
-    """XEP-0060 8.4.1: an OPTIONAL redirect is not served (xep-map 1.2), so it must not be dropped silently."""
-    await component.create(ALICE, "comments")
-
-    answer = await component.owner_set(ALICE, "<delete node='comments'><redirect uri='xmpp:a.example'/></delete>")
-
-    assert refusal(answer) == Refusal("cancel", "feature-not-implemented")
-    assert await exists(component, "comments")
-
-
 async def test_node_made_again_has_nothing_of_the_old_one(component: Component) -> None:
     """[xep-map 80]"""
     await component.create(ALICE, "comments", title="Old")

@@ -95,6 +95,47 @@ async def test_set_options_replaces_and_audience_grows(store: Store) -> None:
     assert found == made._replace(options=NodeOptions(made.kind, {"b": ("2", "3")}), audience=2 * AUDIENCE_CHANGE)
 
 
+async def test_set_kind_keeps_the_stored_options(store: Store) -> None:
+    made = await store.write(add_feed())
+
+    def work(tx: WriteTx) -> None:
+        tx.set_options(made.node_no, {"title": ("T",)})
+        tx.set_kind(made.node_no, NodeKind.GENERIC)
+
+    await store.write(work)
+    options = NodeOptions(NodeKind.GENERIC, {"title": ("T",)})
+    found = await store.read(lambda tx: tx.node("feed"))
+    assert found == made._replace(kind=NodeKind.GENERIC, options=options, audience=2 * AUDIENCE_CHANGE)
+
+
+async def test_expiring_nodes_are_live_and_generic_and_have_the_option(store: Store) -> None:
+    def work(tx: WriteTx) -> list[int]:
+        numbers = [tx.add_node(node(name, NodeKind.GENERIC)).node_no for name in ("a", "b", "c", "plain")]
+        numbers.append(tx.add_node(node("feed")).node_no)
+        for node_no in (*numbers[:3], numbers[4]):
+            tx.set_options(node_no, {"item_expire": ("60",)})
+        tx.retire_node(numbers[1])
+        return numbers
+
+    numbers = await store.write(work)
+    assert [each.name for each in await store.read(lambda tx: tx.expiring(0, 9))] == ["a", "c"]
+    assert [each.name for each in await store.read(lambda tx: tx.expiring(0, 1))] == ["a"]
+    assert [each.name for each in await store.read(lambda tx: tx.expiring(numbers[0], 9))] == ["c"]
+
+
+async def test_redirects_are_stored_replaced_counted_and_removed(store: Store) -> None:
+    def work(tx: WriteTx) -> None:
+        tx.put_redirect("a", "xmpp:x", "alice@x")
+        tx.put_redirect("a", "xmpp:y", "alice@x")
+        tx.put_redirect("b", "xmpp:z", "bob@x")
+        tx.remove_redirect("b")
+        tx.remove_redirect("nothing")
+
+    await store.write(work)
+    assert await store.read(lambda tx: [tx.redirect(name) for name in ("a", "b", "c")]) == ["xmpp:y", None, None]
+    assert await store.read(lambda tx: [tx.redirects_by(jid) for jid in ("alice@x", "bob@x")]) == [1, 0]
+
+
 async def test_set_keys_are_remembered(store: Store) -> None:
     made = await store.write(add_feed())
     assert (made.last_modified_us, made.last_created_us) == (-1, -1)
@@ -179,6 +220,7 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
 async def test_unknown_numbers_are_refused(store: Store) -> None:
     works = [
         lambda tx: tx.set_options(99, {}),
+        lambda tx: tx.set_kind(99, NodeKind.GENERIC),
         lambda tx: tx.set_keys(99, 1, 1),
         lambda tx: tx.put_item(99, item("a", 1)),
         lambda tx: tx.set_affiliation(99, "a@x", Affiliation.OWNER),

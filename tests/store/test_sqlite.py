@@ -579,6 +579,13 @@ async def test_subscriptions_of_one_address_are_found_without_reading_those_of_o
     assert "subscription_no" not in steps
 
 
+async def test_expiring_nodes_are_found_by_their_index(sqlite: SqliteStore) -> None:
+    """The sweep must not read every node of the service once a minute."""
+    steps = await plan(sqlite, lambda tx: tx.expiring(5, 9))
+
+    assert "node_expiring" in steps and "TEMP B-TREE" not in steps
+
+
 @pytest.mark.parametrize("newest", [False, True])
 @pytest.mark.parametrize("before", [None, "z"])
 async def test_listed_nodes_are_index_range_scans(sqlite: SqliteStore, newest: bool, before: str | None) -> None:

@@ -95,6 +95,7 @@ class Data:
     tokens: dict[str, Token] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
     documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
+    redirects: dict[str, tuple[str, str]] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
     indexed_to: dict[int, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
@@ -374,6 +375,16 @@ class MemoryReadTx:
     def document_readers(self) -> set[str]:
         return {reader for reader, _ in self._data.documents}
 
+    def redirect(self, name: str) -> str | None:
+        return self._data.redirects[name][0] if name in self._data.redirects else None
+
+    def redirects_by(self, creator: str) -> int:
+        return sum(by == creator for _, by in self._data.redirects.values())
+
+    def expiring(self, after: int, limit: int) -> list[Node]:
+        nodes = [node for no, node in sorted(self._data.nodes.items()) if no > after and node.state is NodeState.LIVE]
+        return [n for n in nodes if n.kind is NodeKind.GENERIC and "item_expire" in n.options.stored][:limit]
+
     def documents(self, reader: str) -> dict[str, KnownDocument]:
         return {url: row for (name, url), row in self._data.documents.items() if name == reader}
 
@@ -441,6 +452,11 @@ class MemoryWriteTx(MemoryReadTx):
     def set_options(self, node_no: int, options: FormFields) -> None:
         self._more_audience(node_no)
         self._put_node(self._known(node_no)._replace(options=NodeOptions(self._known(node_no).kind, options)))
+
+    def set_kind(self, node_no: int, kind: NodeKind) -> None:
+        self._more_audience(node_no)
+        node = self._known(node_no)
+        self._put_node(node._replace(kind=kind, options=NodeOptions(kind, node.options.stored)))
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         node = self._known(node_no)
@@ -601,6 +617,12 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_mirror(self, name: str) -> None:
         self._drop(self._data.mirrors, name)
+
+    def put_redirect(self, name: str, uri: str, creator: str) -> None:
+        self._set(self._data.redirects, name, (uri, creator))
+
+    def remove_redirect(self, name: str) -> None:
+        self._drop(self._data.redirects, name)
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
         self._set(self._data.documents, (reader, url), document)

@@ -130,10 +130,15 @@ class Subscription(NamedTuple):
     options: FormFields = NO_OPTIONS
 
 
+# The kind of the event for an item that the node does not store. Its data are the publisher, the quoted id, which is
+# empty if there is only a notification, and the payload, separated by spaces.
+TRANSIENT_ITEM = "item"
+
+
 @dataclass(frozen=True, slots=True)
 class NodeEvent:
-    """A change that is not the change of an item: a purge, the deletion or configuration of the node, a retraction on a
-    generic node, the state of a subscription.
+    """A change that is not the change of a stored item: a purge, the deletion or configuration of the node, a
+    retraction on a generic node, an item that the node does not store, the state of a subscription.
 
     `at_us` is a key of the feed's modified order, so that events and items are sent in one order. `to` limits the event
     to one address; empty means all subscribers.

@@ -18,6 +18,9 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 
 PUBSUB = "pubsub#"
 KIND = "{urn:smartfeeds:0}kind"
+ATOM = "http://www.w3.org/2005/Atom"
+# The end of every error for what a feed refuses and a generic node accepts.
+HOW_TO_GENERIC = f"create a generic node for it, with the field {KIND} set to generic"
 # Data about an imported feed (`formats.feed_details`). It is stored with the options, but it is not a form field.
 DETAILS = "feed-details"
 SOCIAL_FEED = "urn:xmpp:pubsub-social-feed:1"
@@ -25,6 +28,9 @@ GALLERY = "urn:xmpp:pubsub-social-feed:gallery:1"
 MAX_TEXT = 2_000  # characters of one field, all its values together: a form must fit into one stanza
 MAX_VALUES = 100
 DEFAULT_PAYLOAD_SIZE_BYTES = 65_536
+MAX_EXPIRE_S = 10**10  # three hundred years: microseconds of it, added to any date, fit into a column of the store
+# Values of `pubsub#publish_node_full`. The first one is the default of XEP-0060 7.1.2.5.
+RETRACT_OLDEST, DISCARD_OLDEST, REJECT = FULL_POLICIES = ("retract-oldest", "discard-oldest", "reject")
 
 T = TypeVar("T")
 Values = tuple[str, ...]
@@ -96,7 +102,8 @@ class Option(Generic[T]):
 
     `defaults` are stored values by node kind. `read` makes the typed value of stored values. A list-single accepts its
     `choices` and nothing else; `check` tests the values further. `datatype` is the XEP-0122 hint. `metadata` fields are
-    part of the node's meta-data (XEP-0060 5.4). `var` is the field name without `pubsub#`.
+    part of the node's meta-data (XEP-0060 5.4). Publish-options on an existing node must have the values in force,
+    except for fields that are no `precondition`. `var` is the field name without `pubsub#`.
     """
 
     label: str
@@ -107,6 +114,7 @@ class Option(Generic[T]):
     check: Check | None = None
     datatype: str = ""
     metadata: bool = False
+    precondition: bool = True
     var: str = field(default="", init=False)
 
     def __set_name__(self, _owner: object, name: str) -> None:
@@ -159,14 +167,14 @@ class Option(Generic[T]):
 # Checks.
 
 
-def _whole_number(values: Values) -> int | None:
+def whole_number(values: Values) -> int | None:
     """The number that a field has as its value, or None for any other text. 18 digits fit every column of the store."""
     text = values[0].strip() if values else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _number(values: Values, ceiling: int) -> int:
-    number = _whole_number(values)
+    number = whole_number(values)
     if number is None or not 1 <= number <= ceiling:
         raise ValueError(f"a whole number from 1 to {ceiling}")
     return number
@@ -175,10 +183,10 @@ def _number(values: Values, ceiling: int) -> int:
 def _check_max_items(values: Values, kind: NodeKind, limits: OptionLimits) -> Values:
     if kind is NodeKind.GENERIC:
         return values if values == ("max",) else (str(_number(values, limits.max_items)),)
-    if values not in ((), ("",), ("max",)) and (_whole_number(values) or 0) < limits.max_items:
+    if values not in ((), ("",), ("max",)) and (whole_number(values) or 0) < limits.max_items:
         raise ValueError(
-            f"a feed never expires items; send max, or a whole number from {limits.max_items}, which means max"
-            " (a generic node accepts lower numbers)"
+            f"a feed never expires items; send max, or a whole number from {limits.max_items}, which means max,"
+            f" or {HOW_TO_GENERIC}"
         )
     return ("max",)
 
@@ -189,10 +197,18 @@ def _check_language(values: Values, _kind: NodeKind, _limits: OptionLimits) -> V
     return values
 
 
-def _check_no_expiry(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
-    if values not in ((), ("",), ("max",)):
-        raise ValueError("items of this service do not expire; send max")
-    return ("max",)
+def _check_item_expire(values: Values, kind: NodeKind, _limits: OptionLimits) -> Values:
+    if values in ((), ("",), ("max",)):
+        return ("max",)
+    if kind is NodeKind.FEED:
+        raise ValueError(f"the items of a feed do not expire; send max, or {HOW_TO_GENERIC}")
+    return (str(_number(values, MAX_EXPIRE_S)),)
+
+
+def _check_persistent(values: Values, kind: NodeKind, _limits: OptionLimits) -> Values:
+    if kind is NodeKind.FEED and values != ("true",):
+        raise ValueError(f"a feed stores its items; send true, or {HOW_TO_GENERIC}")
+    return values
 
 
 def _check_payload_size(values: Values, _kind: NodeKind, limits: OptionLimits) -> Values:
@@ -229,8 +245,16 @@ def _text(label: str, *, feeds: str = "", check: Check | None = None) -> Option[
     return Option(label, FieldType.TEXT_SINGLE, defaults, _first, check=check, metadata=True)
 
 
-def _flag(label: str, *, default: bool) -> Option[bool]:
-    return Option(label, FieldType.BOOLEAN, _same("true" if default else "false"), lambda values: values == ("true",))
+def _flag(label: str, *, default: bool, check: Check | None = None, precondition: bool = True) -> Option[bool]:
+    defaults = _same("true" if default else "false")
+    return Option(
+        label,
+        FieldType.BOOLEAN,
+        defaults,
+        lambda values: values == ("true",),
+        check=check,
+        precondition=precondition,
+    )
 
 
 def _fixed(label: str, why: str, *, value: bool) -> Option[bool]:
@@ -295,7 +319,7 @@ class NodeOptions:
     access_model = _model("Who may subscribe and retrieve", AccessModel.OPEN, check=_check_access_model)
     publish_model = _model("Who may publish", PublishModel.PUBLISHERS)
     max_items = _count("How many items are kept", _check_max_items)
-    item_expire = _count("Seconds after which items expire", _check_no_expiry)
+    item_expire = _count("Seconds after which items expire", _check_item_expire)
     max_payload_size = Option(
         "The largest payload in bytes",
         FieldType.TEXT_SINGLE,
@@ -303,7 +327,9 @@ class NodeOptions:
         lambda values: int(_first(values)),
         check=_check_payload_size,
     )
-    persist_items = _fixed("Whether items are kept", "items of this service are kept", value=True)
+    persist_items = _flag("Whether items are stored", default=True, check=_check_persistent)
+    # A feed accepts every policy, because it is never full.
+    publish_node_full = _choice("What happens to an item beyond the greatest number", *FULL_POLICIES)
     purge_offline = _fixed(
         "Whether items go when the publisher goes offline", "items of this service stay", value=False
     )
@@ -313,8 +339,10 @@ class NodeOptions:
     notify_config = _flag("Whether subscribers are notified of configuration changes", default=False)
     notify_delete = _flag("Whether subscribers are notified of the deletion of the node", default=True)
     notify_retract = _flag("Whether subscribers are notified of retractions", default=True)
-    notify_sub = _flag("Whether owners are notified of new subscriptions", default=False)
-    itemreply = _choice("Whom a reply to an item should go to", "publisher", "none")
+    # Only owners notice this field, so a publisher cannot mean it as a condition for its item. Movim sends it with
+    # every post, and would publish each post twice.
+    notify_sub = _flag("Whether owners are notified of new subscriptions", default=False, precondition=False)
+    itemreply = _choice("Whom a reply to an item should go to", "publisher", "owner", "none")
     # Without presence of the subscribers, `on_sub_and_presence` means `on_sub`.
     send_last_published_item = _choice(
         "When the newest item is sent without a request", "never", "on_sub", "on_sub_and_presence"
@@ -398,7 +426,7 @@ class NodeOptions:
                 value = option.normalise(self.kind, values, limits)
             except FeedError:
                 return name
-            if value != self.values_of(option):
+            if option.precondition and value != self.values_of(option):
                 return name
         return None
 

@@ -24,8 +24,8 @@ _CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
     HTTPStatus.BAD_REQUEST: (
         *(Condition.BAD_REQUEST, Condition.NODEID_REQUIRED, Condition.JID_REQUIRED, Condition.INVALID_JID),
         *(Condition.ITEM_REQUIRED, Condition.PAYLOAD_REQUIRED, Condition.INVALID_PAYLOAD, Condition.INVALID_OPTIONS),
-        *(Condition.JID_MALFORMED, Condition.UNSUPPORTED_ACCESS_MODEL, Condition.UNSUPPORTED),
-        Condition.FEATURE_NOT_IMPLEMENTED,
+        *(Condition.ITEM_FORBIDDEN, Condition.JID_MALFORMED, Condition.UNSUPPORTED_ACCESS_MODEL),
+        *(Condition.UNSUPPORTED, Condition.FEATURE_NOT_IMPLEMENTED),
     ),
     HTTPStatus.UNAUTHORIZED: (Condition.NOT_AUTHORIZED,),
     HTTPStatus.FORBIDDEN: (
@@ -34,7 +34,8 @@ _CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
     ),
     HTTPStatus.NOT_FOUND: (Condition.ITEM_NOT_FOUND,),
     HTTPStatus.NOT_ACCEPTABLE: (Condition.NOT_ACCEPTABLE,),
-    HTTPStatus.CONFLICT: (Condition.NOT_SUBSCRIBED, Condition.CONFLICT),
+    HTTPStatus.CONFLICT: (Condition.NOT_SUBSCRIBED, Condition.CONFLICT, Condition.NODE_FULL),
+    HTTPStatus.GONE: (Condition.GONE,),
     HTTPStatus.PRECONDITION_FAILED: (Condition.PRECONDITION_NOT_MET,),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (Condition.PAYLOAD_TOO_BIG,),
     HTTPStatus.TOO_MANY_REQUESTS: (Condition.TOO_MANY_SUBSCRIPTIONS, Condition.BUSY),

@@ -55,9 +55,17 @@ def item_frame(node: Node, group: RecipientGroup, item: Item, chain: PushHeaders
     if item.publisher and node.options.shows_publisher:
         publisher = f" publisher='{attribute(item.publisher)}'"
     payload = item.payload if node.options.deliver_payloads else b""
-    inner = b"<item id='%b'%b>%b</item>" % (attribute(item.id).encode(), publisher.encode(), payload)
+    inner = (
+        b"<item id='%b'%b>%b</item>" % (attribute(item.id).encode(), publisher.encode(), payload) if item.id else b""
+    )
     body = read_meta(item.payload).body if group.body else ""
     return _items_frame(node, group, inner, chain, str(item.modified_us), body)
+
+
+def transient_item(event: NodeEvent) -> Item:
+    """The item of an event of the kind TRANSIENT_ITEM; its id is empty if there is only a notification."""
+    publisher, item_id, payload = event.data.split(" ", 2)
+    return Item(0, unquote(item_id), event.at_us, event.at_us, payload.encode(), publisher)
 
 
 def retract_frame(node: Node, group: RecipientGroup, item_id: str, chain: PushHeaders, key_us: int) -> PushFrame:
@@ -69,9 +77,10 @@ def retract_frame(node: Node, group: RecipientGroup, item_id: str, chain: PushHe
 def node_frame(node: Node, group: RecipientGroup, event: NodeEvent, form: bytes) -> PushFrame:
     """A purge, a deletion or a change of configuration; no headers (xep-map 179)."""
     name = attribute(group.node_text)
+    redirect = f"<redirect uri='{attribute(event.data)}'/>" if event.data else ""
     content = {
         "purge": f"<purge node='{name}'/>".encode(),
-        "delete": f"<delete node='{name}'/>".encode(),
+        "delete": f"<delete node='{name}'>{redirect}</delete>".encode(),
         "configuration": b"<configuration node='%b'>%b</configuration>" % (name.encode(), form),
     }[event.kind]
     return _frame(node, group, _EVENT.encode() + content + b"</event>", f"{event.at_us}e{event.event_no}", "")

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.cursor import format_cursor
-from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, NodeState
+from smartfeeds.core.model import TRANSIENT_ITEM, Item, Node, NodeEvent, NodeKind, NodeState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Outcome, RetryAfter
@@ -27,6 +27,7 @@ from smartfeeds.push.frames import (
     node_frame,
     retract_frame,
     subscription_message,
+    transient_item,
 )
 from smartfeeds.service.feeds import FeedService
 
@@ -205,19 +206,26 @@ class PushSender:
                 run.frames.append(subscription_message(run.node, event))
             elif event.kind == "authorization":
                 run.frames.append(authorization_message(event, self._encode_request))
-            elif event.kind == "retract":
-                await self._send_retraction(run, event)
+            elif event.kind in (TRANSIENT_ITEM, "retract"):
+                await self._send_item_event(run, event)
             else:
                 await self._send_node_event(run, event)
 
-    async def _send_retraction(self, run: _BatchRun, event: NodeEvent) -> None:
-        """Sends the retraction of an item of a generic node. Its last cursor is the key of the retraction."""
+    async def _send_item_event(self, run: _BatchRun, event: NodeEvent) -> None:
+        """Sends the retraction of an item of a generic node, or an item that the node does not store. Its last cursor
+        is the key of the event."""
         node = run.node
-        cursor = format_cursor(Order.MODIFIED, event.at_us, [event.data])
+        item = transient_item(event) if event.kind == TRANSIENT_ITEM else None
+        if item is not None and self._clock() - event.at_us > self._max_age_us:
+            run.dropped += 1
+            return
+        cursor = format_cursor(Order.MODIFIED, event.at_us, [item.id if item is not None else event.data])
         totals = run.batch.totals
         chains = {view: PushHeaders(totals[view], run.last_cursors.get(view, ""), cursor) for view in run.batch.views}
 
         def frame(group: RecipientGroup) -> PushFrame:
+            if item is not None:
+                return item_frame(node, group, item, chains[group.view])
             return retract_frame(node, group, event.data, chains[group.view], event.at_us)
 
         if node.options.deliver_notifications:

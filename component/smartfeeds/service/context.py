@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from smartfeeds.core.access import Access
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import MAX_SYNC_BYTES, Affiliation, Node, SubscriptionState
+from smartfeeds.core.model import MAX_SYNC_BYTES, Affiliation, Node, Slice, SubscriptionState
 from smartfeeds.core.options import NodeKind, OptionLimits
 from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.store.base import ReadTx, WriteTx
 
 REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
@@ -89,8 +90,32 @@ def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affi
     return Affiliation.OWNER if bare in context.policy.admins else tx.affiliation(node.node_no, bare)
 
 
+class OverdueItems(Exception):  # noqa: N818 - a use case that raises it runs again, so it is no error
+    """The node has items that have expired: those up to a key of the modified order. The service removes them and runs
+    the use case again (`service.expiry`)."""
+
+    def __init__(self, node_no: int, before_us: int) -> None:
+        super().__init__(node_no, before_us)
+        self.node_no = node_no
+        self.before_us = before_us
+
+
+def find_overdue(tx: ReadTx, context: Context, node: Node) -> OverdueItems | None:
+    """Returns what has expired on a node, or None. The cost is one look-up for a node whose items expire."""
+    if node.kind is NodeKind.FEED or node.options.item_expire is None:
+        return None
+    before_us = context.now_us - node.options.item_expire * US_PER_S
+    oldest = tx.slice(node.node_no, Slice(BARE, 1))
+    return OverdueItems(node.node_no, before_us) if oldest and oldest[0].modified_us <= before_us else None
+
+
 def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
-    """Reads what an actor may do on a node."""
+    """Reads what an actor may do on a node. Every request of an actor for a node begins here.
+
+    Raises OverdueItems if the node has items that have expired.
+    """
+    if (overdue := find_overdue(tx, context, node)) is not None:
+        raise overdue
     access = Access(affiliation_of(tx, context, node, actor), node.options)
     if not access.depends_on_subscription:
         return access
@@ -101,8 +126,14 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     return access._replace(subscription=next(best, SubscriptionState.NONE))
 
 
-def no_such_node() -> FeedError:
-    """The same error for a node that does not exist and for one that the actor may not know of."""
+def no_such_node(tx: ReadTx, name: str | None) -> FeedError:
+    """The same error for a node that does not exist and for one that the actor may not know of; another one for a
+    deleted node that has a new address (XEP-0060 6.1.3.12)."""
+    uri = tx.redirect(name) if name else None
+    if uri is None and name and (split := split_name(name)) is not None:
+        uri = tx.redirect(split[0])
+    if uri is not None:
+        return FeedError(Condition.GONE, f"the node has moved to {uri}", uri=uri)
     return FeedError(Condition.ITEM_NOT_FOUND, "no such node, or it is closed to you")
 
 
@@ -113,7 +144,7 @@ def locate_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Lo
     """
     located = find_for(tx, context, name, actor)
     if located is None:
-        raise no_such_node()
+        raise no_such_node(tx, name)
     return located
 
 
@@ -168,11 +199,20 @@ def find(
     return None
 
 
+def check_persistent(node: Node) -> None:
+    """Raises FeedError(UNSUPPORTED) for a node that stores no items (XEP-0060 6.5.9.8, 7.2.3.5, 8.5.3.3).
+
+    Items from before the node became transient can still be read and removed.
+    """
+    if not node.options.persist_items and not node.live:
+        raise unsupported("persistent-items", "this node stores no items")
+
+
 def lock_located(tx: WriteTx, located: LocatedNode) -> Node:
     """Returns the node, locked until the transaction ends. Raises FeedError(ITEM_NOT_FOUND) if it is gone."""
     node = tx.lock(located.node.name)
     if node is None:
-        raise no_such_node()
+        raise no_such_node(tx, located.node.name)
     return node
 
 

@@ -49,7 +49,7 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
     node = tx.node(request.node)
     access = access_of(tx, context, node, request.actor) if node is not None else None
     if node is None or access is None or not access.knows_node:
-        raise no_such_node()
+        raise no_such_node(tx, request.node)
     if not request.view:
         return LocatedNode(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART, access)
     view = parse_view(request.view) if node.kind is NodeKind.FEED else None

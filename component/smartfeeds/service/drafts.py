@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.payload import Payload, accept_payload
+from smartfeeds.formats.payload import Payload, Shape, accept_payload
 from smartfeeds.formats.xml import Element, replace_by_text, size_bytes
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 
@@ -24,6 +24,15 @@ class PayloadDraft:
     content: Payload
     sync: SyncItem | None = None
     fault: str = ""
+
+
+def _no_payload() -> PayloadDraft:
+    payload = Payload()
+    payload.shape = Shape()
+    return PayloadDraft(payload, payload)
+
+
+NO_PAYLOAD = _no_payload()  # of an item of a notification-only node (XEP-0060 4.3)
 
 
 def draft_of(root: Element) -> PayloadDraft:

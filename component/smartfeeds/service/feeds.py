@@ -6,7 +6,7 @@ have one line for each type of request.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from time import perf_counter
 from typing import TypeVar
@@ -24,7 +24,8 @@ from smartfeeds.service import (
     subscriptions,
 )
 from smartfeeds.service import requests as r
-from smartfeeds.service.context import Context, Policy
+from smartfeeds.service.context import Context, OverdueItems, Policy
+from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, Store, WriteTx
@@ -117,10 +118,19 @@ class FeedService:
         context = self._context()
         began_s = perf_counter()
         try:
-            return await self._read(work, context, turn)
+            return await self._without_expired(lambda: self._read(work, context, turn), turn)
         finally:
             _READ_SECONDS.observe(perf_counter() - began_s)
             CURSOR_DEGRADATIONS.inc(len(context.degraded))
+
+    async def _without_expired(self, run: Callable[[], Awaitable[T]], turn: str) -> T:
+        """Runs a use case; as often as it finds expired items, removes them and runs it again."""
+        while True:
+            try:
+                return await run()
+            except OverdueItems as overdue:
+                expired = overdue
+            await self.write(partial(expire, overdue=expired), turn=turn)
 
     async def _read(self, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, turn: str) -> T:
         node_no = 0
@@ -146,7 +156,7 @@ class FeedService:
         context = self._context()
         began_s = perf_counter()
         try:
-            result = await self._write(work, context, turn)
+            result = await self._without_expired(lambda: self._write(work, context, turn), turn)
         except asyncio.CancelledError:
             task = asyncio.get_running_loop().create_task(self._announce_cancelled(context, turn))
             self._announcements.add(task)

@@ -1,11 +1,16 @@
 """Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4; xep-map 56 to 83)."""
 
+import re
+
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
-from smartfeeds.core.options import KIND, FormFields, NodeOptions
-from smartfeeds.core.view import names_view
+from smartfeeds.core.kinds import decide_kind
+from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind, Slice
+from smartfeeds.core.options import KIND, MAX_TEXT, FormFields, NodeOptions
+from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.view import BARE, canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, find, locate_for, lock_located
+from smartfeeds.service.expiry import drop_oldest
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -16,6 +21,7 @@ from smartfeeds.service.requests import (
     GetDefaultConfiguration,
     NodeCreated,
 )
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
 
 
@@ -26,17 +32,29 @@ def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
     return NodeCreated(name, generated=not request.node)
 
 
+_BARE = canonical(BARE)
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")  # a URI or IRI: a scheme and more, without white space
 SHADOWS = 200  # nodes that `_shadowed` reads at once
 
 
 def add_node(
-    tx: WriteTx, context: Context, actor: Jid, name: str, form: FormFields | None, *, trusted: bool = False
+    tx: WriteTx,
+    context: Context,
+    actor: Jid,
+    name: str,
+    form: FormFields | None,
+    *,
+    foreign: bool = False,
+    trusted: bool = False,
 ) -> Node:
-    """Stores a new node and makes the actor its owner. `trusted` skips the quotas, for operators. Raises FeedError."""
+    """Stores a new node and makes the actor its owner.
+
+    `foreign` says that its first item is none for a feed. `trusted` skips the quotas, for operators. Raises FeedError.
+    """
     if not trusted and not may_create(context, actor):
         raise FeedError(Condition.FORBIDDEN, "this service does not let you create nodes")
-    kind = _kind(context, form)
     limits = context.policy.options
+    kind = decide_kind(form or {}, context.policy.default_kind, limits, foreign=foreign)
     options = NodeOptions.initial(kind, limits).apply(form or {}, limits)
     _check_free(tx, name)
     creator = str(actor.bare)
@@ -46,6 +64,8 @@ def add_node(
         raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")
     if not trusted and tx.created_in(actor.domain) >= context.policy.nodes_per_domain:
         raise FeedError(Condition.POLICY_VIOLATION, f"{actor.domain} has as many nodes as this service allows a domain")
+    if tx.redirect(name) is not None:
+        tx.remove_redirect(name)
     node = tx.add_node(Node(0, name, kind, creator, context.now_us, options))
     tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
     return node
@@ -62,18 +82,60 @@ def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -
     return Configuration(request.node, _owned(tx, context, request.node, request.actor).node.options)
 
 
-def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult:
-    """Changes the options in the form; a cancelled form changes nothing (xep-map 67, 69)."""
+def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult | MoreSteps[EmptyResult]:
+    """Changes the options in the form; a cancelled form changes nothing (xep-map 67, 69).
+
+    Items above a lower max_items are removed without events, the oldest first.
+    """
     node = lock_located(tx, _owned(tx, context, request.node, request.actor))
     if request.form is not None:
-        options = node.options.apply(request.form, context.policy.options)
+        options = _of_kind(tx, context, node, request.form)
+        if request.form.get(KIND, ("",))[:1] not in ((), ("",), (options.kind.value,)):
+            raise FeedError(
+                Condition.NOT_ACCEPTABLE,
+                f"{KIND}: this node is a {options.kind.value} node, and only a feed without items can change its kind",
+            )
+        options = options.apply(request.form, context.policy.options)
         if options != node.options:
             change_options(tx, context, node, options)
+            surplus = node.live - (options.max_items or node.live)
+            if surplus > 0:
+                (last,) = tx.slice(node.node_no, Slice(BARE, 1, offset=surplus - 1))
+                return drop_oldest(tx, context, node.node_no, last.modified_us)
     return EmptyResult()
 
 
+def configure_empty_feed(tx: WriteTx, context: Context, node: Node, form: FormFields, *, foreign: bool) -> Node:
+    """Makes a generic node of a locked feed if it has never held an item, and publish-options or a `foreign` item ask
+    for a generic node. The options then configure the node as they configure a new one (XEP-0060 7.1.5). Returns the
+    node after the change.
+    """
+    options = _of_kind(tx, context, node, form, foreign=foreign)
+    if options.kind is node.kind:
+        return node
+    options = options.apply(form, context.policy.options)
+    change_options(tx, context, node, options)
+    return node._replace(kind=options.kind, options=options)
+
+
+def _of_kind(tx: ReadTx, context: Context, node: Node, form: FormFields, *, foreign: bool = False) -> NodeOptions:
+    """Returns the options of a node for the kind that a form asks for.
+
+    A feed changes its kind only before its first item, because the rules for the items of the two kinds differ, and
+    only if nobody subscribes to one of its views, which generic nodes do not have. Raises FeedError(NOT_ACCEPTABLE) for
+    an unknown kind.
+    """
+    kind = decide_kind(form, node.kind, context.policy.options, foreign=foreign)
+    if kind is node.kind or node.kind is not NodeKind.FEED or node.last_created_us >= 0:
+        return node.options
+    has_views = not set(tx.subscribed_views(node.node_no)) <= {_BARE}
+    return node.options if has_views else NodeOptions(kind, node.options.stored)
+
+
 def change_options(tx: WriteTx, context: Context, node: Node, options: NodeOptions) -> None:
-    """Replaces the options of a locked node, and notifies subscribers if the options say so."""
+    """Replaces the options and the kind of a locked node, and notifies subscribers if the options say so."""
+    if options.kind is not node.kind:
+        tx.set_kind(node.node_no, options.kind)
     tx.set_options(node.node_no, options.stored)
     if options.notify_config:
         tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "configuration"))
@@ -88,13 +150,31 @@ def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration)
 
 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
-    """Frees the name of a node. Its rows are removed after the delete event is sent (xep-map 78 to 80)."""
+    """Frees the name of a node. Its rows are removed after the delete event is sent (xep-map 78 to 80).
+
+    With a redirect, the event has the new address, and so have the errors for later requests for the name, until a node
+    of this name is created. Requests for a node that is not listed must not show that it existed.
+    """
     node = lock_located(tx, _owned(tx, context, request.node, request.actor))
+    if request.redirect:
+        _check_address(request.redirect)
+        if node.options.listed:
+            if tx.redirects_by(node.creator) >= context.policy.nodes_per_jid:
+                raise FeedError(Condition.POLICY_VIOLATION, "too many redirects; delete the node without one")
+            tx.put_redirect(node.name, request.redirect, node.creator)
     if node.options.notify_delete:
-        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", node.name))
+        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", request.redirect))
     tx.retire_node(node.node_no)
     context.changed.add(node.node_no)
     return EmptyResult()
+
+
+def _check_address(uri: str) -> None:
+    if len(uri) > MAX_TEXT or not is_xml_text(uri) or not _ADDRESS.fullmatch(uri):
+        raise FeedError(
+            Condition.NOT_ACCEPTABLE,
+            f"{uri[:100]!r} is no address; send a URI of up to {MAX_TEXT} characters, such as xmpp:SERVICE?;node=NODE",
+        )
 
 
 def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> LocatedNode:
@@ -103,16 +183,6 @@ def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Locate
         raise FeedError(Condition.NOT_ALLOWED, "a view has no configuration of its own")
     located.access.check_manage()
     return located
-
-
-def _kind(context: Context, form: FormFields | None) -> NodeKind:
-    values = (form or {}).get(KIND, ())
-    if not values or not values[0]:
-        return context.policy.default_kind
-    try:
-        return NodeKind(values[0])
-    except ValueError:
-        raise FeedError(Condition.NOT_ACCEPTABLE, f"{KIND}: feed or generic") from None
 
 
 def _check_free(tx: ReadTx, name: str) -> None:

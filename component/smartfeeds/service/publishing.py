@@ -5,11 +5,13 @@ date. On a generic node the item is removed.
 """
 
 from functools import partial
+from urllib.parse import quote
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
     MAX_WRITTEN_BYTES,
+    TRANSIENT_ITEM,
     Edge,
     Item,
     Node,
@@ -19,18 +21,26 @@ from smartfeeds.core.model import (
     OpenPurge,
     Slice,
 )
-from smartfeeds.core.options import GALLERY, OptionLimits
+from smartfeeds.core.options import GALLERY, HOW_TO_GENERIC, REJECT, RETRACT_OLDEST, OptionLimits
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.formats.atom import id_and_updated, remains
+from smartfeeds.formats.atom import FEED, id_and_updated, remains
 from smartfeeds.formats.payload import Payload, repaired_entry
-from smartfeeds.service.context import Context, LocatedNode, access_of, find_for, lock_located, no_such_node
-from smartfeeds.service.drafts import PayloadDraft
+from smartfeeds.service.context import (
+    Context,
+    LocatedNode,
+    access_of,
+    check_persistent,
+    find_for,
+    lock_located,
+    no_such_node,
+)
+from smartfeeds.service.drafts import NO_PAYLOAD, PayloadDraft
 from smartfeeds.service.items import next_key, write_state
 from smartfeeds.service.merging import IncomingItem, merge_item
-from smartfeeds.service.nodes import add_node
+from smartfeeds.service.nodes import add_node, configure_empty_feed
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, Retract
 from smartfeeds.service.steps import MoreSteps
@@ -39,7 +49,9 @@ from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
 
-FEED_METADATA_ID = "0"  # may hold an atom:feed (XEP-0277 5)
+# Items about the feed itself, each with the element of its payload. Item 0 describes the feed (XEP-0277 5). Movim shows
+# the other one as the picture of a community; both ids are no UUIDs, so they collide with no post.
+FEED_ITEMS = {"0": FEED, "urn:xmpp:avatar:metadata": "{urn:xmpp:avatar:metadata}metadata"}
 # How many items one transaction of a purge retracts, and how much sync data they may have. They are read in steps.
 PURGE_CHUNK = 250  # each takes a third of a millisecond if the filter index has not read it yet
 PURGE_BYTES = 262_144
@@ -51,14 +63,9 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     """Stores an item. An entry with the mark of a deletion is a retraction."""
     node, access = _publishable(tx, context, request)
     limits = context.policy.options
-    access.check_publish()
-    unmet = node.options.unmet(request.options or {}, limits)
-    if unmet is not None:
-        raise FeedError(
-            Condition.PRECONDITION_NOT_MET,
-            f"the node does not meet {unmet}; leave this publish-option out, or configure the node",
-        )
     draft = _checked(node, request, limits)
+    if not node.options.persist_items:
+        return _announce(tx, context, node, request, draft)
     if draft.sync is not None and node.kind is NodeKind.FEED:
         return _publish_version(tx, context, node, access, request, draft.sync)
     item_id = request.item_id or context.new_id()
@@ -67,6 +74,8 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     deletion = shape.deletion and node.kind is NodeKind.FEED
     _check_right_to_item(access, request, existing, deletion=deletion)
     check_expected(existing, request.expected)
+    if existing is None and _surplus(node, added=1) and node.options.publish_node_full == REJECT:
+        raise FeedError(Condition.NODE_FULL, f"the node has {node.live} items already; retract an item before the next")
     if deletion:
         _retract_item(tx, context, node, existing, str(request.actor.bare), notify=True)
         return Published(request.node or "", item_id)
@@ -74,9 +83,27 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     if node.kind is NodeKind.FEED and shape.entry and not shape.complete:
         payload = _repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
-    _trim(tx, node)
+    if _surplus(node, added=int(existing is None)):
+        _trim(tx, context, node.node_no, str(request.actor.bare))
     created = existing is None or existing.deleted
     return Published(request.node or "", item_id, item_tag(stored), created=created)
+
+
+def _announce(tx: WriteTx, context: Context, node: Node, request: Publish, draft: PayloadDraft) -> Published:
+    """Notifies the subscribers of an item that the node does not store (XEP-0060 4.3).
+
+    The event has a key of the modified order, so it comes at its place among the changes of the node.
+    """
+    check_expected(None, request.expected)
+    item_id = (request.item_id or context.new_id()) if request.item_present else ""
+    at_us = next_key(node.last_modified_us, context.now_us)
+    tx.set_keys(node.node_no, at_us, node.last_created_us)
+    payload = draft.payload.decode() if node.options.deliver_payloads else ""
+    # Neither a bare JID nor a quoted id contains a space.
+    data = f"{request.actor.bare} {quote(item_id)} {payload}"
+    tx.add_event(NodeEvent(0, node.node_no, at_us, TRANSIENT_ITEM, data))
+    context.changed.add(node.node_no)
+    return Published(request.node or "", item_id)
 
 
 def _publish_version(
@@ -145,7 +172,7 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     located = find_for(tx, context, request.node, request.actor)
     if not request.item_id:
         raise FeedError(Condition.ITEM_REQUIRED)
-    node, access = _locked(tx, located, "delete-items")
+    node, access = _locked(tx, located, request.node, "delete-items")
     item = tx.item(node.node_no, request.item_id)
     # Only appointed publishers learn that an item is missing. Others may retract their own items and nothing else.
     own = access.may_overwrite(own=False) if item is None else item.publisher == str(request.actor.bare)
@@ -166,8 +193,9 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSt
     the first retraction, so items that are published between two steps come behind it. Subscribers of Smart views
     receive the tombstones of later chunks.
     """
-    node, access = _locked(tx, find_for(tx, context, request.node, request.actor), "purge-nodes")
+    node, access = _locked(tx, find_for(tx, context, request.node, request.actor), request.node, "purge-nodes")
     access.check_manage()
+    check_persistent(node)
     first_us = next_key(node.last_modified_us, context.now_us)
     purge = OpenPurge(node.node_no, node.last_modified_us, str(request.actor.bare))
     rest = _bury_chunk(tx, context, node, purge)
@@ -211,19 +239,49 @@ def _bury_chunk(tx: WriteTx, context: Context, node: Node, purge: OpenPurge) -> 
 
 
 def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node, Access]:
+    """Returns the node of a publish, locked, and the actor's access.
+
+    Publish-options configure a node that the publish creates, and are preconditions for every other node. Raises
+    FeedError(PRECONDITION_NOT_MET) if one of them is not met (XEP-0060 7.1.5).
+    """
     located = find_for(tx, context, request.node, request.actor)
-    if located is None and context.policy.auto_create and request.may_create:
-        node = add_node(tx, context, request.actor, request.node or "", request.options)
+    form = request.options or {}
+    foreign = request.item_present and not _is_feed_item(request)
+    creates = context.policy.auto_create and request.may_create and tx.redirect(request.node or "") is None
+    if located is None and creates:
+        node = add_node(tx, context, request.actor, request.node or "", form, foreign=foreign)
         return node, access_of(tx, context, node, request.actor)
-    return _locked(tx, located, "publish")
+    node, access = _locked(tx, located, request.node, "publish")
+    access.check_publish()
+    # The first item of somebody else must not change the node of its owner.
+    may_convert = access.rights.manage and request.may_create and request.item_id not in FEED_ITEMS
+    if node.kind is NodeKind.FEED and may_convert:
+        converted = configure_empty_feed(tx, context, node, form, foreign=foreign)
+        if converted.kind is not node.kind:
+            return converted, access._replace(options=converted.options)
+    unmet = node.options.unmet(form, context.policy.options)
+    if unmet is not None:
+        raise FeedError(Condition.PRECONDITION_NOT_MET, f"{unmet} has another value on this node; publish without it")
+    return node, access
 
 
-def _locked(tx: WriteTx, located: LocatedNode | None, feature: str) -> tuple[Node, Access]:
+def _is_feed_item(request: Publish) -> bool:
+    """Whether a feed can store the item: an Atom entry, or one of the items about the feed itself. An item without a
+    payload is an error for every node that delivers payloads."""
+    draft = request.draft
+    if draft is None:
+        return (request.options or {}).get("pubsub#deliver_payloads", ("true",))[0] in ("1", "true")
+    if draft.payload.shape.entry or request.item_id not in FEED_ITEMS:
+        return draft.payload.shape.entry
+    return bool(draft.payload.root.tag == FEED_ITEMS[request.item_id])
+
+
+def _locked(tx: WriteTx, located: LocatedNode | None, name: str | None, feature: str) -> tuple[Node, Access]:
     """Returns the node, locked until the transaction ends, and the actor's access. Views are read-only (xep-map 52)."""
     if located is not None and located.view.smart:
         raise unsupported(feature, "a view is read only")
     if located is None:
-        raise no_such_node()
+        raise no_such_node(tx, name)
     return lock_located(tx, located), located.access
 
 
@@ -243,13 +301,25 @@ def _check_right_to_item(access: Access, request: Publish, existing: Item | None
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
 
 
+def _required_draft(node: Node, request: Publish) -> PayloadDraft:
+    """Returns what was sent in place of a payload. Raises FeedError unless the request has the parts that the event
+    type of the node requires (XEP-0060 4.3, 7.1.3.6; xep-map 135, 136).
+
+    A feed delivers payloads to readers also if its notifications have none, so it always requires a payload.
+    """
+    notifications_only = node.kind is NodeKind.GENERIC and not node.options.deliver_payloads
+    if node.options.persist_items and not request.item_present:
+        raise FeedError(Condition.ITEM_REQUIRED)
+    if not node.options.persist_items and notifications_only and request.item_present:
+        raise FeedError(Condition.ITEM_FORBIDDEN, "this node only announces changes; publish without an item")
+    if request.draft is None and not notifications_only:
+        raise FeedError(Condition.PAYLOAD_REQUIRED)
+    return request.draft or NO_PAYLOAD
+
+
 def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft:
     """Returns the payload. Raises FeedError if the node does not accept it (xep-map 135 to 138, 237)."""
-    if not request.item_present:
-        raise FeedError(Condition.ITEM_REQUIRED)
-    draft = request.draft
-    if draft is None:
-        raise FeedError(Condition.PAYLOAD_REQUIRED)
+    draft = _required_draft(node, request)
     if node.kind is NodeKind.FEED and draft.fault:
         raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     # The ceiling may have been lowered since the node was configured.
@@ -259,10 +329,8 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
     # The sync data of an entry has its own bounds (`service.merging`).
     if len(draft.payload) > size_bytes and (node.kind is NodeKind.GENERIC or draft.sync is None):
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
-    if node.kind is NodeKind.FEED:
-        metadata = draft.payload.shape.feed and request.item_id == FEED_METADATA_ID
-        if not draft.payload.shape.entry and not metadata:
-            raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
+    if node.kind is NodeKind.FEED and not _is_feed_item(request):
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the items of a feed are Atom entries; {HOW_TO_GENERIC}")
     gallery = node.options.type == GALLERY
     shape = draft.payload.shape
     if gallery and shape.entry and not shape.enclosure and not shape.deletion:
@@ -274,6 +342,7 @@ def _retract_item(
     tx: WriteTx, context: Context, node: Node, item: Item | None, by: str, *, notify: bool, settles: bool = True
 ) -> None:
     if item is None or item.deleted:
+        check_persistent(node)
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     notify = notify or node.options.notify_retract
     bury(tx, context, node, item, by, notify=notify, settles=settles)
@@ -299,12 +368,16 @@ def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, noti
     return node._replace(last_modified_us=modified_us, live=node.live - 1)
 
 
-def _trim(tx: WriteTx, node: Node) -> None:
-    """A generic node keeps its newest max_items (xep-map 73)."""
+def _surplus(node: Node, *, added: int = 0) -> int:
+    """Returns the number of items above max_items that a generic node has after so many were added (xep-map 73)."""
     limit = node.options.max_items
-    if node.kind is NodeKind.FEED or limit is None:
-        return
-    surplus = tx.count(node.node_no, BARE) - limit
-    if surplus > 0:
-        for item in tx.slice(node.node_no, Slice(BARE, surplus)):
-            tx.remove_item(node.node_no, item.item_no)
+    return 0 if limit is None or node.kind is NodeKind.FEED else max(0, node.live + added - limit)
+
+
+def _trim(tx: WriteTx, context: Context, node_no: int, by: str) -> None:
+    """Removes the oldest items of a full node, and notifies the subscribers as its policy says (XEP-0060 7.1.2.5)."""
+    node = tx.lock_no(node_no)
+    if node is not None:
+        notify = node.options.publish_node_full == RETRACT_OLDEST and node.options.notify_retract
+        for item in tx.slice(node_no, Slice(BARE, min(_surplus(node), PURGE_CHUNK))):
+            node = bury(tx, context, node, item, by, notify=notify)

@@ -14,7 +14,7 @@ from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, LocatedNode, locate_for
+from smartfeeds.service.context import Context, LocatedNode, check_persistent, locate_for
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
@@ -36,6 +36,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
     """Returns one page of a node or view, or the items that were requested by id."""
     located = locate_for(tx, context, request.node, request.actor)
     located.access.check_read()
+    check_persistent(located.node)
     if (behind := index_first(tx, located.node, located.view)) is not None:
         return behind
     publishers = located.node.options.shows_publisher

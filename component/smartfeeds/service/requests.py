@@ -68,7 +68,8 @@ class ItemPrecondition:
 class Publish(NodeRequest):
     """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None if absent.
 
-    `may_create` is False if the sender's token does not allow it to create a missing node.
+    `may_create` is False if the sender's token does not allow it to create a missing node, or to change the kind of an
+    empty feed.
     """
 
     item_id: str | None
@@ -251,7 +252,9 @@ class Configuration(Answer):
 
 @dataclass(frozen=True, slots=True)
 class DeleteNode(NodeRequest):
-    """XEP-0060 8.4."""
+    """XEP-0060 8.4. `redirect` is the address of the node that replaces the deleted node, empty without one."""
+
+    redirect: str = ""
 
 
 @dataclass(frozen=True, slots=True)

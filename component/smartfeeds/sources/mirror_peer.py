@@ -4,9 +4,8 @@ import hashlib
 from collections import OrderedDict
 from typing import Final
 
-from smartfeeds.formats.atom import FEED
 from smartfeeds.formats.xml import Element, names_and_texts, parse_payload
-from smartfeeds.service.publishing import FEED_METADATA_ID
+from smartfeeds.service.publishing import FEED_ITEMS
 
 KNOWN: Final = 20_000  # versions that all mirrors of a process remember together
 
@@ -54,5 +53,5 @@ def digest(root: Element) -> bytes:
 
 
 def tells_of_feed(item_id: str, payload: bytes) -> bool:
-    """Whether an item is what a feed says of itself (XEP-0277), which is each service's own. Raises FeedError."""
-    return item_id == FEED_METADATA_ID and parse_payload(payload).tag == FEED
+    """Whether an item describes the feed itself (XEP-0277), which is each service's own. Raises FeedError."""
+    return item_id in FEED_ITEMS and parse_payload(payload).tag == FEED_ITEMS[item_id]

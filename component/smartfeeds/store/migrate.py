@@ -30,6 +30,7 @@ REVISIONS = (
     "0013",
     "0014",
     "0015",
+    "0016",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
-from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
@@ -89,6 +89,16 @@ class NodeReads:
             (after, *params, limit),
         )
         return [to_node(row) for row in (reversed(rows) if newest else rows)]
+
+    def expiring(self, after: int, limit: int) -> list[Node]:
+        """Returns live nodes whose items expire, by node_no behind `after`. The cost grows with the result."""
+        # The condition is that of the index, word for word, because SQLite uses a partial index only then.
+        rows = self._db.rows(
+            f"SELECT {NODE_COLUMNS} FROM node WHERE state = 'live' AND kind = 'generic'"
+            " AND instr(options, '\"item_expire\"') > 0 AND node_no > ? ORDER BY node_no LIMIT ?",
+            (after, limit),
+        )
+        return [to_node(row) for row in rows]
 
     def node_count(self) -> int:
         """Returns the number of live nodes."""
@@ -285,6 +295,12 @@ class NodeWrites(NodeReads):
                 f"UPDATE affiliation SET hidden = ? WHERE node_no = ? AND affiliation IN ({_READERS})",
                 (None if listed else node.name, node_no),
             )
+
+    def set_kind(self, node_no: int, kind: NodeKind) -> None:
+        """Changes the kind of a node that has never held an item. The options that it stores stay as they are."""
+        row = self._more_audience(node_no)
+        row.node = row.node._replace(kind=kind, options=NodeOptions(kind, row.node.options.stored))
+        self._db.run("UPDATE node SET kind = ? WHERE node_no = ?", (kind.value, node_no))
 
     def _count(self, *, listed: int, nodes: int = 0) -> None:
         self._db.run(

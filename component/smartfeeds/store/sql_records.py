@@ -1,11 +1,11 @@
-"""Bearer tokens, mirrors and fetched documents in SQL: small tables that no other table refers to."""
+"""Bearer tokens, mirrors, redirects and fetched documents in SQL: small tables that no other table refers to."""
 
 from smartfeeds.core.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import DOCUMENT, MIRROR, TOKEN
+from smartfeeds.store.sql_tables import DOCUMENT, MIRROR, REDIRECT, TOKEN
 
 
 def _to_token(row: Row) -> Token:
@@ -19,7 +19,7 @@ def _to_mirror(row: Row) -> MirrorRow:
 
 
 class RecordReads(NodeReads):
-    """The part of ReadTx for tokens, mirrors and documents."""
+    """The part of ReadTx for tokens, mirrors, redirects and documents."""
 
     def token(self, token_id: str) -> Token | None:
         """Returns the bearer token with this id, even if it has expired."""
@@ -40,6 +40,15 @@ class RecordReads(NodeReads):
         """Returns all mirrors by name. Their number is small."""
         return [_to_mirror(row) for row in self._db.rows(f"{MIRROR.select} ORDER BY name")]
 
+    def redirect(self, name: str) -> str | None:
+        """Returns the new address of the node that had this name."""
+        row = self._db.row("SELECT uri FROM redirect WHERE name = ?", (name,))
+        return str(row[0]) if row else None
+
+    def redirects_by(self, creator: str) -> int:
+        """Returns the number of redirects of nodes that this bare JID created."""
+        return self._number("SELECT count(*) FROM redirect WHERE creator = ?", (creator,))
+
     def document_readers(self) -> set[str]:
         """Returns the readers that have documents."""
         return {reader for (reader,) in self._db.rows("SELECT DISTINCT reader FROM document")}
@@ -54,7 +63,7 @@ class RecordReads(NodeReads):
 
 
 class RecordWrites(NodeWrites, RecordReads):
-    """The part of WriteTx for tokens, mirrors and documents."""
+    """The part of WriteTx for tokens, mirrors, redirects and documents."""
 
     def add_token(self, token: Token) -> None:
         """Stores a new bearer token. Raises StoreError if its id exists."""
@@ -74,6 +83,14 @@ class RecordWrites(NodeWrites, RecordReads):
     def remove_mirror(self, name: str) -> None:
         """Removes a mirror. The items that it received remain."""
         self._change(MIRROR.delete, (name,))
+
+    def put_redirect(self, name: str, uri: str, creator: str) -> None:
+        """Stores the new address of a deleted node."""
+        self._change(REDIRECT.replace, (name, uri, creator))
+
+    def remove_redirect(self, name: str) -> None:
+        """Removes the redirect from a name."""
+        self._change(REDIRECT.delete, (name,))
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
         """Stores a document that a reader has processed, or replaces the document of this address."""

@@ -45,6 +45,10 @@ CREATE INDEX node_creator ON node (creator) WHERE state = 'live';
 
 CREATE INDEX node_deleted ON node (node_no) WHERE state = 'deleted';
 
+-- The nodes whose items expire.
+CREATE INDEX node_expiring ON node (node_no)
+WHERE state = 'live' AND kind = 'generic' AND instr(options, '"item_expire"') > 0;
+
 CREATE INDEX node_stale ON node (indexed_us, node_no) WHERE stale = 1;
 
 -- change: 0 new, 1 edited, 2 deleted. sync_id is empty where the item is shared under its id. Payloads live in the rowid
@@ -190,6 +194,15 @@ CREATE TABLE mirror (
     settings TEXT NOT NULL,
     state TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- The new addresses of deleted nodes, by the names that they had; creator is the creator of the deleted node.
+CREATE TABLE redirect (
+    name TEXT NOT NULL PRIMARY KEY,
+    uri TEXT NOT NULL,
+    creator TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX redirect_creator ON redirect (creator);
 
 -- Documents from the web that `reader` has processed. source_url, after redirects, gave etag and last_modified, which are
 -- empty where it gave none; content is what "304 Not Modified" stands for.

@@ -209,9 +209,12 @@ def _get_default(actor: Jid, service: str, action: Element, _rest: list[Element]
 
 
 def _delete(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    if next(action.iterchildren(_REDIRECT), None) is not None:
-        raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, "redirects are not supported; delete the node without one")
-    return r.DeleteNode(actor, service, node_of(action))
+    """XEP-0060 8.4.1, with the address of the node that replaces the deleted node."""
+    redirect = only(action.iterchildren("*"), _REDIRECT)
+    uri = redirect.get("uri", "") if redirect is not None else ""
+    if redirect is not None and not uri:
+        raise FeedError(Condition.BAD_REQUEST, "redirect has no uri; send the address of the new node")
+    return r.DeleteNode(actor, service, node_of(action), uri)
 
 
 _CONFIGURATION, _SUBSCRIPTION = _form(NODE_CONFIG), _form(SUBSCRIBE_OPTIONS)
@@ -229,7 +232,12 @@ _ROWS = (
     PubsubAction("get", PUBSUB, "options", _fields(r.GetSubscribeOptions, _node, _jid), "subscription-options"),
     PubsubAction("get", PUBSUB, "default", _fields(r.GetDefaultSubscribeOptions, _node), "retrieve-default-sub"),
     PubsubAction(
-        "set", PUBSUB, "publish", _publish, "publish publish-options item-ids persistent-items", "publish-options"
+        "set",
+        PUBSUB,
+        "publish",
+        _publish,
+        "publish publish-options item-ids persistent-items publish-node-full",
+        "publish-options",
     ),
     PubsubAction("set", PUBSUB, "retract", _retract, "delete-items retract-items"),
     PubsubAction("set", PUBSUB, "subscribe", _subscribe, "subscribe", "options"),

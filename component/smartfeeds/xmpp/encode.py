@@ -95,7 +95,8 @@ def _page(page: r.Page) -> bytes:
 
 def _published(answer: r.Published) -> bytes:
     node, item_id = attribute_bytes(answer.node), attribute_bytes(answer.item_id)
-    return _pubsub(b"<publish node='%b'><item id='%b'/></publish>" % (node, item_id))
+    item = b"<item id='%b'/>" % item_id if item_id else b""
+    return _pubsub(b"<publish node='%b'>%b</publish>" % (node, item))
 
 
 def _node_created(answer: r.NodeCreated) -> bytes:

@@ -27,6 +27,7 @@ STANZA_ERRORS: Mapping[Condition, StanzaError] = {
     Condition.JID_REQUIRED: StanzaError("modify", "bad-request", "jid-required"),
     Condition.INVALID_JID: StanzaError("modify", "bad-request", "invalid-jid"),
     Condition.ITEM_REQUIRED: StanzaError("modify", "bad-request", "item-required"),
+    Condition.ITEM_FORBIDDEN: StanzaError("modify", "bad-request", "item-forbidden"),
     Condition.PAYLOAD_REQUIRED: StanzaError("modify", "bad-request", "payload-required"),
     Condition.INVALID_PAYLOAD: StanzaError("modify", "bad-request", "invalid-payload"),
     Condition.INVALID_OPTIONS: StanzaError("modify", "bad-request", "invalid-options"),
@@ -42,7 +43,10 @@ STANZA_ERRORS: Mapping[Condition, StanzaError] = {
     Condition.CLOSED_NODE: StanzaError("cancel", "not-allowed", "closed-node"),
     Condition.ITEM_NOT_FOUND: StanzaError("cancel", "item-not-found"),
     Condition.NOT_SUBSCRIBED: StanzaError("cancel", "unexpected-request", "not-subscribed"),
+    # XEP-0060 6.1.3.12 shows the type modify; RFC 6120 8.3.3.5 recommends cancel.
+    Condition.GONE: StanzaError("modify", "gone"),
     Condition.CONFLICT: StanzaError("cancel", "conflict"),
+    Condition.NODE_FULL: StanzaError("cancel", "conflict", "node-full"),
     Condition.PRECONDITION_NOT_MET: StanzaError("cancel", "conflict", "precondition-not-met"),
     Condition.UNSUPPORTED: StanzaError("cancel", "feature-not-implemented", "unsupported"),
     Condition.FEATURE_NOT_IMPLEMENTED: StanzaError("cancel", "feature-not-implemented"),
@@ -88,7 +92,9 @@ def encode_error(error: FeedError, request: type[Request] | None = None) -> byte
     """
     row = STANZA_ERRORS[error.condition]
     kind = _TYPE_BY_REQUEST.get((error.condition, request), row.type)
-    parts = [f"<error type='{kind}'><{row.condition} xmlns='{STANZAS}'/>"]
+    # The new address of a node is the text of the condition (RFC 6120 8.3.3.5).
+    address = f">{escape(error.uri)}</{row.condition}>" if error.uri else "/>"
+    parts = [f"<error type='{kind}'><{row.condition} xmlns='{STANZAS}'{address}"]
     if error.text and is_xml_text(error.text):
         parts.append(f"<text xmlns='{STANZAS}'>{escape(error.text)}</text>")
     if isinstance(error, CommandError):

@@ -5,6 +5,9 @@ import pytest
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import (
     DETAILS,
+    FULL_POLICIES,
+    HOW_TO_GENERIC,
+    MAX_EXPIRE_S,
     MAX_TEXT,
     MAX_VALUES,
     OPTIONS,
@@ -110,8 +113,6 @@ def test_apply_max_items_on_a_generic_node_is_a_number_up_to_the_ceiling() -> No
 @pytest.mark.parametrize(
     ("var", "value"),
     [
-        ("item_expire", "86400"),
-        ("persist_items", "false"),
         ("purge_offline", "true"),
         ("presence_based_delivery", "true"),
         ("tempsub", "1"),
@@ -121,7 +122,9 @@ def test_apply_max_items_on_a_generic_node_is_a_number_up_to_the_ceiling() -> No
         ("publish_model", ""),
         ("notification_type", "chat"),
         ("send_last_published_item", "on_presence"),
-        ("itemreply", "owner"),
+        ("itemreply", "room"),
+        ("item_expire", "-1"),
+        ("persist_items", "maybe"),
         ("title", "a\x07b"),
         ("title", "x" * (MAX_TEXT + 1)),
         *[(var, "http://example.org/") for var in sorted(REFUSED)],
@@ -131,6 +134,16 @@ def test_apply_max_items_on_a_generic_node_is_a_number_up_to_the_ceiling() -> No
 def test_apply_of_what_may_not_be_set_is_not_acceptable(kind: NodeKind, var: str, value: str) -> None:
     """[xep-map 72] [xep-map 74]"""
     assert refusal(kind, var, value) is Condition.NOT_ACCEPTABLE
+
+
+@pytest.mark.parametrize(
+    ("var", "value", "stored"),
+    [("item_expire", "086400", "86400"), ("persist_items", "0", "false")],
+)
+def test_apply_of_what_a_feed_refuses_and_a_generic_node_accepts(var: str, value: str, stored: str) -> None:
+    """[xep-map 72]"""
+    assert refusal(FEED, var, value) is Condition.NOT_ACCEPTABLE
+    assert set_option(GENERIC, var, value) == {var: (stored,)}
 
 
 @pytest.mark.parametrize("value", ["presence", "roster", "nonsense", ""])
@@ -274,6 +287,12 @@ def test_unmet_of_an_option_that_differs_or_is_unknown_names_it(name: str, value
     assert NodeOptions(FEED).unmet({"pubsub#title": ("",), name: (value,)}, LIMITS) == name
 
 
+def test_unmet_ignores_what_only_owners_notice() -> None:
+    """Movim sends notify_sub with each post; a value that is none is still refused."""
+    assert NodeOptions(FEED).unmet({"pubsub#notify_sub": ("true",)}, LIMITS) is None
+    assert NodeOptions(FEED).unmet({"pubsub#notify_sub": ("maybe",)}, LIMITS) == "pubsub#notify_sub"
+
+
 def test_normalise_of_a_choice_gives_it_back() -> None:
     assert NodeOptions.publish_model.normalise(FEED, ("open",), LIMITS) == ("open",)
 
@@ -294,8 +313,8 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
                 FEED,
                 "max_items",
                 value,
-                "pubsub#max_items: a feed never expires items; send max, or a whole number from 10000, which means max"
-                " (a generic node accepts lower numbers)",
+                "pubsub#max_items: a feed never expires items; send max, or a whole number from 10000, which means max,"
+                f" or {HOW_TO_GENERIC}",
             )
             for value in ("5", "-1", "many")
         ],
@@ -306,14 +325,26 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
             "pubsub#language: 'en_GB' is not a language tag; send one such as en or pt-BR",
         ),
         (GENERIC, "max_items", "0", f"pubsub#max_items: a whole number from 1 to {LIMITS.max_items}"),
-        (FEED, "item_expire", "60", "pubsub#item_expire: items of this service do not expire; send max"),
+        (
+            FEED,
+            "item_expire",
+            "60",
+            f"pubsub#item_expire: the items of a feed do not expire; send max, or {HOW_TO_GENERIC}",
+        ),
+        (GENERIC, "item_expire", "soon", f"pubsub#item_expire: a whole number from 1 to {MAX_EXPIRE_S}"),
+        (GENERIC, "publish_node_full", "burst", "pubsub#publish_node_full: one of " + ", ".join(FULL_POLICIES)),
         (
             FEED,
             "max_payload_size",
             "0",
             f"pubsub#max_payload_size: a whole number from 1 to {LIMITS.max_payload_size_bytes}",
         ),
-        (FEED, "persist_items", "false", "pubsub#persist_items: items of this service are kept"),
+        (
+            FEED,
+            "persist_items",
+            "false",
+            f"pubsub#persist_items: a feed stores its items; send true, or {HOW_TO_GENERIC}",
+        ),
         (FEED, "notification_type", "shout", "pubsub#notification_type: one of headline, normal"),
         (FEED, "notify_sub", "maybe", "pubsub#notify_sub: true or false"),
     ],

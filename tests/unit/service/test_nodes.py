@@ -101,8 +101,9 @@ async def test_create_with_configuration_applies_it_with_defaults_for_the_rest(w
     [
         ({"access_model": "presence"}, Condition.UNSUPPORTED_ACCESS_MODEL),
         ({"node_type": "collection"}, Condition.UNSUPPORTED),
-        ({"max_items": "10"}, Condition.NOT_ACCEPTABLE),
-        ({"persist_items": "0"}, Condition.NOT_ACCEPTABLE),
+        ({"max_items": "0"}, Condition.NOT_ACCEPTABLE),
+        ({"kind": "feed", "max_items": "10"}, Condition.NOT_ACCEPTABLE),
+        ({"kind": "feed", "persist_items": "0"}, Condition.NOT_ACCEPTABLE),
         ({"kind": "collection"}, Condition.NOT_ACCEPTABLE),
     ],
 )
@@ -199,6 +200,7 @@ async def test_configure_changes_only_what_the_form_holds(feed: World) -> None:
 
 async def test_configure_refused_changes_nothing(feed: World) -> None:
     """[xep-map 71] [xep-map 72] [xep-map 74]"""
+    await feed.publish("a")
     refused = await refusal(feed.configure(title="New", max_items="5"))
 
     assert refused is Condition.NOT_ACCEPTABLE

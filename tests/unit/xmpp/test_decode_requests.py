@@ -209,6 +209,12 @@ READ = {
         r.GetDefaultConfiguration(*WHO, "collection"),
     ),
     "delete": ("set", OW, "<delete node='n'/>", r.DeleteNode(*WHO, "n")),
+    "delete with a redirect": (
+        "set",
+        OW,
+        "<delete node='n'><redirect uri='xmpp:x'/></delete>",
+        r.DeleteNode(*WHO, "n", "xmpp:x"),
+    ),
     "purge": ("set", OW, "<purge node='n'/>", r.Purge(*WHO, "n")),
     "a page of the owner's affiliations": (
         "get",
@@ -380,12 +386,7 @@ REFUSED = {
         f"<configure node='n'>{submit(SUBSCRIBE_OPTIONS)}</configure>",
         Condition.BAD_REQUEST,
     ),
-    "delete with a redirect": (
-        "set",
-        OW,
-        "<delete node='n'><redirect uri='xmpp:x'/></delete>",
-        Condition.FEATURE_NOT_IMPLEMENTED,
-    ),
+    "delete with a redirect to nowhere": ("set", OW, "<delete node='n'><redirect/></delete>", Condition.BAD_REQUEST),
     "affiliation of nobody": (
         "set",
         OW,

@@ -33,7 +33,8 @@ PUBSUB_FEATURES = [
     "delete-nodes", "instant-nodes", "item-ids", "leased-subscription",
     "manage-subscriptions", "member-affiliation", "meta-data",
     "modify-affiliations", "multi-items", "outcast-affiliation", "persistent-items", "publish",
-    "publish-only-affiliation", "publish-options", "publisher-affiliation", "purge-nodes", "retract-items",
+    "publish-node-full", "publish-only-affiliation", "publish-options", "publisher-affiliation", "purge-nodes",
+    "retract-items",
     "retrieve-affiliations", "retrieve-default", "retrieve-default-sub", "retrieve-items",
     "retrieve-subscriptions", "rsm", "subscribe", "subscription-notifications", "subscription-options",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ TYPES = {
     "conflict": "cancel",
     "feature-not-implemented": "cancel",
     "forbidden": "auth",
+    "gone": "modify",
     "internal-server-error": "cancel",
     "item-not-found": "cancel",
     "jid-malformed": "modify",

@@ -83,7 +83,7 @@ def read_page(
     count = len(items) if whole else tx.bounded_count(node.node_no, view)
     if not items:
         return (), ResultSet(count)
-    index = _index(tx, node, window, items, count)
+    index = _index(tx, node, window, items, count) if page_plan.index or view.smart else None
     first, last = _uids(tx, node, view, page_plan, items, spans=context.policy.span_cursors)
     if page_plan.descending:
         items.reverse()

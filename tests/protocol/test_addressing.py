@@ -12,6 +12,7 @@ from smartfeeds.xmpp.framer import CUT_NS
 from support.component import (
     ALICE,
     BOB,
+    DOMAIN,
     INFO,
     ITEMS,
     NODE_CONFIG,
@@ -323,3 +324,67 @@ def test_mark_of_unread_content_differs_from_process_to_process() -> None:
     printed = [subprocess.check_output(program, env=environment, text=True).strip() for _ in range(2)]
 
     assert len({*printed, CUT_NS}) == 3
+
+
+# Feeds at an address of their own (SF-085)
+
+ARTICLE = f"article_1@{DOMAIN}"
+
+
+async def test_request_without_a_node_means_the_feed_at_its_address(component: Component) -> None:
+    """[SF-085]: reading, publishing, subscribing, configuring; pushes come from this address."""
+    await component.create(ALICE, "article_1")
+    item = f"<item id='one'>{entry('first')}</item>"
+
+    subscription = ok(await component.set(BOB, f"<subscribe jid='{BOBS}'/>", ARTICLE))
+    ok(await component.set(ALICE, f"<publish>{item}</publish>", ARTICLE))
+    page = ok(await component.get(BOB, "<items/>", f"{ARTICLE}/desk"))
+    (message,) = await component.events(BOBS)
+
+    assert subscription.xpath("string(.//ps:subscription/@node)", namespaces=NS) == "article_1"
+    assert page.xpath(".//ps:items/@node | .//ps:item/@id", namespaces=NS) == ["article_1", "one"]
+    assert message.get("from") == ARTICLE
+    assert message.xpath("string(.//ev:items/@node)", namespaces=NS) == "article_1"
+    ok(await component.get(BOB, f"<options jid='{BOBS}'/>", ARTICLE))
+    ok(await component.owner_set(ALICE, f"<configure>{form(NODE_CONFIG, title='First')}</configure>", ARTICLE))
+    assert (await component.config(ALICE, "article_1"))["title"] == ["First"]
+    ok(await component.set(ALICE, "<retract notify='1'><item id='one'/></retract>", ARTICLE))
+    ok(await component.set(BOB, f"<unsubscribe jid='{BOBS}'/>", ARTICLE))
+    ok(await component.owner_set(ALICE, "<delete/>", ARTICLE))
+    assert refusal(await component.get(BOB, "<items/>", ARTICLE)) == NOT_FOUND
+
+
+async def test_discovery_at_the_address_of_a_feed_describes_the_feed(component: Component) -> None:
+    """[SF-085]: other addresses, and feeds that the requester may not know of, are the service."""
+    await component.create(ALICE, "article_1", title="First")
+    await component.create(ALICE, "hidden", access_model="whitelist")
+    await component.publish(ALICE, "article_1", "one")
+
+    async def discover(user: str, query: str, to: str) -> Element:
+        return ok(await component.ask(user, "get", f"<query xmlns='{query}'/>", to))
+
+    identity = "string(.//info:identity/@type)"
+    info = await discover(BOB, INFO, ARTICLE)
+    assert info.xpath(identity, namespaces=NS) == "leaf"
+    assert info.xpath("string(.//x:field[@var='xmpp-jid']/x:value)", namespaces=NS) == ARTICLE
+    assert info.xpath("string(.//x:field[@var='xmpp-node']/x:value)", namespaces=NS) == "article_1?order=modified"
+    items = await discover(BOB, ITEMS, ARTICLE)
+    assert items.xpath(".//items:item/@name", namespaces=NS) == ["one"]
+    for local in ("hidden", "missing"):
+        info = await discover(BOB, INFO, f"{local}@{DOMAIN}")
+        assert info.xpath(identity, namespaces=NS) == "service"
+        items = await discover(BOB, ITEMS, f"{local}@{DOMAIN}")
+        assert items.xpath(".//items:item/@node", namespaces=NS) == ["article_1"]
+    assert (await discover(ALICE, INFO, f"hidden@{DOMAIN}")).xpath(identity, namespaces=NS) == "leaf"
+
+
+async def test_request_for_all_nodes_means_all_nodes_at_every_address(component: Component) -> None:
+    """[SF-085]: lists of the requester's own subscriptions and affiliations, and instant nodes."""
+    for node in ("article_1", "other"):
+        await component.create(ALICE, node)
+
+    affiliations = ok(await component.get(ALICE, "<affiliations/>", ARTICLE))
+    created = ok(await component.set(ALICE, "<create/>", ARTICLE))
+
+    assert affiliations.xpath(".//ps:affiliation/@node", namespaces=NS) == ["article_1", "other"]
+    assert created.xpath("string(.//ps:create/@node)", namespaces=NS) not in ("", "article_1")

@@ -44,7 +44,8 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     r.GetNodeSubscriptions: ("get_node_subscriptions", subscriptions.list_for_owner),
     r.GetAffiliations: ("get_affiliations", affiliations.get_affiliations),
     r.GetNodeInfo: ("get_node_info", discovery.node_info),
-    r.GetNodes: ("get_nodes", discovery.list_nodes),
+    r.GetAddressInfo: ("get_address_info", discovery.address_info),
+    r.GetNodes: ("get_nodes", discovery.address_items),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
     conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
 }

@@ -27,6 +27,11 @@ class Request:
         """The user on whose behalf the request runs; the store serves users in turn (`Store.read`)."""
         return str(self.actor.bare)
 
+    @property
+    def address_node(self) -> str | None:
+        """The node of a request that names none: the local part of the address, None at the domain (SF-085)."""
+        return self.service.rpartition("@")[0] or None
+
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest(Request):
@@ -417,6 +422,16 @@ class PartlyRefused(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class GetAddressInfo(Request):
+    """XEP-0030 disco#info without a node, at an address with a local part: about the feed there, else the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDescription(Answer):
+    """No feed has the requested address, so the response describes the service."""
+
+
+@dataclass(frozen=True, slots=True)
 class GetNodeInfo(Request):
     """XEP-0030 disco#info on a node or a Smart view."""
 
@@ -442,7 +457,7 @@ class NodeInfo(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetNodes(Request):
-    """XEP-0030 disco#items on the service, with XEP-0059 and XEP-0462."""
+    """XEP-0030 disco#items on the service, with XEP-0059 and XEP-0462; at the address of a feed, on this feed."""
 
     page: ResultSetRequest | None = None
     included_types: tuple[str, ...] | None = None

@@ -110,11 +110,14 @@ class Disco:
             r.NodeInfo: self._node_info,
             r.NodeList: self._nodes,
             r.ItemIds: _item_ids,
+            r.ServiceDescription: lambda _answer, _service: self._prepared[INFO_QUERY, None],
         }
 
     def read(self, query: Element, actor: Jid, service: str) -> r.Request | bytes:
         """Returns the request of a `<query/>`, or the body of the response if it needs no store. Raises FeedError."""
         node = node_of(query) if query.get("node") else None
+        if node is None and query.tag == INFO_QUERY and "@" in service:
+            return r.GetAddressInfo(actor, service)
         prepared = self._prepared.get((query.tag, node))
         if prepared is not None:
             return prepared

@@ -12,15 +12,15 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find_for, locate_for
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, read_page, surely_fits, written_bytes
 from smartfeeds.service.requests import (
-    GetAddressInfo,
+    Answer,
     GetItemIds,
     GetNodeInfo,
     GetNodes,
     ItemIds,
     NodeInfo,
     NodeList,
+    Request,
     ResultSet,
-    ServiceDescription,
 )
 from smartfeeds.store.base import ReadTx
 
@@ -30,6 +30,16 @@ SCAN_CHUNK = 200
 # The options that outcasts and publish-only entities see of a node that their list does not contain.
 PUBLIC_META_DATA = frozenset({"type", "access_model"})
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
+
+
+@dataclass(frozen=True, slots=True)
+class GetAddressInfo(Request):
+    """XEP-0030 disco#info without a node, at an address with a local part: about the feed there, else the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDescription(Answer):
+    """No feed has the requested address, so the response describes the service."""
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:

@@ -12,7 +12,17 @@ from time import perf_counter
 from typing import TypeVar
 
 from smartfeeds.errors import StoreError
-from smartfeeds.service import affiliations, conflicts, discovery, documents, nodes, publishing, pulls, subscriptions
+from smartfeeds.service import (
+    affiliations,
+    archive,
+    conflicts,
+    discovery,
+    documents,
+    nodes,
+    publishing,
+    pulls,
+    subscriptions,
+)
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, Policy
 from smartfeeds.service.requests import Answer
@@ -35,6 +45,8 @@ _WRITE_SECONDS = STORE_SECONDS.labels("write")
 READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     r.Pull: ("pull", pulls.pull),
     r.PullFeed: ("pull_feed", documents.pull_feed),
+    archive.QueryArchive: ("query_archive", archive.query_archive),
+    archive.GetArchiveEnds: ("get_archive_ends", archive.archive_ends),
     r.GetItem: ("get_item", pulls.get_item),
     r.GetConfiguration: ("get_configuration", nodes.get_configuration),
     r.GetDefaultConfiguration: ("get_default_configuration", nodes.get_default),
@@ -44,7 +56,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     r.GetNodeSubscriptions: ("get_node_subscriptions", subscriptions.list_for_owner),
     r.GetAffiliations: ("get_affiliations", affiliations.get_affiliations),
     r.GetNodeInfo: ("get_node_info", discovery.node_info),
-    r.GetAddressInfo: ("get_address_info", discovery.address_info),
+    discovery.GetAddressInfo: ("get_address_info", discovery.address_info),
     r.GetNodes: ("get_nodes", discovery.address_items),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
     conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),

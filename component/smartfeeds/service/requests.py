@@ -1,8 +1,8 @@
 """Requests and responses: one frozen value for each, the same for every wire.
 
 Every request carries `actor`, the full address of its sender, and `service`, the bare address that it was sent to
-(SF-085). Node names and ids are texts as written, None if they were missing. Requests about conflicts are in
-`service.conflicts`.
+(SF-085). Node names and ids are texts as written, None if they were missing. Requests about conflicts
+and archives are in `service.conflicts` and `service.archive`.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +13,11 @@ from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import View
 from smartfeeds.service.drafts import PayloadDraft
+
+
+def local_part(service: str) -> str | None:
+    """Returns the local part of a bare address, None if it is a domain."""
+    return service.rpartition("@")[0] or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Request:
     @property
     def address_node(self) -> str | None:
         """The node of a request that names none: the local part of the address, None at the domain (SF-085)."""
-        return self.service.rpartition("@")[0] or None
+        return local_part(self.service)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,16 +424,6 @@ class PartlyRefused(Answer):
 
 
 # Discovery.
-
-
-@dataclass(frozen=True, slots=True)
-class GetAddressInfo(Request):
-    """XEP-0030 disco#info without a node, at an address with a local part: about the feed there, else the service."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceDescription(Answer):
-    """No feed has the requested address, so the response describes the service."""
 
 
 @dataclass(frozen=True, slots=True)

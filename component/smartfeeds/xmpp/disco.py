@@ -18,7 +18,8 @@ from smartfeeds.core.urls import feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.service.discovery import PUBLIC_META_DATA
+from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
+from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.commands import Command
 from smartfeeds.xmpp.decode import ACTIONS
@@ -74,6 +75,7 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
         ns.ORDER_BY,
         f"{ns.ORDER_BY}@{ns.PUBSUB}",
         ns.FILTER,
+        *archive.FEATURES,
         *((ns.COMMANDS,) if commands else ()),
         SOCIAL_FEED,
     ]
@@ -110,14 +112,14 @@ class Disco:
             r.NodeInfo: self._node_info,
             r.NodeList: self._nodes,
             r.ItemIds: _item_ids,
-            r.ServiceDescription: lambda _answer, _service: self._prepared[INFO_QUERY, None],
+            ServiceDescription: lambda _answer, _service: self._prepared[INFO_QUERY, None],
         }
 
     def read(self, query: Element, actor: Jid, service: str) -> r.Request | bytes:
         """Returns the request of a `<query/>`, or the body of the response if it needs no store. Raises FeedError."""
         node = node_of(query) if query.get("node") else None
         if node is None and query.tag == INFO_QUERY and "@" in service:
-            return r.GetAddressInfo(actor, service)
+            return GetAddressInfo(actor, service)
         prepared = self._prepared.get((query.tag, node))
         if prepared is not None:
             return prepared
@@ -145,7 +147,7 @@ class Disco:
         forms = encode_form("result", ns.META_DATA, _meta_data(answer))
         if answer.node.kind is NodeKind.FEED:
             forms += encode_form("result", ns.REQUIREMENTS, self._requirements(answer, service))
-        return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB], forms)
+        return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB, *archive.FEATURES], forms)
 
     def _requirements(self, answer: r.NodeInfo, service: str) -> list[FormField]:
         """Returns the addresses of the feed and the requests that it accepts (Smart Feeds, Feed Requirements; D16)."""

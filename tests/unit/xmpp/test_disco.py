@@ -25,7 +25,7 @@ NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, OPTION
 # xep-map 1.5, without the commands and the approval forms that are not there.
 FEATURES = f"""
 {INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:version urn:xmpp:ping urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
-urn:xmpp:pubsub-social-feed:1
+urn:xmpp:pubsub-social-feed:1 urn:xmpp:mam:2 urn:xmpp:mam:2#extended urn:xmpp:order-by:1@urn:xmpp:mam:2
 """.split()
 PUBSUB_FEATURES = [
     "access-open", "config-node", "config-node-max", "create-and-configure", "create-nodes", "delete-items",

@@ -14,7 +14,7 @@ from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED
 from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.urls import feed_path, xmpp_uri
+from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
@@ -33,6 +33,8 @@ _FILTER = ns.tag(ns.FILTER, "filter")
 # IQs that slixmpp answers: namespace and name of the payload. The service announces them as features.
 PASSED_ON: Mapping[str, str] = {ns.PING: "ping", ns.VERSION: "query"}
 _HEADERS = ("TotalItems", "PreviousCursor", "LastCursor", "SubID")
+# `<link rel="alternate"/>` of an Atom feed, as a field of the metadata (XEP-0068 3.3).
+_ALTERNATE = f"{{{ns.ATOM}}}link#alternate"
 _ADDRESSES = ("abuse", "admin", "feedback", "sales", "security", "status", "support")
 # Every service has these two, so XEP-0060 section 10 defines no feature for them.
 _IMPLIED = frozenset({Affiliation.OWNER, Affiliation.NONE})
@@ -144,7 +146,7 @@ class Disco:
         title = answer.node.options.title
         name = f" name='{attribute(title)}'" if title else ""
         identity = f"<identity category='pubsub' type='leaf'{name}/>"
-        forms = encode_form("result", ns.META_DATA, _meta_data(answer))
+        forms = encode_form("result", ns.META_DATA, [*_meta_data(answer), *self._alternate(answer)])
         if answer.node.kind is NodeKind.FEED:
             forms += encode_form("result", ns.REQUIREMENTS, self._requirements(answer, service))
         return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB, *archive.FEATURES], forms)
@@ -160,7 +162,10 @@ class Disco:
             FormField("xmpp-uri", "text-single", (xmpp_uri(service, node),), "URI"),
         ]
         if self._info.http_base_url:
-            fields.append(FormField("http-url", "text-single", (self._http_url(answer.node.name, view),), "Base URL"))
+            name = answer.node.name
+            item_url = f"{self._origin}{entry_path(name)}{{id}}"
+            fields.append(FormField("http-url", "text-single", (self._http_url(name, view),), "Base URL"))
+            fields.append(FormField("http-item-url", "text-single", (item_url,), "URL of an item (RFC 6570)"))
         parameters = tuple(PARAMETERS.items())
         return [
             *fields,
@@ -170,9 +175,20 @@ class Disco:
             FormField("item-format", "text-single", (ns.ATOM,), "Format of the items"),
         ]
 
+    def _alternate(self, answer: r.NodeInfo) -> list[FormField]:
+        """Returns the link to the page of a node over HTTP (xep-map 236). The service adds no link to entries."""
+        if not (self._info.http_base_url and answer.readable):
+            return []
+        url = self._http_url(answer.node.name, answer.view)
+        return [FormField(_ALTERNATE, "text-single", (url,), "Alternate link")]
+
+    @property
+    def _origin(self) -> str:
+        return self._info.http_base_url.rstrip("/")
+
     def _http_url(self, name: str, view: View) -> str:
         query = f"?{canonical(view)}" if view.smart else ""
-        return f"{self._info.http_base_url.rstrip('/')}{feed_path(name)}{query}"
+        return f"{self._origin}{feed_path(name)}{query}"
 
     def _nodes(self, answer: r.NodeList, _service: str) -> bytes:
         """Returns nodes at the domain, even if the request was sent to another address of ours (D21)."""

@@ -85,6 +85,7 @@ OTHER_FEATURES = {
     "urn:xmpp:mam:2",
     "urn:xmpp:mam:2#extended",
     "urn:xmpp:order-by:1@urn:xmpp:mam:2",
+    "urn:xmpp:pubsub-attachments:1",
 }
 
 

@@ -15,11 +15,11 @@ from smartfeeds.errors import StoreError
 from smartfeeds.service import (
     affiliations,
     archive,
+    attachments,
     conflicts,
     discovery,
     documents,
     nodes,
-    publishing,
     pulls,
     subscriptions,
 )
@@ -62,12 +62,12 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
-    r.Publish: ("publish", publishing.publish),
-    r.Retract: ("retract", publishing.retract),
-    r.Purge: ("purge", publishing.purge),
-    r.CreateNode: ("create", nodes.create),
-    r.Configure: ("configure", nodes.configure),
-    r.DeleteNode: ("delete", nodes.delete),
+    r.Publish: ("publish", attachments.publish),
+    r.Retract: ("retract", attachments.retract),
+    r.Purge: ("purge", attachments.purge),
+    r.CreateNode: ("create", attachments.create),
+    r.Configure: ("configure", attachments.configure),
+    r.DeleteNode: ("delete", attachments.delete),
     r.Subscribe: ("subscribe", subscriptions.subscribe),
     r.Unsubscribe: ("unsubscribe", subscriptions.unsubscribe),
     r.SetSubscribeOptions: ("set_subscribe_options", subscriptions.set_options),

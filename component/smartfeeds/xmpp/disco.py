@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smartfeeds.core.attachments import ATTACHMENTS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED
@@ -78,6 +79,7 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
         f"{ns.ORDER_BY}@{ns.PUBSUB}",
         ns.FILTER,
         *archive.FEATURES,
+        ATTACHMENTS,
         *((ns.COMMANDS,) if commands else ()),
         SOCIAL_FEED,
     ]

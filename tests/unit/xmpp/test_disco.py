@@ -27,6 +27,7 @@ ALTERNATE = "{http://www.w3.org/2005/Atom}link#alternate"
 FEATURES = f"""
 {INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:version urn:xmpp:ping urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
 urn:xmpp:pubsub-social-feed:1 urn:xmpp:mam:2 urn:xmpp:mam:2#extended urn:xmpp:order-by:1@urn:xmpp:mam:2
+urn:xmpp:pubsub-attachments:1
 """.split()
 PUBSUB_FEATURES = [
     "access-open", "config-node", "config-node-max", "create-and-configure", "create-nodes", "delete-items",

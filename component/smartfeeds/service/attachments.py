@@ -6,6 +6,7 @@ with the publish model of a blog, nobody but its author could like a post.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from lxml import etree
@@ -23,6 +24,7 @@ from smartfeeds.core.attachments import (
 )
 from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, NodeState
 from smartfeeds.core.options import OPTIONS, PUBSUB, NodeOptions
+from smartfeeds.core.schemas import with_kind
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element
@@ -84,10 +86,13 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSt
 
 
 def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
-    """Creates a node. Attachment and summary nodes are created by the service alone (XEP-0470 4.4)."""
+    """Creates a node. Attachment and summary nodes are created by the service alone (XEP-0470 4.4).
+
+    A node with the name of a form node is one (XEP-0346 2).
+    """
     if is_reserved(request.node, context.policy.domain):
         raise FeedError(Condition.NOT_ALLOWED, "the service creates this node; publish an attachment")
-    return nodes.create(tx, context, request)
+    return nodes.create(tx, context, replace(request, form=with_kind(request.node, request.form)))
 
 
 def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult | MoreSteps[EmptyResult]:

@@ -80,3 +80,16 @@ async def test_feed_that_is_not_for_everybody_is_told_as_a_page(web: Web) -> Non
     assert page.header("WWW-Authenticate")
     assert "secret" not in page.text
     assert "Inner circle" not in page.text
+
+
+async def test_page_shows_a_date_as_its_publisher_wrote_it(web: Web) -> None:
+    """A date that the service had to replace is shown beside the valid one, as text."""
+    entry = (
+        "<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title><published>&lt;soon&gt; &quot;</published></entry>"
+    )
+    await web.component.create(ALICE, "notes")
+    await web.component.publish(ALICE, "notes", "a", entry)
+
+    page = await web.get("/feeds/notes/", accept=BROWSER)
+
+    assert 'title="&lt;soon&gt; &#34;"' in page.text

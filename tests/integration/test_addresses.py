@@ -39,3 +39,33 @@ async def test_spellings_of_one_address_are_one_user(server: TestServer, client:
     same = {spelling for spelling in SPELLINGS if (jid := parse_jid(spelling)) is not None and jid.bare == account}
     assert delivered == same
     assert len(same) == 6
+
+
+DOMAINS = [
+    "bücher.localhost",
+    "BÜCHER.localhost",
+    "bu\u0308cher.localhost",
+    "xn--bcher-kva.localhost",
+    "XN--BCHER-KVA.localhost",
+    "straße.localhost",
+    "xn--strae-oqa.localhost",
+    "ﬁ.localhost",
+]
+
+
+async def test_a_label_and_u_label_of_a_domain_are_two_domains(prosody: TestServer, client: ClientFactory) -> None:
+    """[xep-map 20] Servers apply Nameprep and no ToASCII, and so does the service.
+
+    Prosody writes the domain of a bounce as it compares it. ejabberd shows it in its log only.
+    """
+    alice = await client(prosody, "alice")
+
+    for domain in DOMAINS:
+        address = quoteattr(f"x@{domain}")
+        alice.send_raw(f"<message type='chat' to={address}><body>x</body></message>")
+    bounces = [await alice.next_message() for _ in DOMAINS]
+
+    assert {bounce.get("type") for bounce in bounces} == {"error"}
+    found = {str(bounce.get("from")).partition("@")[2] for bounce in bounces}
+    assert found == {jid.domain for domain in DOMAINS if (jid := parse_jid(f"x@{domain}")) is not None}
+    assert len(found) == 5

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 import pytest
@@ -12,12 +13,14 @@ from smartfeeds.xmpp.framer import CUT_NS
 from support.component import (
     ALICE,
     BOB,
+    DOMAIN,
     INFO,
     ITEMS,
     NODE_CONFIG,
     NS,
     OWNER,
     PS,
+    SUBSCRIBE_OPTIONS,
     Component,
     Element,
     Refusal,
@@ -27,6 +30,7 @@ from support.component import (
     form,
     ok,
     refusal,
+    tree,
 )
 
 BOBS = bare(BOB)
@@ -107,6 +111,109 @@ async def test_question_mark_alone_asks_for_the_default_view(component: Componen
 
     assert await component.item_ids(BOB, "comments?") == ["one"]
     assert await component.item_ids(BOB, "comments") == []
+
+
+# One view as clients spell its name. The first is the canonical spelling.
+VIEW_SPELLINGS = [
+    "comments?category=tea%20%26%20milk&order=created",
+    "comments?order=created&category=tea+%26+milk",
+    "comments?order=created;category=tea%20%26%20milk",
+    "comments?category=tea %26 milk;order=created",
+    "comments?order=created&amp;category=tea%20%26%20milk",
+    "comments?%6frder=created&category=TEA%20%26%20milk",
+    "comments%3Forder%3Dcreated%26category%3Dtea%2520%2526%2520milk",
+    "comments%3forder=created;category=tea%2520%2526%2520milk",
+]
+PUBSUB_GET, PUBSUB_SET = ("get", f"<pubsub xmlns='{PS}'>{{}}</pubsub>"), ("set", f"<pubsub xmlns='{PS}'>{{}}</pubsub>")
+OWNER_GET = ("get", f"<pubsub xmlns='{OWNER}'>{{}}</pubsub>")
+OWNER_SET = ("set", f"<pubsub xmlns='{OWNER}'>{{}}</pubsub>")
+PLAIN_GET, PLAIN_SET = ("get", "{}"), ("set", "{}")
+# A view can be read only.
+WRITES_OF_A_VIEW = ["publish", "retract", "create", "get configuration", "configure", "purge", "delete"]
+# Every request about a node, in an order in which all of them succeed that a view allows.
+REQUESTS = {
+    "items": (PUBSUB_GET, "<items node={}/>"),
+    "max_items": (PUBSUB_GET, "<items max_items='1' node={}/>"),
+    "item ids": (PUBSUB_GET, "<items node={}><item id='one'/></items>"),
+    "page": (PUBSUB_GET, "<items node={}/><set xmlns='http://jabber.org/protocol/rsm'><max>1</max></set>"),
+    "disco#info": (PLAIN_GET, f"<query xmlns='{INFO}' node={{}}/>"),
+    "disco#items": (PLAIN_GET, f"<query xmlns='{ITEMS}' node={{}}/>"),
+    "archive": (PLAIN_SET, "<query xmlns='urn:xmpp:mam:2' node={}/>"),
+    "metadata": (PLAIN_GET, "<metadata xmlns='urn:xmpp:mam:2' node={}/>"),
+    "subscribe": (PUBSUB_SET, f"<subscribe node={{}} jid='{BOBS}'/>"),
+    "get options": (PUBSUB_GET, f"<options node={{}} jid='{BOBS}'/>"),
+    "set options": (PUBSUB_SET, f"<options node={{}} jid='{BOBS}'>{form(SUBSCRIBE_OPTIONS, deliver='1')}</options>"),
+    "subscriptions": (PUBSUB_GET, "<subscriptions node={}/>"),
+    "affiliations": (PUBSUB_GET, "<affiliations node={}/>"),
+    "default options": (PUBSUB_GET, "<default node={}/>"),
+    "unsubscribe": (PUBSUB_SET, f"<unsubscribe node={{}} jid='{BOBS}'/>"),
+    "publish": (PUBSUB_SET, f"<publish node={{}}><item id='two'>{entry('two')}</item></publish>"),
+    "retract": (PUBSUB_SET, "<retract node={}><item id='one'/></retract>"),
+    "create": (PUBSUB_SET, "<create node={}/>"),
+    "get configuration": (OWNER_GET, "<configure node={}/>"),
+    "configure": (OWNER_SET, f"<configure node={{}}>{form(NODE_CONFIG, title='x')}</configure>"),
+    "owner's affiliations": (OWNER_GET, "<affiliations node={}/>"),
+    "owner's subscriptions": (OWNER_GET, "<subscriptions node={}/>"),
+    "purge": (OWNER_SET, "<purge node={}/>"),
+    "delete": (OWNER_SET, "<delete node={}/>"),
+}
+
+
+async def responses(component: Component, node: str) -> dict[str, tuple[str, str]]:
+    """The type and the content of the response to each request about a node, with its name replaced."""
+    found = {}
+    for name, ((kind, around), request) in REQUESTS.items():
+        answer = await component.ask(BOB, kind, around.format(request.format(quoteattr(node))))
+        assert set(answer.xpath(".//@node")) <= {node, "comments"}
+        content = repr([tree(child) for child in answer])
+        for text in (repr(node)[1:-1], quote(node, safe="")):
+            content = content.replace(text, "NODE")
+        found[name] = (str(answer.get("type")), content)
+    return found
+
+
+@pytest.mark.parametrize("node", VIEW_SPELLINGS[1:])
+async def test_view_has_one_meaning_in_every_request_however_it_is_spelt(component: Component, node: str) -> None:
+    """[xep-map 49] [xep-map 50] [SF-086]: URI-escaped, with semicolons, with ampersands."""
+    await component.create(BOB, "comments")
+    await component.publish(BOB, "comments", "one", categorised("Tea & milk"))
+    await component.publish(BOB, "comments", "other", categorised("Tea"))
+
+    expected, found = await responses(component, VIEW_SPELLINGS[0]), await responses(component, node)
+
+    assert found == expected
+    kinds = {name: kind for name, (kind, _) in found.items()}
+    assert [name for name, kind in kinds.items() if kind == "error"] == WRITES_OF_A_VIEW
+
+
+@pytest.mark.parametrize("node", VIEW_SPELLINGS)
+async def test_event_names_the_view_as_the_subscriber_spelt_it(component: Component, node: str) -> None:
+    """[xep-map 115] [SF-097]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, node)
+    await component.publish(ALICE, "comments", "other", categorised("Tea"))
+    await component.publish(ALICE, "comments", "one", categorised("Tea & milk"))
+
+    (message,) = await component.events(BOBS)
+    assert message.xpath("string(.//ev:items/@node)", namespaces=NS) == node
+    assert message.xpath("string(.//ev:item/@id)", namespaces=NS) == "one"
+
+
+async def test_semicolon_in_a_value_is_an_ordinary_character(component: Component) -> None:
+    """[xep-map 49]: unless a parameter follows."""
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "one", categorised("Tea; milk=1"))
+
+    assert await component.item_ids(BOB, "comments?category=Tea; milk=1") == ["one"]
+
+
+async def test_escaped_name_of_a_view_cannot_be_taken_by_a_node(component: Component) -> None:
+    """[xep-map 48]: it would shadow the view; without the feed it is a name like any other."""
+    await component.create(ALICE, "free%3Forder=created")
+    await component.create(ALICE, "comments")
+
+    assert refusal(await component.set(ALICE, "<create node='comments%3Forder=created'/>")) == NOT_ALLOWED
+    assert await component.item_ids(BOB, "free%3Forder=created") == []
 
 
 SPELLINGS = ["comments", "comments?order=created", "comments?q=x&order=modified", "comments?%6frder=created&author=A+b"]
@@ -323,3 +430,67 @@ def test_mark_of_unread_content_differs_from_process_to_process() -> None:
     printed = [subprocess.check_output(program, env=environment, text=True).strip() for _ in range(2)]
 
     assert len({*printed, CUT_NS}) == 3
+
+
+# Feeds at an address of their own (SF-085)
+
+ARTICLE = f"article_1@{DOMAIN}"
+
+
+async def test_request_without_a_node_means_the_feed_at_its_address(component: Component) -> None:
+    """[SF-085]: reading, publishing, subscribing, configuring; pushes come from this address."""
+    await component.create(ALICE, "article_1")
+    item = f"<item id='one'>{entry('first')}</item>"
+
+    subscription = ok(await component.set(BOB, f"<subscribe jid='{BOBS}'/>", ARTICLE))
+    ok(await component.set(ALICE, f"<publish>{item}</publish>", ARTICLE))
+    page = ok(await component.get(BOB, "<items/>", f"{ARTICLE}/desk"))
+    (message,) = await component.events(BOBS)
+
+    assert subscription.xpath("string(.//ps:subscription/@node)", namespaces=NS) == "article_1"
+    assert page.xpath(".//ps:items/@node | .//ps:item/@id", namespaces=NS) == ["article_1", "one"]
+    assert message.get("from") == ARTICLE
+    assert message.xpath("string(.//ev:items/@node)", namespaces=NS) == "article_1"
+    ok(await component.get(BOB, f"<options jid='{BOBS}'/>", ARTICLE))
+    ok(await component.owner_set(ALICE, f"<configure>{form(NODE_CONFIG, title='First')}</configure>", ARTICLE))
+    assert (await component.config(ALICE, "article_1"))["title"] == ["First"]
+    ok(await component.set(ALICE, "<retract notify='1'><item id='one'/></retract>", ARTICLE))
+    ok(await component.set(BOB, f"<unsubscribe jid='{BOBS}'/>", ARTICLE))
+    ok(await component.owner_set(ALICE, "<delete/>", ARTICLE))
+    assert refusal(await component.get(BOB, "<items/>", ARTICLE)) == NOT_FOUND
+
+
+async def test_discovery_at_the_address_of_a_feed_describes_the_feed(component: Component) -> None:
+    """[SF-085]: other addresses, and feeds that the requester may not know of, are the service."""
+    await component.create(ALICE, "article_1", title="First")
+    await component.create(ALICE, "hidden", access_model="whitelist")
+    await component.publish(ALICE, "article_1", "one")
+
+    async def discover(user: str, query: str, to: str) -> Element:
+        return ok(await component.ask(user, "get", f"<query xmlns='{query}'/>", to))
+
+    identity = "string(.//info:identity/@type)"
+    info = await discover(BOB, INFO, ARTICLE)
+    assert info.xpath(identity, namespaces=NS) == "leaf"
+    assert info.xpath("string(.//x:field[@var='xmpp-jid']/x:value)", namespaces=NS) == ARTICLE
+    assert info.xpath("string(.//x:field[@var='xmpp-node']/x:value)", namespaces=NS) == "article_1?order=modified"
+    items = await discover(BOB, ITEMS, ARTICLE)
+    assert items.xpath(".//items:item/@name", namespaces=NS) == ["one"]
+    for local in ("hidden", "missing"):
+        info = await discover(BOB, INFO, f"{local}@{DOMAIN}")
+        assert info.xpath(identity, namespaces=NS) == "service"
+        items = await discover(BOB, ITEMS, f"{local}@{DOMAIN}")
+        assert items.xpath(".//items:item/@node", namespaces=NS) == ["article_1"]
+    assert (await discover(ALICE, INFO, f"hidden@{DOMAIN}")).xpath(identity, namespaces=NS) == "leaf"
+
+
+async def test_request_for_all_nodes_means_all_nodes_at_every_address(component: Component) -> None:
+    """[SF-085]: lists of the requester's own subscriptions and affiliations, and instant nodes."""
+    for node in ("article_1", "other"):
+        await component.create(ALICE, node)
+
+    affiliations = ok(await component.get(ALICE, "<affiliations/>", ARTICLE))
+    created = ok(await component.set(ALICE, "<create/>", ARTICLE))
+
+    assert affiliations.xpath(".//ps:affiliation/@node", namespaces=NS) == ["article_1", "other"]
+    assert created.xpath("string(.//ps:create/@node)", namespaces=NS) not in ("", "article_1")

@@ -87,6 +87,10 @@ OTHER_FEATURES = {
     FILTER,
     "http://jabber.org/protocol/commands",
     "urn:xmpp:pubsub-social-feed:1",
+    "urn:xmpp:mam:2",
+    "urn:xmpp:mam:2#extended",
+    "urn:xmpp:order-by:1@urn:xmpp:mam:2",
+    "urn:xmpp:pubsub-attachments:1",
 }
 
 

@@ -358,7 +358,10 @@ async def test_derived_atom_ids_differ_from_node_to_node_and_never_change(compon
     ],
 )
 async def test_invalid_dates_are_replaced_by_valid_ones(component: Component, date: str, valid: str) -> None:
-    """RFC 4287 3.3: a readable date is rewritten, an unreadable one becomes the time of creation or of this change."""
+    """RFC 4287 3.3: a readable date is rewritten, an unreadable one becomes the time of creation or of this change.
+
+    The publisher's text stays, for readers that show it.
+    """
     await component.create(ALICE, "comments")
 
     def dated(title: str) -> str:
@@ -375,6 +378,9 @@ async def test_invalid_dates_are_replaced_by_valid_ones(component: Component, da
     assert (first["published"], first["updated"]) == (valid or "2026-01-01T00:00:00Z",) * 2
     assert second["published"] == first["published"]
     assert second["updated"] == (valid or "2026-01-01T00:01:00Z")
+    (item,) = (await pull(component, "comments")).items
+    originals = item.xpath(".//@*[namespace-uri()='urn:smartfeeds:0' and local-name()='original']")
+    assert originals == ([] if valid == date or not date else [re.sub("<.*?>", "", date)] * 2)
 
 
 # The same publish again

@@ -9,7 +9,7 @@ got. The clock stands still until `clock.advance`, fresh ids count up, so all ru
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,6 +97,7 @@ class Component:
     clock: Clock
     faults: list[str] = field(default_factory=list)
     versions: "Counter[tuple[str, str]]" = field(default_factory=Counter)
+    kinds: "deque[str]" = field(default_factory=lambda: deque(maxlen=64))  # names of the last stanzas, in order
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
     _messages: dict[str, list[Element]] = field(default_factory=lambda: defaultdict(list))
@@ -271,6 +272,7 @@ class Component:
         while True:
             stanza = await self.session.stanzas.get()
             self._check(stanza)
+            self.kinds.append(str(stanza.tag).removeprefix(_C))
             if stanza.tag == f"{_C}iq" and stanza.get("type") in ("result", "error"):
                 self._take_answer(stanza)
             elif stanza.tag == f"{_C}message":

@@ -28,7 +28,8 @@ class PagePlan:
 
     `newest` reads them from the newer end; `offset` items at that end are skipped. `descending` reverses the page
     (XEP-0413). `always_result_set` is false if the response needs no result set when the page is the whole view.
-    `spans` allows span cursors in the bare view.
+    `spans` allows span cursors in the bare view. `index`: a page of the bare view has its index.
+    Pages of Smart views always have it.
     """
 
     limit: int
@@ -39,6 +40,7 @@ class PagePlan:
     descending: bool = False
     always_result_set: bool = True
     spans: bool = False
+    index: bool = True
 
 
 def parse_number(text: str, name: str) -> int:
@@ -58,7 +60,8 @@ def plan(
 ) -> PagePlan:
     """Returns the plan for a request with or without a result set. Raises FeedError(BAD_REQUEST)."""
     limit = _max_items(max_items)
-    if request is None:
+    # StanzaJS sends an empty set beside max_items, and XEP-0060 6.5.7 promises the newest items for max_items.
+    if request is None or (request == ResultSetRequest() and limit is not None):
         ascending = PagePlan(
             limit=page_max if limit is None else min(limit, page_max),
             newest=True,
@@ -69,13 +72,16 @@ def plan(
     if request.max is not None:
         limit = parse_number(request.max, "max")
     limit = min(page_default if limit is None else limit, page_max)
-    if request.index is not None:
-        return _indexed(request, limit, descending=descending)
     after, before = request.after or None, request.before or None
     backwards = request.before is not None and (before is None or after is None)
+    if request.index is not None and not (backwards and request.index == ""):
+        return _indexed(request, limit, descending=descending)
+    # The iterator of slixmpp reads backwards until index and count say that a page is the newest one, which is its
+    # first page. An empty `<index/>` asks for the index.
+    index = not backwards or request.index is not None
     if descending:
-        return PagePlan(limit, before, after, newest=not backwards, descending=True)
-    return PagePlan(limit, after, before, newest=backwards, spans=backwards and after is None)
+        return PagePlan(limit, before, after, newest=not backwards, descending=True, index=index)
+    return PagePlan(limit, after, before, newest=backwards, spans=backwards and after is None, index=index)
 
 
 def _max_items(text: str | None) -> int | None:

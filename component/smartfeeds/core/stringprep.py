@@ -3,6 +3,9 @@
 Prosody 0.12 and ejabberd 23.01 compare addresses by these profiles and not by PRECIS (RFC 7622), so this service does
 too: under PRECIS `straße@example.org` would be another user than `strasse@example.org`. Code points that Unicode 3.2
 did not assign stay as they are, as in Prosody; ejabberd refuses them.
+
+Neither server compares a domain by its A-label, so `xn--bcher-kva.example` and `bücher.example` are two domains. Both
+servers distinguish an ideographic dot from an ASCII dot. Here they are equal, so that such a dot evades no ban.
 """
 
 import stringprep as tables

@@ -7,12 +7,13 @@ view: tombstones are visible, counted, and pushed as items.
 `service.nodes` decides whether a text is a view or a literal NodeID, because that depends on the existing nodes (D17).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote
 
 from smartfeeds.core.filters import FILTERS, MAX_FILTER_VALUES, LastChange, ParameterSchema, change_facets
 from smartfeeds.errors import Condition, FeedError
@@ -38,6 +39,9 @@ PARAMETERS: Mapping[str, str] = {
     **{row.name: row.text for row in FILTERS.values()},
     _SYNC: "true: items say who changed them when, and which versions conflict (FeedSync)",
 }
+# Clients write parameters as in addresses (XEP-0147), or escape an ampersand twice. Elsewhere in a value a semicolon is
+# an ordinary character.
+_SEPARATOR = re.compile(rf"(?:&amp)?;(?=(?:{'|'.join(PARAMETERS)})=)")
 PARAMETER_SCHEMAS: Mapping[str, ParameterSchema] = {
     _ORDER: {"enum": [order.value for order in Order]},
     **{row.name: row.schema for row in FILTERS.values()},
@@ -144,7 +148,12 @@ def matches(view: View, version: Traits, *, publishers: bool) -> bool:
 
 
 def split_name(text: str) -> tuple[str, str] | None:
-    """Returns the base and the query string of a NodeID, split at the first "?", or None if there is none."""
+    """Returns the base and the query string of a NodeID, split at the first "?", or None if there is none.
+
+    A NodeID without "?" that contains "%3F" is percent-encoded as a whole: a client copied it from an address.
+    """
+    if "?" not in text and "%3f" in text.lower():
+        text = unquote(text)
     base, mark, query = text.partition("?")
     return (base, query) if mark and base else None
 
@@ -164,6 +173,7 @@ def parse_view(text: str) -> View | None:
     Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25), and for a
     search without words.
     """
+    text = _SEPARATOR.sub("&", text)
     try:
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:

@@ -23,6 +23,8 @@ ATOM_NS = "http://www.w3.org/2005/Atom"
 FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
 THREAD_NS = "http://purl.org/syndication/thread/1.0"
 OWN_NS = "urn:smartfeeds:0"
+# The text of a date that the service has rewritten (RFC 4287 6.4 allows attributes of other namespaces).
+ORIGINAL_DATE = f"{{{OWN_NS}}}original"
 
 ENTRY = f"{{{ATOM_NS}}}entry"
 ENTRY_START = f'<entry xmlns="{ATOM_NS}"'.encode()  # the start of most stored entries

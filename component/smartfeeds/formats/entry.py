@@ -138,9 +138,10 @@ class ReplyReference:
 class Entry:
     """The content of an item.
 
-    `published_us` and `updated_us` are the dates of the entry; `created_us` and `modified_us` are the ordering keys of
-    the item. `content_link` is the address of content that is elsewhere. `content_type` is the media type of content
-    that is neither text, HTML nor XHTML: XML of such a type is in `content` as text, anything else is left out.
+    `published_us` and `updated_us` are the dates of the entry, `published_text` the publisher's text of a date that was
+    rewritten. `created_us` and `modified_us` are the ordering keys of the item. `content_link` is the address of
+    content that is elsewhere. `content_type` is the media type of content that is neither text, HTML nor XHTML: XML of
+    such a type is in `content` as text, anything else is left out.
     `extensions` are the canonical bytes of elements that are not Atom's and in no other field; of a payload that is
     not Atom at all, the payload. `left` marks a deleted item that has only left the view (`core.model.Item`).
     `unread` are the names of attributes and of Atom elements that no field represents. `typed`: the entry states its
@@ -156,6 +157,7 @@ class Entry:
     categories: list[Category] = field(default_factory=list)
     links: list[EntryLink] = field(default_factory=list)
     published_us: int | None = None
+    published_text: str = ""
     updated_us: int | None = None
     source: EntrySource | None = None
     replies_to: list[ReplyReference] = field(default_factory=list)
@@ -302,6 +304,8 @@ class _EntryReader:
         time_us = parse_datetime((node.text or "").strip())
         if time_us is not None:
             self.times.setdefault(node.tag, time_us)
+            if node.tag == atom.PUBLISHED:
+                self.entry.published_text = node.get(atom.ORIGINAL_DATE, "")
 
     def author(self, node: Element) -> None:
         for person in _people(node, self.base_of(node)):

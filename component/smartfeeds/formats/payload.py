@@ -19,6 +19,7 @@ from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.xml import Element, canonical, canonical_text, check_limits, names_and_texts, parse_stored
 
 _REQUIRED = frozenset({atom.ID, atom.TITLE, atom.UPDATED})
+_ORIGINAL_CHARACTERS = 200
 _DATES = (atom.UPDATED, atom.PUBLISHED)
 # C14N writes the white space that some servers do not pass on unchanged as character references.
 _REFERENCE = b"&#x"
@@ -136,17 +137,22 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
     """An entry that a node can serve: atom:id, title and updated are there and dates are valid (RFC 4287 3.3).
 
     A date that `parse_date` can read is rewritten as RFC 3339. An unreadable atom:published becomes `published_us`, an
-    unreadable or missing atom:updated `updated_us`. Nothing else changes.
+    unreadable or missing atom:updated `updated_us`. The text of the publisher stays in an attribute, for readers that
+    show it. Nothing else changes.
     """
     payload = payload_of(data)
     if not payload.shape.valid_dates:
         root = parse_stored(payload)
         for node in filter(_is_invalid, root.iterchildren(*_DATES)):
-            time_us = parse_date(atom.string_of(node))
+            original = atom.string_of(node)
+            time_us = parse_date(original)
             if time_us is None:
                 time_us = published_us if node.tag == atom.PUBLISHED else updated_us
             del node[:]
             node.text = format_datetime(time_us)
+            # Servers on the way would change white space in an attribute (XML 1.0 3.3.3).
+            if shown := " ".join(original.split())[:_ORIGINAL_CHARACTERS]:
+                node.set(atom.ORIGINAL_DATE, shown)
         payload = Payload.of(root)
     return _with(payload, {atom.ID: atom_id, atom.TITLE: "", atom.UPDATED: format_datetime(updated_us)})
 

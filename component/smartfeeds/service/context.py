@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.attachments import canonical_name, target_node
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_SYNC_BYTES, Affiliation, Node, Slice, SubscriptionState
@@ -87,7 +88,12 @@ class LocatedNode:
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
     """The affiliation in force. Admins of the service own every node."""
     bare = str(actor.bare)
-    return Affiliation.OWNER if bare in context.policy.admins else tx.affiliation(node.node_no, bare)
+    if bare in context.policy.admins:
+        return Affiliation.OWNER
+    # The people of a node are also those of the attachments to its items.
+    name = target_node(node.name, context.policy.domain)
+    governor = node if name is None else tx.node(name) or node
+    return tx.affiliation(governor.node_no, bare)
 
 
 class OverdueItems(Exception):  # noqa: N818 - a use case that raises it runs again, so it is no error
@@ -178,6 +184,8 @@ def find(
         access = access_to(node)
         if access.knows_node:
             return LocatedNode(node, BARE, access)
+    elif (alias := canonical_name(name)) != name:
+        return find(tx, alias, access_to)
     split = split_name(name)
     if split is None:
         return None

@@ -9,9 +9,19 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import PagePlan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, locate_for
+from smartfeeds.service.context import Context, find_for, locate_for
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, read_page, surely_fits, written_bytes
-from smartfeeds.service.requests import GetItemIds, GetNodeInfo, GetNodes, ItemIds, NodeInfo, NodeList, ResultSet
+from smartfeeds.service.requests import (
+    Answer,
+    GetItemIds,
+    GetNodeInfo,
+    GetNodes,
+    ItemIds,
+    NodeInfo,
+    NodeList,
+    Request,
+    ResultSet,
+)
 from smartfeeds.store.base import ReadTx
 
 # How many nodes a request may examine to fill one page if few have the requested type, and how many at once.
@@ -20,6 +30,16 @@ SCAN_CHUNK = 200
 # The options that outcasts and publish-only entities see of a node that their list does not contain.
 PUBLIC_META_DATA = frozenset({"type", "access_model"})
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
+
+
+@dataclass(frozen=True, slots=True)
+class GetAddressInfo(Request):
+    """XEP-0030 disco#info without a node, at an address with a local part: about the feed there, else the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDescription(Answer):
+    """No feed has the requested address, so the response describes the service."""
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
@@ -45,6 +65,22 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
         publishers=publishers,
         subscribers=tx.subscription_count(node.node_no),
     )
+
+
+def address_info(tx: ReadTx, context: Context, request: GetAddressInfo) -> NodeInfo | ServiceDescription:
+    """The description of the feed at this address, else of the service (SF-085)."""
+    name = request.address_node
+    if name is None or find_for(tx, context, name, request.actor) is None:
+        return ServiceDescription()
+    return node_info(tx, context, GetNodeInfo(request.actor, request.service, name))
+
+
+def address_items(tx: ReadTx, context: Context, request: GetNodes) -> NodeList | ItemIds:
+    """The ids of the items of the feed at this address, else the nodes of the service (SF-085)."""
+    name = request.address_node
+    if name is None or find_for(tx, context, name, request.actor) is None:
+        return list_nodes(tx, context, request)
+    return item_ids(tx, context, GetItemIds(request.actor, request.service, name, request.page))
 
 
 def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:

@@ -1,5 +1,7 @@
 """Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
 
+from dataclasses import replace
+
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, NodeKind, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import PagePlan
@@ -23,7 +25,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         return FeedPage(node, view, version, public)
     if (behind := index_first(tx, node, view)) is not None:
         return behind
-    page_plan = context.policy.plan(request.page)
+    page_plan = replace(context.policy.plan(request.page), index=True)
     items, result_set = read_page(tx, context, node, view, page_plan)
     page = Page(request.node, items, result_set, node.options.shows_publisher)
     if not items:

@@ -42,8 +42,8 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
     publishers = located.node.options.shows_publisher
     name = request.node or ""
     if request.item_ids:
-        return Page(name, _by_ids(tx, context, located, request.item_ids), None, publishers)
-    view, descending = _ordered(located.view, request.order_by)
+        return Page(name, items_by_id(tx, context, located, request.item_ids), None, publishers)
+    view, descending = ordered_view(located.view, request.order_by)
     page_plan = context.policy.plan(request.page, request.max_items, descending=descending)
     items, result_set = read_page(tx, context, located.node, view, page_plan)
     truncated = result_set.is_longer_than(len(items))
@@ -61,7 +61,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
         if located.node.kind is not NodeKind.FEED:
             raise FeedError(Condition.ITEM_NOT_FOUND, "items of generic nodes have no sync data")
         view = replace(view, smart=True, sync=True)
-    item = _in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
+    item = in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     return ItemShown(shown(context, located.node, view, item), located.node, located.node.options.shows_publisher)
@@ -74,8 +74,27 @@ def read_page(
 
     The caller has checked `index_first`.
     """
+    return read_between(tx, context, node, view, page_plan, *edges_of(tx, context, node, view, page_plan))
+
+
+def edges_of(
+    tx: ReadTx, context: Context, node: Node, view: View, page_plan: PagePlan
+) -> tuple[Edge | None, Edge | None]:
+    """The edges at the two positions of a plan."""
     after = edge_of(tx, context, node, view, page_plan.after, newer_side=True)
-    before = edge_of(tx, context, node, view, page_plan.before, newer_side=False)
+    return after, edge_of(tx, context, node, view, page_plan.before, newer_side=False)
+
+
+def read_between(
+    tx: ReadTx,
+    context: Context,
+    node: Node,
+    view: View,
+    page_plan: PagePlan,
+    after: Edge | None,
+    before: Edge | None,
+) -> tuple[tuple[Item, ...], ResultSet]:
+    """The page of `read_page` between two edges. The count is that of the whole view."""
     if not page_plan.limit:
         return (), ResultSet(tx.bounded_count(node.node_no, view))
     window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)
@@ -84,7 +103,7 @@ def read_page(
     count = len(items) if whole else tx.bounded_count(node.node_no, view)
     if not items:
         return (), ResultSet(count)
-    index = _index(tx, node, window, items, count)
+    index = _index(tx, node, window, items, count) if page_plan.index or view.smart else None
     first, last = _uids(tx, node, view, page_plan, items, spans=context.policy.span_cursors)
     if page_plan.descending:
         items.reverse()
@@ -139,9 +158,11 @@ def key_of(order: Order, item: Item) -> int:
     return item.modified_us if order is Order.MODIFIED else item.created_us
 
 
-def _by_ids(tx: ReadTx, context: Context, located: LocatedNode, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
-    """The existing items with these ids. A client takes a missing item for deleted, so a response that does not fit
-    into one stanza is refused and never cut."""
+def items_by_id(tx: ReadTx, context: Context, located: LocatedNode, item_ids: Iterable[str]) -> tuple[Item, ...]:
+    """The existing items with these ids in the view.
+
+    A client takes a missing item for deleted, so a response that does not fit into one stanza is refused and never cut.
+    """
     too_many = FeedError(Condition.NOT_ACCEPTABLE, "too many items for one answer: ask for fewer")
     requested_ids = dict.fromkeys(item_ids)
     if len(requested_ids) > context.policy.page_max:
@@ -154,7 +175,7 @@ def _by_ids(tx: ReadTx, context: Context, located: LocatedNode, item_ids: tuple[
         del remaining_ids[:STEP_ITEMS]
         items = {item.id: item for item in tx.items(located.node.node_no, ids)}
         for item_id in ids:
-            item = _in_view(tx, located.node, located.view, items.get(item_id))
+            item = in_view(tx, located.node, located.view, items.get(item_id))
             if item is not None and not (item.deleted and hidden):
                 item = shown(context, located.node, located.view, item)
                 found.append(item)
@@ -164,7 +185,7 @@ def _by_ids(tx: ReadTx, context: Context, located: LocatedNode, item_ids: tuple[
     return tuple(found)
 
 
-def _in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | None:
+def in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | None:
     """The item if the view contains it, marked `left` if it has left the view; None otherwise. Views without filters
     contain every item."""
     if item is None or not view.filtered:
@@ -173,7 +194,7 @@ def _in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | No
     return None if standing is Standing.ABSENT else item._replace(left=standing is Standing.LEFT)
 
 
-def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
+def ordered_view(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
     """The view in the order that XEP-0413 requests, and whether the page is shown newest first."""
     if not order_by:
         return view, False
@@ -198,8 +219,8 @@ def edge_of(tx: ReadTx, context: Context, node: Node, view: View, text: str | No
         item = tx.item(node.node_no, position.item_id)
         if item is None:
             raise FeedError(Condition.ITEM_NOT_FOUND, "no item of this id was ever here")
-        return _beside(key_of(view.order, item), item.item_no, newer_side=newer_side)
-    return _time_edge(position.key_us, newer_side=newer_side)
+        return beside(key_of(view.order, item), item.item_no, newer_side=newer_side)
+    return time_edge(position.key_us, newer_side=newer_side)
 
 
 def _cursor_edge(tx: ReadTx, context: Context, node: Node, cursor: Cursor, *, newer_side: bool) -> Edge:
@@ -207,16 +228,17 @@ def _cursor_edge(tx: ReadTx, context: Context, node: Node, cursor: Cursor, *, ne
     limit = min(cursor.offset + 1, MAX_GROUP)
     group = tx.group(node.node_no, cursor.order, cursor.key_us, limit)
     if matches(cursor, [item_id for _, item_id in group]):
-        return _beside(cursor.key_us, group[cursor.offset][0], newer_side=newer_side)
+        return beside(cursor.key_us, group[cursor.offset][0], newer_side=newer_side)
     context.degraded.add(cursor)
-    return _time_edge(cursor.key_us, newer_side=newer_side)
+    return time_edge(cursor.key_us, newer_side=newer_side)
 
 
-def _beside(key_us: int, item_no: int, *, newer_side: bool) -> Edge:
+def beside(key_us: int, item_no: int, *, newer_side: bool) -> Edge:
+    """The edge right behind an item if `newer_side`, else right before it."""
     return Edge(key_us, item_no if newer_side else item_no - 1)
 
 
-def _time_edge(key_us: int, *, newer_side: bool) -> Edge:
+def time_edge(key_us: int, *, newer_side: bool) -> Edge:
     """The edge at a time, which is inclusive on both sides (SF-032)."""
     return Edge(key_us, -1 if newer_side else MAX_ITEM_NO)
 

@@ -1,8 +1,8 @@
 """Requests and responses: one frozen value for each, the same for every wire.
 
 Every request carries `actor`, the full address of its sender, and `service`, the bare address that it was sent to
-(SF-085). Node names and ids are texts as written, None if they were missing. Requests about conflicts are in
-`service.conflicts`, those about requests to subscribe in `service.authorization`.
+(SF-085). Node names and ids are texts as written, None if they were missing. Requests about conflicts, about pending
+subscriptions and about archives are in `service.conflicts`, `service.authorization` and `service.archive`.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +13,11 @@ from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import View
 from smartfeeds.service.drafts import PayloadDraft
+
+
+def local_part(service: str) -> str | None:
+    """Returns the local part of a bare address, None if it is a domain."""
+    return service.rpartition("@")[0] or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,11 @@ class Request:
     def turn(self) -> str:
         """The user on whose behalf the request runs; the store serves users in turn (`Store.read`)."""
         return str(self.actor.bare)
+
+    @property
+    def address_node(self) -> str | None:
+        """The node of a request that names none: the local part of the address, None at the domain (SF-085)."""
+        return local_part(self.service)
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,7 +466,7 @@ class NodeInfo(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetNodes(Request):
-    """XEP-0030 disco#items on the service, with XEP-0059 and XEP-0462."""
+    """XEP-0030 disco#items on the service, with XEP-0059 and XEP-0462; at the address of a feed, on this feed."""
 
     page: ResultSetRequest | None = None
     included_types: tuple[str, ...] | None = None

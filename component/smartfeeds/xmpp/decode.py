@@ -5,7 +5,7 @@ differ. For any input this module raises FeedError only.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError
@@ -74,7 +74,11 @@ def decode(kind: str, container: Element, actor: Jid, service: str) -> r.Request
         raise FeedError(Condition.BAD_REQUEST, "the request has no action, or one that this type of IQ does not have")
     if beside and beside != [tag(entry.namespace, entry.companion)]:
         raise FeedError(Condition.BAD_REQUEST, "the request has more than one action, or one element twice")
-    return entry.decode(actor, service, action, rest)
+    request = entry.decode(actor, service, action, rest)
+    # `create` without a node asks for an instant node at any address.
+    if isinstance(request, r.NodeRequest) and request.node is None and not isinstance(request, r.CreateNode):
+        return replace(request, node=request.address_node)
+    return request
 
 
 # Fields that many requests share.

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smartfeeds.core.attachments import ATTACHMENTS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED
 from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.urls import feed_path, xmpp_uri
+from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.service.discovery import PUBLIC_META_DATA
+from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
+from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.commands import Command
 from smartfeeds.xmpp.decode import ACTIONS
@@ -33,6 +35,8 @@ _FILTER = ns.tag(ns.FILTER, "filter")
 # IQs that slixmpp answers: namespace and name of the payload. The service announces them as features.
 PASSED_ON: Mapping[str, str] = {ns.PING: "ping", ns.VERSION: "query"}
 _HEADERS = ("TotalItems", "PreviousCursor", "LastCursor", "SubID")
+# `<link rel="alternate"/>` of an Atom feed, as a field of the metadata (XEP-0068 3.3).
+_ALTERNATE = f"{{{ns.ATOM}}}link#alternate"
 _ADDRESSES = ("abuse", "admin", "feedback", "sales", "security", "status", "support")
 # Every service has these two, so XEP-0060 section 10 defines no feature for them.
 _IMPLIED = frozenset({Affiliation.OWNER, Affiliation.NONE})
@@ -77,6 +81,8 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
         ns.ORDER_BY,
         f"{ns.ORDER_BY}@{ns.PUBSUB}",
         ns.FILTER,
+        *archive.FEATURES,
+        ATTACHMENTS,
         *((ns.COMMANDS,) if commands else ()),
         SOCIAL_FEED,
     ]
@@ -113,11 +119,14 @@ class Disco:
             r.NodeInfo: self._node_info,
             r.NodeList: self._nodes,
             r.ItemIds: _item_ids,
+            ServiceDescription: lambda _answer, _service: self._prepared[INFO_QUERY, None],
         }
 
     def read(self, query: Element, actor: Jid, service: str) -> r.Request | bytes:
         """Returns the request of a `<query/>`, or the body of the response if it needs no store. Raises FeedError."""
         node = node_of(query) if query.get("node") else None
+        if node is None and query.tag == INFO_QUERY and "@" in service:
+            return GetAddressInfo(actor, service)
         prepared = self._prepared.get((query.tag, node))
         if prepared is not None:
             return prepared
@@ -142,10 +151,10 @@ class Disco:
         title = answer.node.options.title
         name = f" name='{attribute(title)}'" if title else ""
         identity = f"<identity category='pubsub' type='leaf'{name}/>"
-        forms = encode_form("result", ns.META_DATA, _meta_data(answer))
+        forms = encode_form("result", ns.META_DATA, [*_meta_data(answer), *self._alternate(answer)])
         if answer.node.kind is NodeKind.FEED:
             forms += encode_form("result", ns.REQUIREMENTS, self._requirements(answer, service))
-        return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB], forms)
+        return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB, *archive.FEATURES], forms)
 
     def _requirements(self, answer: r.NodeInfo, service: str) -> list[FormField]:
         """Returns the addresses of the feed and the requests that it accepts (Smart Feeds, Feed Requirements; D16)."""
@@ -158,7 +167,10 @@ class Disco:
             FormField("xmpp-uri", "text-single", (xmpp_uri(service, node),), "URI"),
         ]
         if self._info.http_base_url:
-            fields.append(FormField("http-url", "text-single", (self._http_url(answer.node.name, view),), "Base URL"))
+            name = answer.node.name
+            item_url = f"{self._origin}{entry_path(name)}{{id}}"
+            fields.append(FormField("http-url", "text-single", (self._http_url(name, view),), "Base URL"))
+            fields.append(FormField("http-item-url", "text-single", (item_url,), "URL of an item (RFC 6570)"))
         parameters = tuple(PARAMETERS.items())
         return [
             *fields,
@@ -168,9 +180,20 @@ class Disco:
             FormField("item-format", "text-single", (ns.ATOM,), "Format of the items"),
         ]
 
+    def _alternate(self, answer: r.NodeInfo) -> list[FormField]:
+        """Returns the link to the page of a node over HTTP (xep-map 236). The service adds no link to entries."""
+        if not (self._info.http_base_url and answer.readable):
+            return []
+        url = self._http_url(answer.node.name, answer.view)
+        return [FormField(_ALTERNATE, "text-single", (url,), "Alternate link")]
+
+    @property
+    def _origin(self) -> str:
+        return self._info.http_base_url.rstrip("/")
+
     def _http_url(self, name: str, view: View) -> str:
         query = f"?{canonical(view)}" if view.smart else ""
-        return f"{self._info.http_base_url.rstrip('/')}{feed_path(name)}{query}"
+        return f"{self._origin}{feed_path(name)}{query}"
 
     def _nodes(self, answer: r.NodeList, _service: str) -> bytes:
         """Returns nodes at the domain, even if the request was sent to another address of ours (D21)."""

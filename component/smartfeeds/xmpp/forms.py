@@ -62,7 +62,10 @@ def read_fields(form: etree._Element, form_type: str) -> FormFields:
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A field to write. `choices` are (value, label) pairs, `datatype` is the XEP-0122 hint."""
+    """A field to write. `choices` are (value, label) pairs, `datatype` is the XEP-0122 hint.
+
+    `open`: values that are no choices are allowed too (XEP-0122 3.2.2).
+    """
 
     var: str
     type: str
@@ -71,6 +74,7 @@ class FormField:
     choices: tuple[tuple[str, str], ...] = ()
     datatype: str = ""
     required: bool = False
+    open: bool = False
 
 
 def encode_form(
@@ -87,7 +91,9 @@ def _encode_field(field: FormField) -> str:
     var = f" var='{attribute(field.var)}'" if field.var else ""
     label = f" label='{attribute(field.label)}'" if field.label else ""
     required = "<required/>" if field.required else ""
-    hint = f"<validate xmlns='{VALIDATE}' datatype='{attribute(field.datatype)}'/>" if field.datatype else ""
+    choice_rule = "<open/>" if field.open else ""
+    hint = f"<validate xmlns='{VALIDATE}' datatype='{attribute(field.datatype)}'>{choice_rule}</validate>"
+    hint = hint if field.datatype else ""
     values = "".join(f"<value>{escape(value)}</value>" for value in field.values)
     choices = "".join(_encode_choice(value, text) for value, text in field.choices)
     return f"<field{var} type='{field.type}'{label}>{hint}{required}{values}{choices}</field>"

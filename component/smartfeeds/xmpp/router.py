@@ -20,7 +20,9 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
+from smartfeeds.service.archive import ArchivePage
 from smartfeeds.service.feeds import OPERATIONS
+from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.authorization import GET_PENDING, read_authorization
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq
@@ -68,7 +70,11 @@ UNREAD = "unread"  # operation of requests rejected before their kind is known
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 _STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
-_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, CommandReply: encode_command}
+_ENCODERS: Mapping[type, Encoder] = {
+    **ENCODERS,
+    **archive.ENCODERS,
+    CommandReply: encode_command,
+}
 _OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command"}
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
@@ -128,6 +134,7 @@ class StanzaRouter:
             },
             **disco.readers,
             ("set", COMMAND): self._commands.read,
+            **archive.READERS,
         }
         # Requests that the service does not handle itself.
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
@@ -247,11 +254,16 @@ class StanzaRouter:
             if encode_discovery is not None
             else _ENCODERS[type(answer)](answer)
         )
-        if len(iq.head) + len(body) > self._answer_limit_bytes:
+        results: list[bytes] = []
+        if isinstance(answer, ArchivePage):
+            results = list(archive.encode_results(answer, iq, iter(self._new_id, None)))
+        if max([len(iq.head) + len(body), *map(len, results)]) > self._answer_limit_bytes:
             raise FeedError(Condition.NOT_ACCEPTABLE, "the response exceeds the size of a stanza; request less at once")
         if isinstance(answer, r.PartlyRefused):
             self._reply(envelope(b"error", iq.head, body))
             return Condition.NOT_ACCEPTABLE.value
+        for result in results:
+            self._reply(result)
         self._reply(envelope(b"result", iq.head, body))
         if isinstance(answer, r.Subscribed) and answer.last is not None:
             self._reply(encode_last_item(answer, answer.last, iq.address.bare, self._new_id()))

@@ -21,7 +21,7 @@ _PUBSUB: Final = """
     pubsub publish item items retract subscribe unsubscribe subscriptions subscription affiliations affiliation options
     default create configure delete purge redirect publish-options subscribe-options event collection configuration
     set max after before index first last count order filter x title instructions field value option required reported
-    validate identity feature
+    metadata flip-page validate identity feature
 """
 _ENTRIES: Final = """
     entry feed id title updated published author contributor name uri email category link content summary rights source
@@ -30,22 +30,23 @@ _ENTRIES: Final = """
     atom:uri atom:email atom:category atom:link atom:content atom:summary atom:rights atom:source atom:contributor
     div p br a b i u em strong span img blockquote pre code tt ul ol li dl dt dd h1 h2 h3 h4 h5 h6 hr q cite abbr
     del ins sub sup small big kbd samp var table thead tbody tfoot tr th td caption figure figcaption video audio
-    geoloc lat lon mood tune nick activity
+    attachments noticed reactions reaction geoloc lat lon mood tune nick activity
 """
 _ATTRIBUTES: Final = """
     to from id type xmlns xml:lang xml:base xml:space version code by stamp hash node ver ext jid affiliation
     subscription subid publisher notify max_items var label desc action sessionid datatype index name category expiry
     term scheme href rel hreflang length title ref source uri src alt class style dir lang width height updates deleted
-    noconflicts sequence when xmlns:thr xmlns:sx xmlns:atom xmlns:xml
+    noconflicts sequence when xmlns:thr xmlns:sx xmlns:atom xmlns:xml queryid timestamp
 """
 # Other namespaces than those of `namespaces`.
 _NAMESPACES: Final = """
-    jabber:client jabber:server jabber:component:accept jabber:iq:last vcard-temp vcard-temp:x:update
+    jabber:server jabber:component:accept jabber:iq:last vcard-temp vcard-temp:x:update
     urn:xmpp:time urn:xmpp:hints urn:xmpp:sid:0
     http://jabber.org/protocol/caps http://jabber.org/protocol/address http://jabber.org/protocol/geoloc
     http://jabber.org/protocol/mood http://jabber.org/protocol/tune http://jabber.org/protocol/activity
     http://jabber.org/protocol/nick http://www.w3.org/1999/xhtml http://www.w3.org/XML/1998/namespace
     http://purl.org/syndication/thread/1.0 http://feedsync.org/2007/feedsync
+    urn:xmpp:pubsub-attachments:1
 """
 _PREFIXES: Final = ("xmlns", "xmlns:thr", "xmlns:sx", "xmlns:atom")
 

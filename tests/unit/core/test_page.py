@@ -55,13 +55,24 @@ def planned(request: Set | None, max_items: str | None = None, *, descending: bo
         ),
         pytest.param(Set(after=""), None, PagePlan(D), PagePlan(D, newest=True, descending=True), id="row 8"),
         pytest.param(
-            Set(before=""), None, PagePlan(D, newest=True, spans=True), PagePlan(D, descending=True), id="row 9"
+            Set(before=""),
+            None,
+            PagePlan(D, newest=True, spans=True, index=False),
+            PagePlan(D, descending=True, index=False),
+            id="row 9",
+        ),
+        pytest.param(
+            Set(before="", index=""),
+            None,
+            PagePlan(D, newest=True, spans=True),
+            PagePlan(D, descending=True),
+            id="row 9, with an index",
         ),
         pytest.param(
             Set(before="U"),
             None,
-            PagePlan(D, None, "U", newest=True, spans=True),
-            PagePlan(D, "U", descending=True),
+            PagePlan(D, None, "U", newest=True, spans=True, index=False),
+            PagePlan(D, "U", descending=True, index=False),
             id="row 10",
         ),
         pytest.param(
@@ -74,8 +85,8 @@ def planned(request: Set | None, max_items: str | None = None, *, descending: bo
         pytest.param(
             Set(after="A", before=""),
             None,
-            PagePlan(D, "A", newest=True),
-            PagePlan(D, None, "A", descending=True),
+            PagePlan(D, "A", newest=True, index=False),
+            PagePlan(D, None, "A", descending=True, index=False),
             id="row 15",
         ),
         pytest.param(
@@ -95,7 +106,18 @@ def planned(request: Set | None, max_items: str | None = None, *, descending: bo
         pytest.param(Set(max="501"), None, PagePlan(CAP), PagePlan(CAP, newest=True, descending=True), id="row 20"),
         pytest.param(Set(max="3"), "7", PagePlan(3), PagePlan(3, newest=True, descending=True), id="row 21"),
         pytest.param(
-            Set(before=""), "7", PagePlan(7, newest=True, spans=True), PagePlan(7, descending=True), id="row 21, no max"
+            Set(before=""),
+            "7",
+            PagePlan(7, newest=True, spans=True, index=False),
+            PagePlan(7, descending=True, index=False),
+            id="row 21, no max",
+        ),
+        pytest.param(
+            Set(),
+            "7",
+            PagePlan(7, newest=True, spans=True),
+            PagePlan(7, newest=True, spans=True, descending=True),
+            id="row 21, empty set",
         ),
         pytest.param(Set(max=" 5 "), None, PagePlan(5), PagePlan(5, newest=True, descending=True), id="blanks"),
     ],

@@ -23,9 +23,11 @@ OPTIONS = NodeOptions(NodeKind.FEED, {"title": ("A & B",), "contact": ("a@b",)})
 NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, OPTIONS)
 
 # xep-map 1.5, without commands.
+ALTERNATE = "{http://www.w3.org/2005/Atom}link#alternate"
 FEATURES = f"""
 {INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:version urn:xmpp:ping urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
-urn:xmpp:pubsub-social-feed:1
+urn:xmpp:pubsub-social-feed:1 urn:xmpp:mam:2 urn:xmpp:mam:2#extended urn:xmpp:order-by:1@urn:xmpp:mam:2
+urn:xmpp:pubsub-attachments:1
 """.split()
 PUBSUB_FEATURES = [
     "access-authorize", "access-open", "access-whitelist",
@@ -251,6 +253,7 @@ def test_node_info_of_feed_tells_its_requirements(
         "xmpp-node": [node],
         "xmpp-uri": [f"xmpp:{SERVICE}?;node={quoted}"],
         "http-url": [f"https://feeds.example/feeds/com%20ments/{query}"],
+        "http-item-url": ["https://feeds.example/entries/com%20ments/{id}"],
         "positions": positions.split(),
         "orders": ["modified", "created"],
         "parameters": list(PARAMETERS),
@@ -259,7 +262,26 @@ def test_node_info_of_feed_tells_its_requirements(
 
 
 def test_node_info_without_http_names_no_url() -> None:
-    assert "http-url" not in forms_of(parse(encoded(r.NodeInfo("n", NODE, BARE, readable=True))))[REQUIREMENTS]
+    """[xep-map 236]"""
+    forms = forms_of(parse(encoded(r.NodeInfo("n", NODE, BARE, readable=True))))
+
+    assert not {"http-url", "http-item-url"} & forms[REQUIREMENTS].keys()
+    assert ALTERNATE not in forms[f"{PS}#meta-data"]
+
+
+def test_node_info_links_to_the_page_of_the_node_over_http() -> None:
+    """[xep-map 236]: to those who may read it, of generic nodes too."""
+    info = ServiceInfo(SERVICE, http_base_url="https://feeds.example/")
+    page = "https://feeds.example/feeds/com%20ments/"
+
+    def alternate(node: Node, view: View, *, readable: bool = True) -> list[str] | None:
+        query = parse(encoded(r.NodeInfo("n", node, view, readable=readable), info))
+        return forms_of(query)[f"{PS}#meta-data"].get(ALTERNATE)
+
+    generic = NODE._replace(kind=NodeKind.GENERIC, options=NodeOptions(NodeKind.GENERIC, {}))
+    assert alternate(NODE, BARE) == alternate(generic, BARE) == [page]
+    assert alternate(NODE, CREATED) == [f"{page}?order=created"]
+    assert alternate(NODE, BARE, readable=False) is None
 
 
 def test_node_info_of_generic_node_has_meta_data_alone() -> None:

@@ -1,0 +1,100 @@
+"""Attachments: what users attach to an item, and the summary of it (XEP-0470).
+
+The attachments of an item are in a node whose name contains the address of the item. The name has query-like text, but
+it is never a view.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.urls import xmpp_uri
+
+ATTACHMENTS = "urn:xmpp:pubsub-attachments:1"
+SUMMARY = "urn:xmpp:pubsub-attachments:summary:1"
+_PREFIX = f"{ATTACHMENTS}/xmpp:"
+_SUMMARY_PREFIX = f"{SUMMARY}/"
+# A reaction is an emoji. Longer texts, and texts with letters or digits, are stored but not counted.
+MAX_REACTION_CHARACTERS = 16
+# Reactions of one attachment, and different reactions in one summary, that are counted.
+MAX_REACTIONS = 32
+MAX_SUMMARY_REACTIONS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentTarget:
+    """The item to which something is attached: its service, a bare address, its node and its id."""
+
+    service: str
+    node: str
+    item_id: str
+
+    @property
+    def domain(self) -> str:
+        """The domain of the service."""
+        return self.service.rpartition("@")[2]
+
+    @property
+    def name(self) -> str:
+        """The canonical name of the attachment node, with the domain for every address of the service."""
+        return f"{ATTACHMENTS}/{xmpp_uri(self.domain, self.node, self.item_id)}"
+
+
+def target_of(name: str | None) -> AttachmentTarget | None:
+    """Returns the target in the name of an attachment node, or None for other names. The address may be unescaped."""
+    if name is None or not name.startswith(_PREFIX):
+        return None
+    address, _, query = name.removeprefix(_PREFIX).partition("?;")
+    node_field, _, item_id = query.partition(";item=")
+    service = parse_jid(unquote(address))
+    node = unquote(node_field.removeprefix("node="))
+    if service is None or not node or not item_id or not node_field.startswith("node="):
+        return None
+    target = AttachmentTarget(str(service.bare), node, unquote(item_id))
+    return target if len(target.name.encode()) <= MAX_ID_BYTES else None
+
+
+def canonical_name(name: str) -> str:
+    """Returns the canonical name of an attachment node; any other name is returned as it is."""
+    target = target_of(name)
+    return name if target is None else target.name
+
+
+def summary_name(node: str) -> str:
+    """Returns the name of the node with the summaries of all items of a node."""
+    return f"{_SUMMARY_PREFIX}{node}"
+
+
+def attachment_names(domain: str, node: str) -> tuple[str, str]:
+    """Returns the names between which the attachment nodes of all items of a node are, both exclusive."""
+    prefix = f"{ATTACHMENTS}/{xmpp_uri(domain, node)};item"
+    return f"{prefix}=", f"{prefix}>"
+
+
+def is_reserved(name: str | None, domain: str) -> bool:
+    """Returns whether only the service may create a node of this name."""
+    target = target_of(name)
+    return (name or "").startswith(_SUMMARY_PREFIX) or (target is not None and target.domain == domain)
+
+
+def target_node(name: str, domain: str) -> str | None:
+    """Returns the node to which an attachment node or a summary node of this domain belongs, or None."""
+    if name.startswith(_SUMMARY_PREFIX):
+        return name.removeprefix(_SUMMARY_PREFIX)
+    target = target_of(name)
+    return target.node if target is not None and target.domain == domain else None
+
+
+def countable_reactions(texts: Iterable[str]) -> list[str]:
+    """Returns the reactions of one attachment that are counted, each once."""
+    emojis = dict.fromkeys(text.strip() for text in texts)
+    return [text for text in emojis if 0 < len(text) <= MAX_REACTION_CHARACTERS and not any(map(_is_plain, text))][
+        :MAX_REACTIONS
+    ]
+
+
+def _is_plain(character: str) -> bool:
+    # Emojis of keys consist of a digit and a combining character.
+    return character.isalpha() or character.isspace() or (not character.isprintable() and character != "\u200d")

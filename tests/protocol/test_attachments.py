@@ -1,0 +1,255 @@
+"""Attachments to items and their summaries (XEP-0470)."""
+
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from support.component import (
+    ALICE,
+    BOB,
+    CAROL,
+    DOMAIN,
+    EVE,
+    INFO,
+    NS,
+    Component,
+    Element,
+    Refusal,
+    bare,
+    ok,
+    refusal,
+    tree,
+)
+from support.pulls import pull
+
+SPACE = "urn:xmpp:pubsub-attachments:1"
+SUMMARY = "urn:xmpp:pubsub-attachments:summary:1"
+BLOG = "urn:xmpp:microblog:0"
+ALL = f"{SUMMARY}/{BLOG}"
+NOT_FOUND = Refusal("cancel", "item-not-found")
+NOT_ALLOWED = Refusal("cancel", "not-allowed")
+BAD_REQUEST = Refusal("modify", "bad-request")
+CLOSED = Refusal("cancel", "not-allowed", "closed-node")
+FORBIDDEN = Refusal("auth", "forbidden")
+NOTICED = "<noticed timestamp='2022-07-11T12:07:24Z'/>"
+
+
+def node_of(item_id: str = "one", node: str = BLOG, service: str = DOMAIN) -> str:
+    """The name of the attachment node of an item."""
+    return f"{SPACE}/xmpp:{service}?;node={quote(node, safe='')};item={quote(item_id, safe='')}"
+
+
+def reactions(*texts: str) -> str:
+    """An element with reactions."""
+    return f"<reactions>{''.join(f'<reaction>{text}</reaction>' for text in texts)}</reactions>"
+
+
+async def attach(
+    component: Component, user: str, inner: str, node: str = "", item_id: str = "", space: str = SPACE
+) -> Element:
+    """The answer to a publish of attachments."""
+    payload = f"<attachments xmlns='{space}'>{inner}</attachments>"
+    item = f"<item id={quoteattr(item_id or bare(user))}>{payload}</item>"
+    return await component.set(user, f"<publish node={quoteattr(node or node_of())}>{item}</publish>")
+
+
+async def summary(component: Component, item_id: str = "one", user: str = ALICE) -> list[tuple[str, str | None]]:
+    """The summary of an item: `noticed` and each reaction with its count."""
+    (item,) = (await pull(component, ALL, ids=[item_id], user=user)).items
+    (root,) = item
+    assert root.tag == f"{{{SUMMARY}}}summary"
+    leaves = [leaf for leaf in root.iter() if not len(leaf) and leaf is not root]
+    return [(leaf.text or leaf.tag.rpartition("}")[2], leaf.get("count")) for leaf in leaves]
+
+
+@pytest.fixture
+async def blog(component: Component) -> Component:
+    """A blog with one post."""
+    await component.create(ALICE, BLOG)
+    await component.publish(ALICE, BLOG, "one")
+    return component
+
+
+async def test_attachments_are_stored_and_summarised(blog: Component) -> None:
+    """XEP-0470 4.4, 4.5, 5.1, 5.2: the nodes come with the first attachment; each user counts once."""
+    ok(await attach(blog, BOB, NOTICED + reactions("👍", "👍", "🎉")))
+    ok(await attach(blog, CAROL, NOTICED + reactions("👍")))
+    ok(await attach(blog, EVE, NOTICED))
+
+    assert await summary(blog) == [("noticed", "3"), ("👍", "2"), ("🎉", None)]
+    page = await pull(blog, node_of(), user=EVE)
+    assert page.ids == [bare(BOB), bare(CAROL), bare(EVE)]
+    assert [item.get("publisher") for item in page.items] == page.ids
+
+
+async def test_summary_follows_every_change_of_an_attachment(blog: Component) -> None:
+    """XEP-0470 4.2, 4.3: a new version replaces the old one, a retraction removes it."""
+    ok(await attach(blog, BOB, NOTICED + reactions("👍", "🎉")))
+    ok(await attach(blog, CAROL, reactions("👍")))
+    ok(await attach(blog, BOB, reactions("🎉")))
+    assert await summary(blog) == [("👍", None), ("🎉", None)]
+    ok(await attach(blog, BOB, reactions("🎉")))
+    assert await summary(blog) == [("👍", None), ("🎉", None)]
+
+    await blog.retract(BOB, node_of(), bare(BOB))
+    assert await summary(blog) == [("👍", None)]
+    await blog.retract(CAROL, node_of(), bare(CAROL))
+    assert await summary(blog) == []
+
+
+async def test_purge_and_deletion_of_attachments_remove_the_summary(blog: Component) -> None:
+    """The owner of the blog owns its attachments too."""
+    for request in (f"<purge node={quoteattr(node_of())}/>", f"<delete node={quoteattr(node_of())}/>"):
+        ok(await attach(blog, BOB, NOTICED))
+        assert refusal(await blog.owner_set(BOB, request)) == FORBIDDEN
+        ok(await blog.owner_set(ALICE, request))
+        assert (await pull(blog, ALL, ids=["one"])).ids == []
+    ok(await attach(blog, BOB, NOTICED))
+    assert await summary(blog) == [("noticed", "1")]
+
+
+async def test_subscribers_of_the_summary_node_are_notified(blog: Component) -> None:
+    """XEP-0470 4.5: as of any other node."""
+    ok(await attach(blog, BOB, NOTICED))
+    await blog.subscribe(CAROL, ALL)
+    ok(await attach(blog, EVE, NOTICED))
+
+    (message,) = await blog.events(bare(CAROL))
+    (item,) = message.findall(".//ev:item", NS)
+    assert item.get("id") == "one"
+    assert tree(item[0]) == tree(f"<summary xmlns='{SUMMARY}'><noticed count='2'/></summary>")
+
+
+@pytest.mark.parametrize(
+    ("name", "service"),
+    [
+        (node_of(), DOMAIN),
+        (f"{SPACE}/xmpp:{DOMAIN}?;node={BLOG};item=one", DOMAIN),
+        (node_of(service=f"someone@{DOMAIN}"), DOMAIN),
+        (node_of(service=DOMAIN.upper()), DOMAIN),
+    ],
+)
+async def test_every_spelling_of_the_address_is_the_same_node(blog: Component, name: str, service: str) -> None:
+    """XEP-0060 12.22: escaped or not, at any address of the service; answers repeat the name as written."""
+    ok(await attach(blog, CAROL, NOTICED))
+    answer = ok(await attach(blog, BOB, NOTICED, name))
+
+    assert answer.xpath("string(.//ps:publish/@node)", namespaces=NS) == name
+    assert (await pull(blog, name)).ids == [bare(CAROL), bare(BOB)]
+    assert await summary(blog) == [("noticed", "2")]
+
+
+async def test_attachment_must_be_that_of_its_publisher(blog: Component) -> None:
+    """XEP-0470 4.4: the id is the bare address, the payload an attachments element, the item exists."""
+    assert refusal(await attach(blog, BOB, NOTICED, item_id=bare(CAROL))) == BAD_REQUEST
+    assert refusal(await attach(blog, BOB, NOTICED, item_id=BOB)) == BAD_REQUEST
+    assert refusal(await attach(blog, BOB, NOTICED, space="urn:other")) == BAD_REQUEST
+    assert refusal(await blog.set(BOB, f"<publish node={quoteattr(node_of())}/>"))[:2] == BAD_REQUEST[:2]
+    empty = f"<publish node={quoteattr(node_of())}><item id='{bare(BOB)}'/></publish>"
+    assert refusal(await blog.set(BOB, empty))[:2] == BAD_REQUEST[:2]
+    assert refusal(await attach(blog, BOB, NOTICED, node_of("missing"))) == NOT_FOUND
+    assert refusal(await attach(blog, BOB, NOTICED, node_of(node="missing"))) == NOT_FOUND
+    await blog.retract(ALICE, BLOG, "one")
+    assert refusal(await attach(blog, BOB, NOTICED)) == NOT_FOUND
+    assert refusal(await blog.get(BOB, f"<items node={quoteattr(ALL)}/>")) == NOT_FOUND
+
+
+async def test_nobody_creates_or_configures_the_nodes_or_writes_summaries(blog: Component) -> None:
+    """XEP-0470 4.4, 4.5."""
+    ok(await attach(blog, BOB, NOTICED))
+    for name in (node_of("two"), node_of(), ALL, f"{SUMMARY}/none"):
+        for user in (ALICE, BOB):
+            assert refusal(await blog.set(user, f"<create node={quoteattr(name)}/>")) == NOT_ALLOWED
+    for name in (node_of(), ALL):
+        form = "<x xmlns='jabber:x:data' type='submit'/>"
+        assert (
+            refusal(await blog.owner_set(ALICE, f"<configure node={quoteattr(name)}>{form}</configure>")) == NOT_ALLOWED
+        )
+    item = f"<item id='one'><summary xmlns='{SUMMARY}'/></item>"
+    assert refusal(await blog.set(ALICE, f"<publish node={quoteattr(ALL)}>{item}</publish>")) == FORBIDDEN
+    retraction = f"<retract node={quoteattr(ALL)}><item id='one'/></retract>"
+    assert refusal(await blog.set(ALICE, retraction)) == FORBIDDEN
+    assert refusal(await blog.set(CAROL, f"<retract node={quoteattr(node_of())}><item id='{bare(BOB)}'/></retract>"))
+    assert await summary(blog) == [("noticed", "1")]
+
+
+async def test_models_and_people_are_those_of_the_target(blog: Component) -> None:
+    """XEP-0470 4.4: also after they change."""
+    await blog.publish(ALICE, BLOG, "two")
+    for item_id in ("one", "two"):
+        ok(await attach(blog, BOB, NOTICED, node_of(item_id)))
+
+    async def models() -> set[tuple[str, str]]:
+        configs = [await blog.config(ALICE, name) for name in (BLOG, ALL, node_of("one"), node_of("two"))]
+        return {(config["access_model"][0], config["publish_model"][0]) for config in configs}
+
+    assert await models() == {("open", "publishers")}
+    await blog.configure(ALICE, BLOG, access_model="whitelist", publish_model="open")
+    assert await models() == {("whitelist", "open")}
+    for name in (ALL, node_of("one"), node_of("two")):
+        assert refusal(await blog.get(CAROL, f"<items node={quoteattr(name)}/>")) == CLOSED
+    assert refusal(await attach(blog, CAROL, NOTICED)) == CLOSED
+    await blog.affiliate(ALICE, BLOG, CAROL, "member")
+    ok(await attach(blog, CAROL, NOTICED))
+    assert (await pull(blog, node_of(), user=CAROL)).ids == [bare(BOB), bare(CAROL)]
+    await blog.affiliate(ALICE, BLOG, CAROL, "outcast")
+    assert refusal(await attach(blog, CAROL, NOTICED)) == NOT_FOUND
+
+
+async def test_attachments_go_with_their_node(blog: Component) -> None:
+    """A new node of the same name begins without them."""
+    for number in range(3):
+        await blog.publish(ALICE, BLOG, f"item {number}")
+        ok(await attach(blog, BOB, NOTICED, node_of(f"item {number}")))
+
+    ok(await blog.owner_set(ALICE, f"<delete node='{BLOG}'/>"))
+
+    await blog.create(ALICE, BLOG)
+    for name in (ALL, *(node_of(f"item {number}") for number in range(3))):
+        assert refusal(await blog.get(ALICE, f"<items node={quoteattr(name)}/>")) == NOT_FOUND
+
+
+async def test_hostile_reactions_are_stored_and_not_counted(blog: Component) -> None:
+    """The summary has a bounded size: at most 32 reactions of a user, 500 in all, and no other texts than emojis."""
+    ok(await attach(blog, BOB, reactions("", " ", "text", "👍" * 17, "<b xmlns='urn:x'/>", "1", "👍🏽", "❤️", "👨‍👩‍👧")))
+    assert {text for text, _ in await summary(blog)} == {"1", "👍🏽", "❤️", "👨‍👩‍👧"}
+    many = [chr(0x1F300 + number) for number in range(600)]
+    for number in range(0, 600, 32):
+        ok(await attach(blog, f"user{number}@example.org/x", reactions(*many[number : number + 40])))
+
+    found = await summary(blog)
+    assert len(found) == 500 and {count for _, count in found} == {None}
+
+
+async def test_names_of_attachments_of_other_services_are_ordinary_names(blog: Component) -> None:
+    """[xep-map 48]: as those that have no address of an item."""
+    for name in (
+        node_of(service="juliet@capulet.lit"),
+        f"{SPACE}/xmpp:{DOMAIN}",
+        f"{SPACE}/x",
+        f"{SPACE}/xmpp:@?;node=a;item=b",
+    ):
+        await blog.create(ALICE, name)
+        await blog.publish(ALICE, name, "any id")
+        assert await blog.item_ids(BOB, name) == ["any id"]
+
+
+async def test_attachments_are_announced(blog: Component) -> None:
+    """XEP-0470 6."""
+    info = ok(await blog.ask(BOB, "get", f"<query xmlns='{INFO}'/>"))
+
+    assert SPACE in info.xpath(".//info:feature/@var", namespaces=NS)
+
+
+async def test_attachment_node_is_described_and_subscribed_to_by_its_name(blog: Component) -> None:
+    """[xep-map 48]: the query-like text in the name is part of the name in every request."""
+    ok(await attach(blog, BOB, NOTICED))
+
+    info = ok(await blog.ask(CAROL, "get", f"<query xmlns='{INFO}' node={quoteattr(node_of())}/>"))
+    assert info.xpath("string(.//info:identity/@type)", namespaces=NS) == "leaf"
+    await blog.subscribe(CAROL, node_of())
+    ok(await attach(blog, EVE, NOTICED))
+    (message,) = await blog.events(bare(CAROL))
+    assert message.xpath("string(.//ev:items/@node)", namespaces=NS) == node_of()
+    assert message.xpath("string(.//ev:item/@id)", namespaces=NS) == bare(EVE)

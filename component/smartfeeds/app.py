@@ -313,14 +313,7 @@ class App:
 
     async def _resume(self) -> None:
         """Starts the deliveries over XMPP, from the marks."""
-        while True:
-            try:
-                await self.dispatcher.resume(PUSH)
-                return await self.mirrors.resume()
-            except StoreError as error:
-                # Without a repetition, nothing would be delivered before the link is connected again.
-                _log.error("store_failed", reason=str(error))
-                await asyncio.sleep(RETRY_S)
+        await asyncio.gather(_repeated(partial(self.dispatcher.resume, PUSH)), _repeated(self.mirrors.resume))
 
     async def _fill(self, section: NnoSettings) -> None:
         """Fills a node with the newest entries of other feeds, for ever (`sources.planet`)."""
@@ -364,6 +357,16 @@ def _http_readings(site: Site | None) -> dict[str, int]:
         "http_held": site.feeds.waiting.held,
         "http_kept": site.feeds.cache_hits,
     }
+
+
+async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Repeats the start of deliveries until the store allows it: nothing else would start them before a reconnect."""
+    while True:
+        try:
+            return await work()
+        except StoreError as error:
+            _log.error("store_failed", reason=str(error))
+            await asyncio.sleep(RETRY_S)
 
 
 async def _logged(work: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -18,7 +18,7 @@ from slixmpp.xmlstream.matcher import MatchXPath
 from smartfeeds.client.follow import Follower
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
-from smartfeeds.core.mirror import Direction, MirrorState
+from smartfeeds.core.mirror import MirrorState
 from smartfeeds.demo.process import HOST
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.service.syncing import endpoint
@@ -184,7 +184,7 @@ class States:
 
     async def until(self, site: AppSite, name: str, condition: Callable[[MirrorState], bool]) -> MirrorState:
         """Waits until something is so of the mirror of this name."""
-        state_store = site.app.mirrors.runs[name].parts[Direction.IN].state_store
+        state_store = site.app.mirrors.runs[name].incoming.state_store
         async with asyncio.timeout(20):
             while not condition(state_store.state):
                 self._said.clear()

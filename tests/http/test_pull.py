@@ -19,7 +19,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import HeldPulls
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.store.base import ReadTx, WriteTx
-from support.component import ALICE, BOB, NS, bare
+from support.component import ALICE, BOB, NS, bare, ok
 from support.golden import GOLDEN
 from support.pulls import Shown, publish_all, pull, put
 from support.web import Web
@@ -343,8 +343,71 @@ async def test_a_page_that_is_known_is_not_sent_again(golden: Web) -> None:
     assert (await golden.get(path, If_None_Match=tag)).status == 200
 
 
+async def test_different_representations_of_a_feed_have_different_tags(golden: Web) -> None:
+    """RFC 9110 8.8.3. A cached response has the tag of the first one."""
+    paths = [
+        "/feeds/comments/",
+        "/feeds/comments/?max=2",
+        "/feeds/comments/?max=3",
+        "/feeds/comments/?max=2&order=created",
+        "/feeds/comments/?max=2&sync=true",
+        "/feeds/comments/?max=2&since=time:1980-01-01T00:00:00Z",
+        "/feeds/comments/?max=2&until=",
+        "/feeds/comments/?max=2&callback=x",
+        "/feeds/comments/?max=2&callback=y",
+        "/feeds/comments.json",
+        "/feeds/comments.atom",
+        "/feeds/comments.atom?sync=true",
+        "/feeds/comments.atom?sync=true&max=all",
+        "/feeds/comments.atom?sync=true&max=all&order=created",
+        "/feeds/comments.rss",
+        "/feeds/comments.rss?max=2",
+    ]
+    tags = {path: (await golden.get(path)).header("ETag") for path in paths}
+    assert len(set(tags.values())) == len(paths)
+    for path, tag in tags.items():
+        again = await golden.get(path, If_None_Match=tag)
+        assert (again.status, again.body, again.header("ETag")) == (304, b"", tag)
+        others = ", ".join(other for other in tags.values() if other != tag)
+        assert (await golden.get(path, If_None_Match=others)).status == 200
+        assert (await golden.get(path)).header("ETag") == tag
+    for same in ("/feeds/comments/?timeout=0&max=2", "/feeds/comments.json?max=2"):
+        assert (await golden.get(same)).header("ETag") == tags["/feeds/comments/?max=2"]
+
+
+async def test_held_pull_has_the_tag_of_its_page(golden: Web) -> None:
+    last = (await golden.get("/feeds/comments/?until=&max=1")).json["last_cursor"]
+    path = f"/feeds/comments/?since=cursor:{last}&max=2"
+    held = asyncio.create_task(golden.get(f"{path}&timeout=60"))
+    await golden.holding(1)
+    await golden.component.publish(ALICE, "comments", "z")
+    tag = (await held).header("ETag")
+    assert tag
+    again = await golden.get(path, If_None_Match=tag)
+    assert (again.status, again.header("ETag")) == (304, tag)
+    assert (await golden.get(f"/feeds/comments/?since=cursor:{last}&max=3", If_None_Match=tag)).status == 200
+
+
+async def test_tags_do_not_count_the_feeds_of_others(web: Web) -> None:
+    """The number of a node grows with every node of the service, closed ones included."""
+    tags = set()
+    await web.component.many_nodes([f"closed{number}" for number in range(20)])
+    for _ in range(2):
+        web.component.clock.advance(1)
+        await web.component.create(ALICE, "notes")
+        await web.component.publish(ALICE, "notes", "a")
+        node = await web.component.app.service.store.read(lambda tx: tx.node("notes"))
+        tag = (await web.get("/feeds/notes/")).header("ETag")
+        assert node is not None
+        assert node.node_no > 20
+        assert str(node.node_no) not in tag.strip('W/"').split(".")
+        tags.add(tag)
+        ok(await web.component.owner_set(ALICE, "<delete node='notes'/>"))
+    assert len(tags) == 2
+
+
 async def test_a_search_without_words_is_refused(golden: Web) -> None:
-    for path in ("/feeds/comments/?q=%F0%9F%8E%89", "/feeds/comments.rss?q=!!!", "/feeds/comments/?since=first&q=%23"):
+    for path in ("/feeds/comments/?q=%F0%9F%8E%89", "/feeds/comments.rss?q=!!!", "/feeds/comments/?max=2&q=%23"):
         got = await golden.get(path)
         assert (got.status, got.json["condition"]) == (400, "bad-request")
 

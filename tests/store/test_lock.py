@@ -10,7 +10,7 @@ import pytest
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store import lock
-from smartfeeds.store.lock import LockHeldError, lock_database, lock_file
+from smartfeeds.store.lock import LockHeldError, database_holder, lock_database, lock_file
 
 HOLDER = """\
 import sys
@@ -31,6 +31,19 @@ def test_second_lock_names_the_holder(tmp_path: Path) -> None:
 
     assert not (tmp_path / "lock").exists()
     lock_file(tmp_path / "lock", "another test")()
+
+
+def test_holder_of_a_database_is_named_without_taking_its_lock(tmp_path: Path) -> None:
+    database = tmp_path / "feeds.db"
+    assert database_holder(database) == ""
+    assert list(tmp_path.iterdir()) == []
+
+    release = lock_database(database, "a test")
+    assert database_holder(database) == f"process {os.getpid()} (a test)"
+    release()
+    (tmp_path / "feeds.db.lock").write_text("process 1 (left behind)")
+    assert database_holder(database) == ""
+    lock_database(database, "a test")()
 
 
 def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ class Site:
     async def statuses(self) -> list[MirrorStatus]:
         """All mirrors', as the store has them."""
         for run in self.mirrors.runs.values() if self.mirrors is not None else ():
-            for part in run.parts.values():
+            for part in run.directions:
                 await part.state_store.settle()
         await self.dispatcher.save_marks()
         return await self.service.read(mirror_statuses)

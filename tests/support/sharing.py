@@ -138,7 +138,7 @@ class Steps:
         before: dict[MirrorStateStore, int] = {}
         for site in sites:
             for run in site.app.mirrors.runs.values():
-                for part in run.parts.values():
+                for part in run.directions:
                     before[part.state_store] = self.of[part.state_store]
                     if isinstance(part, MirrorOutlet):
                         assert part.consumer is not None
@@ -158,7 +158,7 @@ def moved(sites: Sequence[AppSite]) -> list[tuple[int, int]]:
     return [
         (
             site.app.sender.counters.sent,
-            sum(part.state_store.state.items for run in site.app.mirrors.runs.values() for part in run.parts.values()),
+            sum(part.state_store.state.items for run in site.app.mirrors.runs.values() for part in run.directions),
         )
         for site in sites
     ]

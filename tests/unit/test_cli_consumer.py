@@ -105,7 +105,10 @@ def test_retry_requests_an_attempt_for_one_consumer_or_for_all_that_failed(ready
 
 def test_retry_of_a_consumer_without_a_failure_says_where_the_names_are(ready: Run, tmp_path: Path) -> None:
     fill(ready, tmp_path)
-    assert "consumer list" in ready("consumer", "retry", "push", code=Exit.REFUSED).stderr
+    assert "no failed delivery" in ready("consumer", "retry", "push", code=Exit.REFUSED).stderr
+    unknown = ready("consumer", "retry", "mirror:typo", code=Exit.REFUSED).stderr
+    assert "no consumer mirror:typo" in unknown
+    assert "consumer list" in unknown
     for arguments in ([], ["push", "--all"]):
         ready("consumer", "retry", *arguments, code=Exit.USAGE)
 

@@ -1,5 +1,6 @@
 """What doctor says of the HTTP side."""
 
+import os
 import socket
 import sqlite3
 from contextlib import closing
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from smartfeeds.cli.probe import CheckState, check_all, check_http
 from smartfeeds.config import Settings
+from smartfeeds.store.lock import lock_database
 
 
 def with_http(**http: str) -> Settings:
@@ -37,6 +39,24 @@ async def test_http_address_that_is_taken_must_be_changed() -> None:
         found = await check_http(with_http(listen=f"127.0.0.1:{port}"))
     assert found.state is CheckState.FIX
     assert str(port) in found.found
+
+
+async def test_http_address_of_the_running_service_is_no_problem(tmp_path: Path) -> None:
+    database = tmp_path / "feeds.db"
+    release = lock_database(database, "smartfeeds, feeds.example.org")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        settings = Settings(
+            component={"jid": "feeds.example.org", "secret": "x"},  # type: ignore[arg-type]
+            store={"url": f"sqlite:///{database}"},  # type: ignore[arg-type]
+            http={"listen": f"127.0.0.1:{taken.getsockname()[1]}"},  # type: ignore[arg-type]
+        )
+        beside = await check_http(settings)
+        release()
+        alone = await check_http(settings)
+    assert (beside.state, alone.state) == (CheckState.NOTE, CheckState.FIX)
+    assert f"process {os.getpid()} (smartfeeds, feeds.example.org)" in beside.found
 
 
 async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> None:

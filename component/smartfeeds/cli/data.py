@@ -1,5 +1,6 @@
 """`smartfeeds db` and `smartfeeds backup`: maintenance of the database file."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -57,6 +58,9 @@ def backup_command(file: Path, config: Path | None) -> None:
     """
     path = read_settings(config).store.path
     maintenance.schema_version(path)  # raises if the file is not a database of smartfeeds
+    if file.exists():
+        example = file.with_name(f"{file.stem}-{datetime.now(UTC):%Y-%m-%d}{file.suffix}")
+        raise click.UsageError(f"{file} exists already; name another file, for example {example}")
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
         copy_database(path, file, lambda done, total: progress.update(task, completed=done, total=total))

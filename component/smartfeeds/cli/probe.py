@@ -5,6 +5,7 @@ each check opens a connection of its own.
 """
 
 import asyncio
+import errno
 import shutil
 import time
 import tomllib
@@ -23,6 +24,7 @@ from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S, parse_datetime
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.store import maintenance
+from smartfeeds.store.lock import database_holder
 from smartfeeds.store.migrate import HEAD, REVISIONS
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
@@ -202,10 +204,11 @@ async def check_http(settings: Settings) -> Finding:
     try:
         server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host.strip("[]"), int(port))
     except OSError as error:
-        return _HTTP.fix(
-            f"cannot bind {http.listen}: {error.strerror or error}",
-            "stop the process that uses this address (smartfeeds itself if it is running), or change http.listen",
-        )
+        found = f"cannot bind {http.listen}: {error.strerror or error}"
+        if error.errno == errno.EADDRINUSE and (holder := database_holder(settings.store.path)):
+            advice = "this is correct if that process listens there; stop it to check the address"
+            return _HTTP.note(f"{found}; {holder} serves the database", advice)
+        return _HTTP.fix(found, "stop the process that uses this address, or change http.listen")
     server.close()
     await server.wait_closed()
     if not http.base_url:

@@ -132,11 +132,13 @@ class CallReader:
 
         A proxy writes one kind of header and passes the other kind on as the client sent it. If both kinds are present
         and differ, the address is unknown."""
-        origins = [self._told(hops, peer) for hops in (_stated(request), _stated_by_custom(request)) if hops]
+        origins = [
+            self._client_origin(hops, peer) for hops in (_forwarded_hops(request), _x_forwarded_hops(request)) if hops
+        ]
         address, proto, host = origins[-1] if origins else (peer, "http", "")
         return "unknown" if any(other[0] != address for other in origins) else address, proto, host
 
-    def _told(self, hops: list[dict[str, str]], peer: str) -> tuple[str, str, str]:
+    def _client_origin(self, hops: list[dict[str, str]], peer: str) -> tuple[str, str, str]:
         address, proto, host = peer, "http", ""
         for hop in reversed(hops):
             address = hop.get("for", "unknown")
@@ -147,7 +149,7 @@ class CallReader:
         return address, proto if proto in ("http", "https") else "http", host
 
 
-def _stated(request: web.BaseRequest) -> list[dict[str, str]]:
+def _forwarded_hops(request: web.BaseRequest) -> list[dict[str, str]]:
     """The elements that proxies added to Forwarded (RFC 7239), the one next to the client first."""
     elements = ",".join(request.headers.getall("Forwarded", ())).split(",")[-MAX_HOPS:]
     return _plain(
@@ -155,7 +157,7 @@ def _stated(request: web.BaseRequest) -> list[dict[str, str]]:
     )
 
 
-def _stated_by_custom(request: web.BaseRequest) -> list[dict[str, str]]:
+def _x_forwarded_hops(request: web.BaseRequest) -> list[dict[str, str]]:
     """The addresses that proxies added to X-Forwarded-For; scheme and host come from the nearest proxy."""
     addresses = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")[-MAX_HOPS:]
     hops = [{"for": address.strip()} for address in addresses if address.strip()]

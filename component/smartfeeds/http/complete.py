@@ -15,14 +15,13 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from smartfeeds import __version__
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
-from smartfeeds.http.conditions import is_known
+from smartfeeds.http.conditions import is_known, representation_mark
 from smartfeeds.http.encode import PageAddress, items_of, title_of, total_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
 from smartfeeds.http.replies import Reply, begin_stream
@@ -53,9 +52,10 @@ class CompleteFeeds:
             raise FeedError(Condition.BAD_REQUEST, "max=all can be combined with sync=true and filters only")
         feed_request = self._request(call, query)
         first = await self._pull(feed_request)
+        place = PageAddress(call.origin, call.name, query)
         public = first.public and call.anonymous
         headers = {
-            "ETag": f'W/"{first.version}.{ALL}.{__version__}"',
+            "ETag": f'W/"{first.version}.{representation_mark(place)}"',
             "Cache-Control": "no-cache" if public else "private, no-cache",
             "Vary": "Authorization",
         }
@@ -65,7 +65,7 @@ class CompleteFeeds:
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
         response = await begin_stream(call.request, n.ATOM.media_type, headers)
         if call.method != "HEAD":
-            await self._write(call, response, feed_request, first, PageAddress(call.origin, call.name, query))
+            await self._write(call, response, feed_request, first, place)
         return response
 
     def _request(self, call: HttpCall, query: FeedQuery) -> PullFeed:

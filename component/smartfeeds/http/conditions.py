@@ -5,13 +5,24 @@ tag of a header with a syntax error, and return the same value for `*` and for t
 """
 
 import re
+from collections.abc import Hashable
+from functools import lru_cache
+from hashlib import sha256
 from http import HTTPStatus
 
+from smartfeeds import __version__
 from smartfeeds.http.replies import Reply
 
 MAX_TAGS = 64
 ANY = "*"
 _TAG = re.compile(r'(W/)?"([!#-~\x80-\U0010ffff]*)"')
+
+
+@lru_cache(1_024)
+def representation_mark(*parts: Hashable) -> str:
+    """A short hash of everything but the state of a feed that a representation depends on. Put behind the version of
+    the state, it makes the tag of the representation."""
+    return sha256(repr((__version__, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def tags_of(header: str) -> frozenset[str]:

@@ -7,7 +7,6 @@ from functools import lru_cache
 from http import HTTPStatus
 from time import perf_counter
 
-from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
@@ -16,7 +15,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
-from smartfeeds.http.conditions import is_any, tags_of, unless_known
+from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import Representation
@@ -104,6 +103,11 @@ class FeedRequest:
     reader: bool
     zipped: bool
     credential: str = field(default="", repr=False)
+
+    @property
+    def mark(self) -> str:
+        """The part of the entity tag that distinguishes this representation from the others of the feed."""
+        return representation_mark(self.place, self.form.suffix, self.document, self.reader)
 
     def pull_request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The request to the service. Without view parameters a page shows the Smart view in modified order, with
@@ -303,7 +307,7 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     headers.update(_OF_FORM.get(request.form, {}))
     # An empty page has no ETag: a client that waits for the next item would get 304 at once.
     if answer.page is None or answer.page.items:
-        headers["ETag"] = _etag(request, answer.version)
+        headers["ETag"] = f'W/"{answer.version}.{request.mark}"'
     return headers
 
 
@@ -321,11 +325,9 @@ def _links(origin: str, name: str, view: str, *, smart: bool) -> str:
     return ", ".join(links)
 
 
-def _etag(request: FeedRequest, version: str) -> str:
-    return f'W/"{version}.{request.form.suffix}.{__version__}"'
-
-
 def _known(header: str, request: FeedRequest) -> frozenset[str]:
     """The versions that If-None-Match has for this representation."""
-    end = f".{request.form.suffix}.{__version__}"
+    if not header:
+        return frozenset()
+    end = f".{request.mark}"
     return frozenset(tag.removesuffix(end) for tag in tags_of(header) if tag.endswith(end))

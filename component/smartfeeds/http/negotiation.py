@@ -13,7 +13,7 @@ from smartfeeds.http.http_errors import HttpError
 
 _MAX_ACCEPT = 1_024
 _MAX_RANGES = 32
-_QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+_QUALITY = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 
 # Compared by identity: every representation is a constant of this module, and keys of caches hold them.
@@ -83,11 +83,14 @@ def negotiate(accept: str, offered: tuple[Representation, ...], what: str) -> Re
 
 @lru_cache(512)
 def takes_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding header allows gzip (RFC 9110 12.5.3). An empty header does not."""
+    """Whether an Accept-Encoding header allows gzip and does not prefer the body as it is (RFC 9110 12.5.3). An empty
+    header does not allow it."""
     if not accept_encoding.strip():
         return False
     codings = _ranges(accept_encoding[:_MAX_ACCEPT])
-    return codings.get("gzip", codings.get("x-gzip", codings.get("*", 0.0))) > 0
+    others = codings.get("*", 0.0)
+    quality = codings.get("gzip", codings.get("x-gzip", others))
+    return quality > 0 and quality >= codings.get("identity", others)
 
 
 def by_suffix(offered: Iterable[Representation]) -> Mapping[str, Representation]:
@@ -102,8 +105,9 @@ def _ranges(accept: str) -> dict[str, float]:
     qualities: dict[str, float] = {}
     for part in accept.split(",")[:_MAX_RANGES]:
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        qualities[name] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
+        quality = next((text for text in parameters if text.partition("=")[0].strip() == "q"), "q=1")
+        match = _QUALITY.fullmatch(quality)
+        qualities[name] = float(match[1]) if match else 0.0
     return qualities
 
 

@@ -21,10 +21,10 @@ MEMBER = "sync"
 
 def write_shared(item: Item, *, comments: bool = False) -> bytes:
     """An item with its sync data as an activity. The payload of the item has sx:sync."""
-    found = read_item(parse_stored(item.payload))
-    if found is None:
+    sync_item = read_item(parse_stored(item.payload))
+    if sync_item is None:
         return write_activity(read_entry(item), comments=comments)
-    return write_version(item, found.dialect, found.version, comments=comments)
+    return write_version(item, sync_item.dialect, sync_item.version, comments=comments)
 
 
 def write_version(item: Item, dialect: Dialect, version: Version, *, comments: bool = False) -> bytes:

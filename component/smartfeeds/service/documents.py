@@ -62,8 +62,12 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
 
 def version_of(node: Node) -> str:
     """The version of all pages of a node: it changes with its items, its configuration and its readers, and not with
-    its subscribers."""
-    return f"{node.node_no}.{node.last_modified_us}.{node.audience // AUDIENCE_CHANGE}"
+    its subscribers.
+
+    Entity tags show it. The date of creation, which is public, distinguishes a node from a former one of this name; the
+    number of the node would show how many nodes there are, closed ones included.
+    """
+    return f"{node.created_us}.{node.last_modified_us}.{node.audience // AUDIENCE_CHANGE}"
 
 
 def _newer(

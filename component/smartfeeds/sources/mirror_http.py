@@ -130,9 +130,6 @@ class WebMirrorReader(IncomingMirror):
         """Whether the last attempt to read the feed succeeded."""
         return self._in_step
 
-    def check(self) -> None:
-        """Does nothing: a web feed is read at fixed times."""
-
     async def _step(self) -> None:
         await self.read()
         await self._tools.sleep(self._next_s())

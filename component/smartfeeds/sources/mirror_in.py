@@ -91,10 +91,6 @@ class IncomingMirror(ABC):
         return self.state_store.state.in_step_us
 
     @abstractmethod
-    def check(self) -> None:
-        """Requests changes now, because the other side can be reached again."""
-
-    @abstractmethod
     async def _step(self) -> None:
         """Reads, once or until something fails. A success clears the failure in `state_store`."""
 

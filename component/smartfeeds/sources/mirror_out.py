@@ -107,9 +107,6 @@ class MirrorOutlet:
         if self.consumer is not None:
             self._delivery.hurry(self.consumer)
 
-    def begin(self) -> None:
-        """Does nothing: sending starts when the consumer is followed."""
-
     async def end(self) -> None:
         """Ends the deliveries and stores the state. Raises StoreError if the mark cannot be stored."""
         try:

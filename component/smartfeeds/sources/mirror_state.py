@@ -50,7 +50,7 @@ class MirrorStateStore:
     def note(self, change: StateChange) -> None:
         """Changes the state and stores it soon."""
         self.state = change(self.state)
-        if self._writer is None and self.state != self._stored:
+        if (self._writer is None or self._writer.done()) and self.state != self._stored:
             self._writer = asyncio.get_running_loop().create_task(self._write_soon(), name=f"mirror {self.name} saver")
 
     async def write(self, work: StateWork[T], on_stored: Callable[[T], None] | None = None) -> T:
@@ -128,24 +128,19 @@ class MirrorStateStore:
         return lambda state: replace(state, failure=None, in_step_us=now_us, filling=False)
 
     async def settle(self) -> None:
-        """Ends the writes that run, and stores the changes that are not stored yet. Nothing may change afterwards.
-
-        A failure is logged, because the mirror ends anyway.
-        """
+        """Ends the writes that run, and stores the changes that are not stored yet. A failure is logged."""
         if self._writer is not None:
             self._writer.cancel()  # it may be in the pause after a failure
+            await asyncio.wait((self._writer,))
         while self._writes:
             await asyncio.wait(self._writes)
         if self.state != self._stored:
             await self._write_logged()
 
     async def _write_soon(self) -> None:
-        try:
-            while self.state != self._stored:
-                if not await self._write_logged():
-                    await self._sleep(RETRY_S)
-        finally:
-            self._writer = None
+        while self.state != self._stored:
+            if not await self._write_logged():
+                await self._sleep(RETRY_S)
 
     async def _write_logged(self) -> bool:
         """Stores the state. Returns False if that fails."""

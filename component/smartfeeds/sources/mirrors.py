@@ -5,7 +5,6 @@ The mirrors are rows of a table in the store, which is read again and again beca
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -59,69 +58,89 @@ class MirrorRun:
         self,
         row: MirrorRow,
         service: FeedService,
-        wires: MirrorConnections,
+        connections: MirrorConnections,
         tools: SourceTools,
         peers: PeerMemory,
         delivery: Dispatcher,
     ) -> None:
         self.mirror = mirror = row.mirror
-        self.parts: dict[Direction, IncomingMirror | MirrorOutlet] = {}
+        self.incoming: IncomingMirror | None = None
         self.outlet: MirrorOutlet | None = None
         # The feed that it follows over XMPP.
         self.followed = mirror.feed if Direction.IN in mirror.direction.ways else None
         self._begun_us = tools.now_us()
         self._tools = tools
-        peer = Peer(peers)
-        for way in mirror.direction.ways:
-            store = MirrorStateStore(service, mirror.name, way, row.state(way), tools)
-            if is_web(mirror.address):
-                fetch = wires.fetch_private if mirror.allow_private else wires.fetch
-                self.parts[way] = WebMirrorReader(mirror, service, fetch, store, tools)
-            elif way is Direction.IN:
-                # What comes is remembered for what is sent.
-                seen = peer if mirror.direction is Direction.BOTH else None
-                check = partial(self._check, Direction.OUT)
-                self.parts[way] = XmppMirrorReader(mirror, service, wires.make_link, store, seen, tools, check)
-            else:
-                check = partial(self._check, Direction.IN)
-                self.outlet = self.parts[way] = MirrorOutlet(
-                    mirror, service, delivery, wires.publish, store, peer, wires.limit_bytes, check
-                )
+        stores = {
+            way: MirrorStateStore(service, mirror.name, way, row.state(way), tools) for way in mirror.direction.ways
+        }
+        if is_web(mirror.address):
+            fetch = connections.fetch_private if mirror.allow_private else connections.fetch
+            self.incoming = WebMirrorReader(mirror, service, fetch, stores[Direction.IN], tools)
+            return
+        peer, reader = Peer(peers), None
+        if Direction.IN in stores:
+            # What comes is remembered for what is sent.
+            seen = peer if Direction.OUT in stores else None
+            self.incoming = reader = XmppMirrorReader(
+                mirror, service, connections.make_link, stores[Direction.IN], seen, tools, self._send
+            )
+        if Direction.OUT in stores:
+            on_recovery = reader.check if reader is not None else lambda: None
+            self.outlet = MirrorOutlet(
+                mirror,
+                service,
+                delivery,
+                connections.publish,
+                stores[Direction.OUT],
+                peer,
+                connections.limit_bytes,
+                on_recovery,
+            )
+
+    @property
+    def directions(self) -> list[IncomingMirror | MirrorOutlet]:
+        """The directions that the mirror has, the incoming one first."""
+        return [direction for direction in (self.incoming, self.outlet) if direction is not None]
 
     def is_old(self, row: MirrorRow) -> bool:
         """Whether the mirror has other settings by now, or is to begin anew."""
+        stores = [direction.state_store for direction in self.directions]
         return row.mirror != self.mirror or any(
-            row.state(way).epoch != part.state_store.state.epoch for way, part in self.parts.items()
+            row.state(store.direction).epoch != store.state.epoch for store in stores
         )
 
     def begin(self) -> None:
         """Starts the incoming direction. The outgoing one starts when its consumer is followed."""
-        for part in self.parts.values():
-            part.begin()
+        if self.incoming is not None:
+            self.incoming.begin()
 
     async def end(self) -> None:
-        """Ends both directions; their state is stored."""
+        """Ends both directions; their state is stored. Raises StoreError."""
         # The outgoing one first: `Mirrors` does not list this run any more, so a delivery would find no mirror for its
         # consumer and remove the mark.
-        async with AsyncExitStack() as stack:
-            for part in self.parts.values():
-                stack.push_async_callback(part.end)
+        try:
+            if self.outlet is not None:
+                await self.outlet.end()
+        finally:
+            if self.incoming is not None:
+                await self.incoming.end()
 
     def readings(self) -> list[MirrorReading]:
         """How its directions are doing."""
-        return [self._reading(way, part) for way, part in self.parts.items()]
+        return [self._reading(direction) for direction in self.directions]
 
-    def _reading(self, way: Direction, part: IncomingMirror | MirrorOutlet) -> MirrorReading:
-        state, current = part.state_store.state, part.is_current
-        since_us = self._begun_us if part.since_us is None else part.since_us
+    def _reading(self, direction: IncomingMirror | MirrorOutlet) -> MirrorReading:
+        state, current = direction.state_store.state, direction.is_current
+        way = direction.state_store.direction
+        since_us = self._begun_us if direction.since_us is None else direction.since_us
         lag_s = 0.0 if current else max(0.0, (self._tools.now_us() - since_us) / US_PER_S)
         in_step = current and not state.refused
         return MirrorReading(self.mirror.name, way.value, lag_s, in_step, state.items, state.refused, state.conflicts)
 
-    def _check(self, way: Direction) -> None:
-        """The other side can be reached again, as the other direction has found."""
-        if way in self.parts:
-            self.parts[way].check()
+    def _send(self) -> None:
+        """Sends now: the other side can be reached again, as the incoming direction has found."""
+        if self.outlet is not None:
+            self.outlet.check()
 
 
 class Mirrors:
@@ -132,7 +151,7 @@ class Mirrors:
         self,
         service: FeedService,
         configured: Sequence[Mirror],
-        wires: MirrorConnections,
+        connections: MirrorConnections,
         tools: SourceTools,
         delivery: Dispatcher,
     ) -> None:
@@ -141,7 +160,7 @@ class Mirrors:
         self.peers = PeerMemory()
         self._service = service
         self._configured = configured
-        self._wires = wires
+        self._connections = connections
         self._tools = tools
         self._delivery = delivery
         self._followed: frozenset[str] = frozenset()
@@ -179,7 +198,7 @@ class Mirrors:
         for name, row in rows.items():
             if name not in self.runs:
                 run = self.runs[name] = MirrorRun(
-                    row, self._service, self._wires, self._tools, self.peers, self._delivery
+                    row, self._service, self._connections, self._tools, self.peers, self._delivery
                 )
                 run.begin()
         self._followed = frozenset(run.followed.service for run in self.runs.values() if run.followed is not None)
@@ -253,7 +272,7 @@ class Mirrors:
         return task
 
     async def _unsubscribe(self, feed: FeedAddress) -> None:
-        link = self._wires.make_link()
+        link = self._connections.make_link()
         try:
             await link.ask("set", feed.service, stanzas.request("unsubscribe", node=feed.node, jid=link.subscriber))
         except (RequestError, RequestTimeoutError) as error:

@@ -27,7 +27,7 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
             # The snapshot lasts to the end. Without it every write by another process would restart the copy.
             original.execute("BEGIN")
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            original.backup(copy, pages=PAGES_A_STEP, progress=_told(on_progress))
+            original.backup(copy, pages=PAGES_A_STEP, progress=_progress_call(on_progress))
         part.rename(target)
         _sync(target.parent)
     except sqlite3.Error as error:
@@ -37,7 +37,7 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
         raise StoreError(f"the backup {target} cannot be written: {error.strerror}") from error
 
 
-def _told(on_progress: Callable[[int, int], None] | None) -> Callable[[int, int, int], None] | None:
+def _progress_call(on_progress: Callable[[int, int], None] | None) -> Callable[[int, int, int], None] | None:
     return None if on_progress is None else lambda _status, left, total: on_progress(total - left, total)
 
 

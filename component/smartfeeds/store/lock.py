@@ -46,18 +46,43 @@ def lock_database(database: Path, purpose: str) -> Release:
 
     Commands that may run beside a service do not take this lock. Raises StoreError.
     """
-    path = database.resolve()  # SQLite resolves links too, so two names of a database share a lock
+    path = _lock_path(database)
     try:
-        return lock_file(path.with_name(f"{path.name}.lock"), purpose)
+        return lock_file(path, purpose)
     except LockHeldError as error:
         raise StoreError(
-            f"the database {path}: {error} is using it; stop that process or choose another store.url"
+            f"the database {database.resolve()}: {error} is using it; stop that process or choose another store.url"
         ) from None
     except OSError as error:
         raise StoreError(
-            f"the database {path}: cannot write its lock file, {str(error.strerror).lower()}; "
+            f"the database {database.resolve()}: cannot write its lock file, {str(error.strerror).lower()}; "
             "check that the directory exists, that its disk has room and that this user may write to it"
         ) from None
+
+
+def database_holder(database: Path) -> str:
+    """Returns the line about the process that serves the SQLite file `database`, "" if there is none."""
+    try:
+        handle = os.open(_lock_path(database), os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        # A shared lock, released at once: it fails while a process serves the database.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(handle)
+    finally:
+        os.close(handle)
+    return ""
+
+
+def _lock_path(database: Path) -> Path:
+    path = database.resolve()  # SQLite resolves links too, so two names of a database share a lock
+    return path.with_name(f"{path.name}.lock")
+
+
+def _holder(handle: int) -> str:
+    return os.pread(handle, _HOLDER_BYTES, 0).decode("utf-8", "replace") or "another process"
 
 
 def _acquire(path: Path) -> int:
@@ -67,9 +92,9 @@ def _acquire(path: Path) -> int:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(handle, _HOLDER_BYTES, 0).decode("utf-8", "replace")
+            holder = _holder(handle)
             os.close(handle)
-            raise LockHeldError(holder or "another process") from None
+            raise LockHeldError(holder) from None
         except OSError:
             os.close(handle)
             raise

@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from smartfeeds.core.mirror import Direction
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.formats.additions import FANOUT_NS
@@ -165,7 +164,7 @@ async def test_what_has_not_changed_is_not_sent_again_after_a_restart(net: Net, 
     b = await mirror_of(net)
     assert b.mirrors is not None
     (run,) = b.mirrors.runs.values()
-    run.parts[Direction.IN].state_store.note(lambda state: replace(state, position='{"view": false, "etag": "x"}'))
+    run.incoming.state_store.note(lambda state: replace(state, position='{"view": false, "etag": "x"}'))
     await net.settle()
     await b.stop()
     await b.start()

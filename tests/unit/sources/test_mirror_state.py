@@ -82,8 +82,11 @@ async def test_settle_stores_a_change_whose_write_has_failed(world: World, monke
     states.note(items(5))
     await settle()
     await states.settle()
-
     assert await stored_items(world) == 5
+
+    states.note(items(6))
+    await settle()
+    assert await stored_items(world) == 6, "later changes are stored as before"
 
 
 async def test_settle_ends_although_the_store_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

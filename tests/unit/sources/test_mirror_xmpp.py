@@ -479,7 +479,7 @@ async def test_what_a_feed_says_of_itself_stays_its_own(net: Net) -> None:
 async def test_item_that_no_stanza_can_carry_is_not_sent(net: Net) -> None:
     """A stanza beyond the server's limit would end the link for everybody."""
     a, b = await two(net, "both")
-    outlet = next(iter(b.mirrors.runs.values())).parts[OUT]  # type: ignore[union-attr]
+    outlet = next(iter(b.mirrors.runs.values())).outlet  # type: ignore[union-attr]
     outlet._limit_bytes = 500  # type: ignore[union-attr]
     net.asked.clear()
     await b.publish("long", "x" * 600)
@@ -1216,7 +1216,7 @@ async def test_change_while_a_mirror_gets_other_settings_sends_nothing_twice(net
     await net.settle()
     assert len(publishes(net)) == 5
     assert b.mirrors is not None
-    part = b.mirrors.runs[mirror.name].parts[Direction.IN]
+    part = b.mirrors.runs[mirror.name].incoming
     assert isinstance(part, IncomingMirror)
     task = part._task
     assert task is not None
@@ -1316,7 +1316,7 @@ async def test_mirror_that_ends_while_the_store_fails_reads_no_more_and_leaves(
     """Its successor reads beside it otherwise, and the other service sends events for ever."""
     b, name = both_ways
     assert b.mirrors is not None
-    task = b.mirrors.runs[name].parts[Direction.IN]._task
+    task = b.mirrors.runs[name].incoming._task
     await b.service.write(lambda tx, context: remove_mirror(tx, context, name))
     net.asked.clear()
     await b.mirrors.look()
@@ -1333,7 +1333,7 @@ async def test_end_of_all_mirrors_goes_on_if_the_store_fails(
     b, name = both_ways
     mirrors = b.mirrors
     assert mirrors is not None
-    task = mirrors.runs[name].parts[Direction.IN]._task
+    task = mirrors.runs[name].incoming._task
     background = mirrors._spawn(asyncio.sleep(3_600), "background")
     await mirrors.stop()
 

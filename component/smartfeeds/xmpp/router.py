@@ -23,17 +23,17 @@ from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq
 from smartfeeds.xmpp.command_sessions import CommandSessions
+from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.commands import (
     COMMAND,
     Command,
     CommandReply,
     CommandRunner,
+    ListCommands,
     RunCommand,
     encode_about,
     encode_command,
-    table_of,
 )
-from smartfeeds.xmpp.conflict_command import CONFLICTS
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.disco import PASSED_ON, Disco, ServiceInfo
 from smartfeeds.xmpp.elements import Element
@@ -45,8 +45,6 @@ from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
 
-# The ad-hoc commands. A new command is a module with a `Command`, and its name in this call.
-COMMANDS: Mapping[str, Command] = table_of(CONFLICTS)
 _ERROR_BYTES = 4_096  # upper bound of the size of an error response
 _EVENT = ns.tag(ns.EVENT, "event")
 # slixmpp answers these queries itself. To other queries it would answer in the namespace of clients.
@@ -62,7 +60,7 @@ UNREAD = "unread"  # operation of requests rejected before their kind is known
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 _STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
 _ENCODERS: Mapping[type, Encoder] = {**ENCODERS, CommandReply: encode_command}
-_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command"}
+_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command", ListCommands: DISCOVER}
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
 Reader = Callable[[Element, Jid, str], r.Request | bytes]
@@ -125,6 +123,7 @@ class StanzaRouter:
         # Requests that the service does not handle itself.
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
+            ListCommands: self._commands.list,
             r.Bounce: on_bounce or service.handle,
         }
         # Messages by the tag of a child; errors have a handler of their own. Other messages are ignored (xep-map 14).

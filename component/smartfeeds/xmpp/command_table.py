@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 
+from smartfeeds.xmpp.admin_consumers import LIST_CONSUMERS, RETRY_CONSUMERS
+from smartfeeds.xmpp.admin_mirrors import ADD_MIRROR, LIST_MIRRORS, REMOVE_MIRROR, RESTART_MIRROR
 from smartfeeds.xmpp.admin_nodes import CONFIGURE_NODE, CREATE_NODE, DELETE_NODE, LIST_NODES
 from smartfeeds.xmpp.admin_people import LIST_AFFILIATIONS, LIST_SUBSCRIPTIONS, SET_AFFILIATIONS, SET_SUBSCRIPTIONS
+from smartfeeds.xmpp.admin_process import ANNOUNCE, CANCEL_STOP, LOG_LEVEL, RESTART, SHUTDOWN, STATISTICS
 from smartfeeds.xmpp.admin_tokens import ADD_TOKEN, LIST_TOKENS, REVOKE_TOKEN
 from smartfeeds.xmpp.commands import Command, table_of
 from smartfeeds.xmpp.conflict_command import CONFLICTS
@@ -22,4 +25,16 @@ COMMANDS: Mapping[str, Command] = table_of(
     ADD_TOKEN,
     LIST_TOKENS,
     REVOKE_TOKEN,
+    LIST_MIRRORS,
+    ADD_MIRROR,
+    REMOVE_MIRROR,
+    RESTART_MIRROR,
+    LIST_CONSUMERS,
+    RETRY_CONSUMERS,
+    STATISTICS,
+    LOG_LEVEL,
+    ANNOUNCE,
+    SHUTDOWN,
+    RESTART,
+    CANCEL_STOP,
 )

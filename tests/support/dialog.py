@@ -90,7 +90,8 @@ def table(answer: Element) -> list[dict[str, str]]:
 
 
 def lines(answer: Element) -> list[str]:
-    """The first line of each text for reading in a form."""
+    """The first line of each text for reading in a form, which has no table: Gajim could not send it back."""
+    assert answer.find(".//x:reported", NS) is None
     texts = (each.findtext("x:value", "", NS) for each in ok(answer).iterfind(".//x:field[@type='fixed']", NS))
     return [text.partition("\n")[0] for text in texts]
 

@@ -9,7 +9,6 @@ import pytest
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.service import operations
 from smartfeeds.service.administration import AddressList, ListAddresses
 from smartfeeds.service.context import Policy
 from smartfeeds.service.operations import (
@@ -230,8 +229,3 @@ async def test_log_level_changes_at_run_time() -> None:
         assert log_level() == "error"
     finally:
         set_log_level(former)
-
-
-def test_module_bounds_are_those_of_the_documents() -> None:
-    """The page on administration names the pace."""
-    assert (operations.ANNOUNCE_BATCH, operations.ANNOUNCE_PAUSE_S) == (100, 1.0)

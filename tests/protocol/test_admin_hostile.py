@@ -21,11 +21,10 @@ ADMIN = "root@example.org/desk"
 LONG = "x" * 20_000
 # Characters that XML allows, and that no name, address or number should contain.
 CONTROLS = "a\tb\nc\u0085d\u202ee\ufffd"
-NODE = {"node": "tea"}
 # What makes a form valid that has no default for each required field, by command.
 VALID: dict[str, dict[str, str]] = {
-    "set-affiliations": NODE | {"jids": "bob@example.org", "affiliation": "member"},
-    "set-subscriptions": NODE | {"jids": "bob@example.org", "state": "none"},
+    "set-affiliations": {"jids": "bob@example.org"},
+    "set-subscriptions": {"jids": "bob@example.org", "state": "none"},
     "add-token": {"feed": "tea"},
     "add-mirror": {"address": "xmpp:feeds.b.example?;node=plans", "node": "plans"},
     "announce": {"announcement": "Tea"},
@@ -167,5 +166,6 @@ async def test_every_form_works_in_the_windows_of_clients(service: Component, co
             assert kind in ("hidden", "fixed") or field.get("label")
             options = [option.findtext("x:value", namespaces=NS) for option in field.iterfind("x:option", NS)]
             values = [value.text or "" for value in field.iterfind("x:value", NS)]
-            assert kind != "list-single" or (options and set(values) <= set(options)), field.get("var")
+            # Without a value Gajim shows the first choice, but sends nothing.
+            assert kind != "list-single" or (values and set(values) <= set(options)), field.get("var")
             assert len(values) <= 1 or kind in ("jid-multi", "text-multi", "hidden")

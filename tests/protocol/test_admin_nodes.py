@@ -19,7 +19,7 @@ async def service(start: Starter) -> Component:
 
 
 async def test_commands_shown_are_those_that_the_user_may_run(service: Component) -> None:
-    """An outsider sees what works for everybody, a creator one command more, an owner those for nodes."""
+    """[xep-map 46] An outsider sees what works for everybody, a creator one command more, an owner those for nodes."""
     shown = {user: set(await listed(service, user)) for user in (EVE, BOB, ALICE, ADMIN)}
 
     assert shown[EVE] == {"conflicts"}
@@ -30,6 +30,7 @@ async def test_commands_shown_are_those_that_the_user_may_run(service: Component
 
 @pytest.mark.parametrize("node", OWNER_COMMANDS)
 async def test_command_that_the_user_may_not_run_is_forbidden(service: Component, node: str) -> None:
+    """[xep-map 239]"""
     assert condition(await Dialog(service, BOB, node).begin()) == "forbidden"
     assert condition(await Dialog(service, EVE, "create-node").begin()) == "forbidden"
 
@@ -179,3 +180,23 @@ async def test_step_can_be_answered_by_another_process(service: Component, start
 
     assert notes(await dialog.go(title="Milk")) == ["Configured the node tea."]
     assert ok(await other.get(ALICE, "<items node='tea'/>")) is not None
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["after:1", "after:x:n", "sideways:1:n", "after:1:", "before:0:n", "after:999999999:n", "before:5:" + "n" * 5_000],
+)
+@pytest.mark.parametrize("user", [ALICE, ADMIN])
+async def test_forged_position_of_a_page_does_no_harm(service: Component, user: str, page: str) -> None:
+    """A page of the list, an empty page, or an error; the next request is answered."""
+    await service.many_nodes([f"n{number:03}" for number in range(60)])
+    dialog = Dialog(service, user, "list-nodes")
+    await dialog.begin()
+
+    answer = await dialog.go("next", **{"page-next": page})
+
+    assert answer.get("type") == "result" or condition(answer) in {"bad-request/bad-payload", "item-not-found"}
+    if answer.get("type") == "result" and status(answer) == "completed":
+        assert notes(answer) == ["The list has changed. Start the command again."]
+    else:
+        assert status(await dialog.go("complete")) == "completed"

@@ -7,7 +7,6 @@ from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted
-from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.admin_records import (
     AddMirror,
     ListMirrors,
@@ -16,7 +15,7 @@ from smartfeeds.service.admin_records import (
     RemoveMirror,
     RestartMirror,
 )
-from smartfeeds.service.mirrors import MirrorStanding, MirrorStatus
+from smartfeeds.service.mirrors import MirrorStatus, describe_standing
 from smartfeeds.xmpp.command_fields import choice_field, flag_field, jid_field, number_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
 from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
@@ -39,7 +38,6 @@ _DIRECTION = choice_field(
         Direction.OUT.value: "Send changes",
         Direction.BOTH.value: "Receive and send changes",
     },
-    default=Direction.IN.value,
 )
 _NAME = text_field(
     "name", "Name", _MAX_NAME_BYTES, required=False, description="Empty: a name made of node and address."
@@ -76,7 +74,7 @@ async def _page(step: StepInput) -> ListPage:
 
 def _row(status: MirrorStatus) -> tuple[str, ...]:
     mirror = status.mirror
-    states = [_state(standing) for standing in status.standings]
+    states = [f"{standing.direction.value}: {describe_standing(standing)}" for standing in status.standings]
     if status.conflicted:
         states.append(f"{counted(status.conflicted, 'item')} with conflicts")
     errors = (standing.state.error for standing in status.standings)
@@ -89,17 +87,6 @@ def _row(status: MirrorStatus) -> tuple[str, ...]:
         "; ".join(states),
         "; ".join(error for error in errors if error)[:ERROR_CHARACTERS],
     )
-
-
-def _state(standing: MirrorStanding) -> str:
-    if standing.behind_us is None:
-        state = "not started yet"
-    elif standing.behind_us:
-        state = f"behind by {max(1, standing.behind_us // US_PER_S)} s"
-    else:
-        state = "in step"
-    refused = f", {counted(standing.state.refused, 'item')} refused" if standing.state.refused else ""
-    return f"{standing.direction.value}: {state}{refused}"
 
 
 async def _ask(step: StepInput) -> CommandForm:

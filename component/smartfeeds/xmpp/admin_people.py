@@ -14,10 +14,10 @@ _AFFILIATION = choice_field(
     "affiliation",
     "Affiliation",
     {
-        Affiliation.OWNER.value: "Owner: may do everything",
+        Affiliation.MEMBER.value: "Member: may read",
         Affiliation.PUBLISHER.value: "Publisher: may publish and read",
         Affiliation.PUBLISH_ONLY.value: "Publish-only: may publish, not read",
-        Affiliation.MEMBER.value: "Member: may read",
+        Affiliation.OWNER.value: "Owner: may do everything",
         Affiliation.NONE.value: "None: the access model decides",
         Affiliation.OUTCAST.value: "Outcast: may do nothing",
     },

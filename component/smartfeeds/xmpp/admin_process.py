@@ -38,7 +38,6 @@ _RECIPIENTS = choice_field(
     "recipients",
     "Recipients",
     {Recipients.SUBSCRIBERS.value: "All subscribers", Recipients.OWNERS.value: "All owners of nodes"},
-    default=Recipients.SUBSCRIBERS.value,
 )
 _DELAY = number_field("delay", "Delay in seconds", 0, MAX_DELAY_S, default=_DELAY_S)
 

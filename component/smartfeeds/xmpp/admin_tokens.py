@@ -26,7 +26,6 @@ _SCOPE = choice_field(
     "scope",
     "Scope",
     {"read": "Read", "publish": "Read, publish and retract", "admin": "Everything that the JID may do"},
-    default="read",
 )
 _EXPIRES = text_field(
     "expires", "Expires after", 5, required=False, description="For example 12h, 90d or 52w. Empty: never."

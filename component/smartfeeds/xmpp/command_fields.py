@@ -97,8 +97,12 @@ def lines_field(var: str, label: str, max_bytes: int, *, required: bool = True) 
     return CommandField(var, label, "text-multi", parse, datatype="xs:string", required=required)
 
 
-def choice_field(var: str, label: str, choices: Mapping[str, str], *, default: str = "") -> CommandField[str]:
-    """One of the choices, a label for each value. Without `default` the user must choose."""
+def choice_field(var: str, label: str, choices: Mapping[str, str]) -> CommandField[str]:
+    """One of the choices, a label for each value. The first is the default.
+
+    A list without a default would be a trap in Gajim: its window shows the first choice, but sends no value until the
+    user selects another one.
+    """
 
     def parse(values: Values) -> str:
         text = _single(values)
@@ -106,10 +110,7 @@ def choice_field(var: str, label: str, choices: Mapping[str, str], *, default: s
             raise ValueError(f"one of the values {', '.join(choices)}")
         return text
 
-    defaults = (default,) if default else ()
-    return CommandField(
-        var, label, "list-single", parse, defaults, tuple(choices.items()), "xs:string", required=not default
-    )
+    return CommandField(var, label, "list-single", parse, tuple(choices)[:1], tuple(choices.items()), "xs:string")
 
 
 def flag_field(var: str, label: str, *, default: bool = False, description: str = "") -> CommandField[bool]:

@@ -82,6 +82,8 @@ def list_steps(columns: Columns, what: str, read: Callable[[StepInput], Awaitabl
 
     async def show(step: StepInput) -> CommandForm | CommandResult:
         page = await read(step)
+        if step.page and not page.rows and not page.pages.next:
+            return CommandResult((CommandNote("The list has changed. Start the command again.", "warn"),))
         if not page.pages.previous and not page.pages.next:
             return _result(columns, page.rows, what)
         total = "" if page.total is None else f"{counted(page.total, what)} in all. "

@@ -243,7 +243,7 @@ class CommandRunner:
             )
         return RunCommand(actor, service, command, session, move.step, move.hidden)
 
-    async def list(self, request: ListCommands) -> CommandList:
+    async def list_commands(self, request: ListCommands) -> CommandList:
         """Returns the commands that the actor may run. Raises StoreError."""
         standing = await self._standing(request)
         return CommandList(tuple(command for command in self._table.values() if command.audience.admits(standing)))

@@ -123,7 +123,7 @@ class StanzaRouter:
         # Requests that the service does not handle itself.
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
-            ListCommands: self._commands.list,
+            ListCommands: self._commands.list_commands,
             r.Bounce: on_bounce or service.handle,
         }
         # Messages by the tag of a child; errors have a handler of their own. Other messages are ignored (xep-map 14).

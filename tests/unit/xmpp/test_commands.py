@@ -517,7 +517,7 @@ async def test_discovery_lists_the_commands() -> None:
 
     request = disco.read(parse(f"<query xmlns='{ITEMS}' node='{CMD}'/>"), ACTOR, place)
     assert isinstance(request, ListCommands)
-    assert canonical(disco.encoders[CommandList](await commands.list(request), place)) == canonical(
+    assert canonical(disco.encoders[CommandList](await commands.list_commands(request), place)) == canonical(
         f"<query xmlns='{ITEMS}' node='{CMD}'>{items}</query>"
     )
 

@@ -146,8 +146,8 @@ async def test_forms_without_fields_do_no_harm(service: Component, command: Comm
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=short)
 async def test_every_form_works_in_the_windows_of_clients(service: Component, command: Command) -> None:
-    """What Gajim's window needs: a form in every stage, no table in it, known types, labels, options with values, the
-    default action among the actions. Conversations has no window; Cheogram's shows the same elements."""
+    """What the windows of Gajim and of Cheogram, the variant of Conversations with commands, need: a form in every
+    stage, no table in it, known types, labels, lists with a value, the default action among the actions."""
     types = {"hidden", "fixed", "boolean", "text-single", "text-multi", "list-single", "jid-single", "jid-multi"}
     for steps in range(len(command.steps) - 1):
         dialog = await walk(service, command, steps)

@@ -142,10 +142,15 @@ async def test_owner_gets_tokens_for_its_own_jid_and_nodes_only(service: Compone
 
 async def test_admin_gets_tokens_for_everybody_and_sees_all(service: Component) -> None:
     await token_of(service, ADMIN, jid="carol@elsewhere.example", feed=ALL_FEEDS, scope="admin")
+    dialog = Dialog(service, ADMIN, "add-token")
+    await dialog.begin()
+    assert lines(await dialog.go(feed="later")) == [
+        "The node later does not exist yet. The token works after it is created."
+    ]
     await token_of(service, ALICE, feed="tea")
 
     rows = table(await Dialog(service, ADMIN, "list-tokens").begin())
-    assert {row["jid"] for row in rows} == {"carol@elsewhere.example", bare(ALICE)}
+    assert {row["jid"] for row in rows} == {"carol@elsewhere.example", bare(ADMIN), bare(ALICE)}
 
 
 async def test_token_of_somebody_else_cannot_be_revoked(service: Component) -> None:

@@ -18,11 +18,9 @@ from support.dialog import Dialog, condition, lines, listed, notes, table
 ADMIN = "root@example.org/desk"
 ADDRESS = "xmpp:feeds.b.example?;node=plans"
 ADMIN_COMMANDS = [
-    "list-mirrors",
     "add-mirror",
     "remove-mirror",
     "restart-mirror",
-    "list-consumers",
     "retry-consumers",
     "statistics",
     "log-level",

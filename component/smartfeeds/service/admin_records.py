@@ -6,12 +6,21 @@ from functools import partial
 from typing import TypeVar
 
 from smartfeeds.core.access import RIGHTS
+from smartfeeds.core.consumers import ConsumerRow
 from smartfeeds.core.mirror import make_mirror
+from smartfeeds.core.model import Affiliation, KeyRange, Node
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import ALL_FEEDS, Token
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.service.administration import check_admin, is_admin
-from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
+from smartfeeds.service.consumers import (
+    FIRST,
+    ConsumerState,
+    ConsumerStatus,
+    place_of,
+    retry_consumers,
+    status_of,
+)
 from smartfeeds.service.context import Context, affiliation_of
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses, remove_mirror, restart_mirror
@@ -22,7 +31,9 @@ from smartfeeds.store.base import ReadTx, WriteTx
 T = TypeVar("T")
 
 TOKENS_PER_JID = 100  # tokens that a user without admin rights may have
-CONSUMERS_READ = 500  # consumers that one request examines
+# Consumers, and nodes of an owner, that one request examines.
+CONSUMERS_READ = 500
+NODES_READ = 100
 
 
 # Tokens.
@@ -80,8 +91,7 @@ def create_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded
     """
     actor, token = request.actor, request.token
     if not is_admin(context.policy, actor):
-        node = None if token.feed == ALL_FEEDS else tx.node(token.feed)
-        owned = node is not None and RIGHTS[affiliation_of(tx, context, node, actor)].manage
+        owned = token.feed != ALL_FEEDS and _manages(tx, context, request, tx.node(token.feed))
         if token.jid != str(actor.bare) or not owned:
             raise FeedError(Condition.FORBIDDEN, "you may create tokens for your own JID and a node that you own")
         if len(_tokens_of(tx, context, request)) >= TOKENS_PER_JID:
@@ -193,9 +203,14 @@ def create_mirror(tx: WriteTx, context: Context, request: AddMirror) -> MirrorNa
 
 
 def list_mirrors(tx: ReadTx, context: Context, request: ListMirrors) -> MirrorList:
-    """The mirrors with their state. The cost grows with the number of items that are still to be sent."""
-    check_admin(context.policy, request.actor)
-    statuses = [status for status in mirror_statuses(tx, context) if request.name in (None, status.mirror.name)]
+    """The mirrors with their state, those of its nodes for an owner. The cost grows with the number of items that are
+    still to be sent.
+    """
+    statuses = [
+        status
+        for status in mirror_statuses(tx, context)
+        if request.name in (None, status.mirror.name) and _manages(tx, context, request, tx.node(status.mirror.node))
+    ]
     if request.name is not None and not statuses:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"there is no mirror {request.name}")
     listing = listing_of(statuses, lambda status: listed_bytes(status.mirror.node, status.mirror.address))
@@ -229,7 +244,7 @@ def _within(work: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class ListConsumers(Request):
-    """The consumers behind a position, an examination of `CONSUMERS_READ` at most; `behind` excludes current ones."""
+    """The consumers behind a place, those of its nodes for an owner. `behind` excludes current ones."""
 
     behind: bool = False
     after: tuple[int, str, str] = FIRST
@@ -259,16 +274,46 @@ class ConsumersRetried(Answer):
 
 
 def list_consumers(tx: ReadTx, context: Context, request: ListConsumers) -> ConsumerList:
-    """Consumers with their lag and their last error."""
-    check_admin(context.policy, request.actor)
-    statuses, after = consumer_statuses(tx, context, request.after, CONSUMERS_READ if request.behind else request.limit)
-    if not request.behind:
-        return ConsumerList(tuple(statuses), after)
-    late = [status for status in statuses if status.state is not ConsumerState.CURRENT]
-    if len(late) > request.limit:
-        late = late[: request.limit]
-        after = (late[-1].consumer.node_no, late[-1].order.value, late[-1].consumer.name)
-    return ConsumerList(tuple(late), after)
+    """Consumers with their lag and their last error, those of its nodes for an owner."""
+    rows, after = _consumers_of(tx, context, request)
+    statuses: list[ConsumerStatus] = []
+    for row in rows:
+        status = status_of(tx, context, row)
+        if request.behind and status.state is ConsumerState.CURRENT:
+            continue
+        if len(statuses) == request.limit:
+            last = statuses[-1]
+            return ConsumerList(tuple(statuses), (last.consumer.node_no, last.order.value, last.consumer.name))
+        statuses.append(status)
+    return ConsumerList(tuple(statuses), after)
+
+
+def _consumers_of(
+    tx: ReadTx, context: Context, request: ListConsumers
+) -> tuple[list[ConsumerRow], tuple[int, str, str] | None]:
+    """Returns the next consumers of the nodes that the actor manages, and the place where the list continues."""
+    limit = CONSUMERS_READ if request.behind else request.limit
+    if is_admin(context.policy, request.actor):
+        rows = tx.consumers(request.after, limit)
+        return rows, place_of(rows[-1]) if len(rows) == limit else None
+    # An owner has few of the nodes, so their consumers are sought instead of selected from all.
+    part = KeyRange(NODES_READ, after=request.after[0] - 1)
+    nodes = tx.affiliations_of(str(request.actor.bare), part, kind=Affiliation.OWNER)
+    rows = []
+    for node, _ in nodes:
+        following = tx.consumers(max(request.after, (node.node_no, "", "")), limit)
+        own = [row for row in following if row.consumer.node_no == node.node_no]
+        rows += own
+        if len(own) == limit:
+            return rows, place_of(rows[-1])
+    return rows, (nodes[-1][0].node_no + 1, "", "") if len(nodes) == NODES_READ else None
+
+
+def _manages(tx: ReadTx, context: Context, request: Request, node: Node | None) -> bool:
+    """Whether the actor may configure the node. An admin also manages the mirrors of nodes that do not exist yet."""
+    if node is None:
+        return is_admin(context.policy, request.actor)
+    return RIGHTS[affiliation_of(tx, context, node, request.actor)].manage
 
 
 def retry_failed(tx: WriteTx, context: Context, request: RetryConsumers) -> ConsumersRetried:

@@ -96,7 +96,7 @@ LIST_CONSUMERS = Command(
     "List consumers with their lag",
     f"{PROJECT}#list-consumers",
     (_ask, *list_steps(_COLUMNS, "consumer", _page)),
-    Audience.ADMINS,
+    Audience.OWNERS,
 )
 RETRY_CONSUMERS = Command(
     f"{PROJECT}#retry-consumers",

@@ -140,7 +140,7 @@ LIST_MIRRORS = Command(
     "List mirrors and their state",
     f"{PROJECT}#list-mirrors",
     list_steps(_COLUMNS, "mirror", _page),
-    Audience.ADMINS,
+    Audience.OWNERS,
 )
 ADD_MIRROR = Command(f"{PROJECT}#add-mirror", "Add a mirror", f"{PROJECT}#add-mirror", (_ask, _add), Audience.ADMINS)
 REMOVE_MIRROR = Command(

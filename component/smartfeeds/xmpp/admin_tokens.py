@@ -56,10 +56,12 @@ async def _add(step: StepInput) -> CommandResult:
         raise CommandError(CommandFault.BAD_PAYLOAD, "the field expires must be empty or a duration such as 90d")
     token, text = new_token(jid, SCOPES[scope], feed, label)
     answer = await step.answer(AddToken(step.actor, step.service, token, lifetime_s), TokenAdded)
-    notes = [CommandNote("The token is shown only once.")]
+    # Cheogram shows no notes beside a form, so the advice is in the fields.
+    fields = [FormField("secret", "text-single", (text,), "Token, shown only once")]
     if not answer.node_there:
-        notes.append(CommandNote(f"The node {feed} does not exist yet. The token works after it is created.", "warn"))
-    return CommandResult(tuple(notes), (FormField("secret", "text-single", (text,), "Token"),))
+        missing = f"The node {feed} does not exist yet. The token works after it is created."
+        fields.append(FormField("", "fixed", (missing,)))
+    return CommandResult((), tuple(fields))
 
 
 async def _page(step: StepInput) -> ListPage:

@@ -156,10 +156,14 @@ def jid_field(var: str, label: str, *, required: bool = True, description: str =
 
 
 def jids_field(var: str, label: str) -> CommandField[tuple[str, ...]]:
-    """JIDs in their normal form, each once."""
+    """JIDs in their normal form, each once.
+
+    Cheogram, the variant of Conversations with a window for commands, sends all lines of the field in one value.
+    """
 
     def parse(values: Values) -> tuple[str, ...]:
-        jids = [parse_jid(value) for value in values if value]
+        lines = [line.strip() for value in values for line in value.splitlines()]
+        jids = [parse_jid(line) for line in lines if line]
         if not 0 < len(jids) <= JIDS or None in jids:
             raise ValueError(f"1 to {JIDS} JIDs such as alice@example.org")
         return tuple(dict.fromkeys(map(str, jids)))

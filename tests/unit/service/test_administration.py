@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.model import Mark
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
+from smartfeeds.service import admin_records
 from smartfeeds.service import requests as r
 from smartfeeds.service.admin_records import (
     AddMirror,
@@ -14,6 +18,7 @@ from smartfeeds.service.admin_records import (
     ConsumerList,
     ListConsumers,
     ListMirrors,
+    MirrorList,
     RemoveMirror,
     RestartMirror,
     RetryConsumers,
@@ -29,16 +34,15 @@ from smartfeeds.service.administration import (
     StoreCounts,
 )
 from smartfeeds.service.tokens import new_token
+from smartfeeds.store.base import WriteTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 
 ADMIN_REQUESTS: dict[str, tuple[type[r.Request], tuple[object, ...]]] = {
     "count": (CountStore, ()),
     "addresses": (ListAddresses, (True, "", 9)),
-    "mirrors": (ListMirrors, ()),
     "add mirror": (AddMirror, ("xmpp:b.example?;node=n", "n", "", "in", "", 300.0, False, False)),
     "remove mirror": (RemoveMirror, ("b",)),
     "restart mirror": (RestartMirror, ("b",)),
-    "consumers": (ListConsumers, ()),
     "retry": (RetryConsumers, (None,)),
 }
 
@@ -121,12 +125,59 @@ async def test_token_of_another_user_does_not_exist(administered: World) -> None
     assert await refusal(administered.service.handle(replace(request, actor=jid(BOB)))) is Condition.ITEM_NOT_FOUND
 
 
-async def test_consumers_that_are_late_are_selected(administered: World) -> None:
-    await administered.subscribe(ALICE)
+async def test_consumers_and_mirrors_are_those_of_the_own_nodes(administered: World) -> None:
+    """An admin sees all, also the mirror of a node that does not exist yet. Late consumers can be selected."""
+    await administered.create("other", actor=BOB)
+    for node in (FEED, "other"):
+        await administered.subscribe(ALICE, node)
+    for name, node in (("a", FEED), ("b", "later")):
+        values = (f"xmpp:b.example?;node={name}", node, name, "in", "", 300.0, False, False)
+        await administered.service.handle(AddMirror(jid(BOB), SERVICE, *values))
 
-    async def listed(*, behind: bool) -> int:
-        answer = await administered.service.handle(ListConsumers(jid(BOB), SERVICE, behind))
+    async def consumers(who: str, *, behind: bool = False) -> list[str]:
+        answer = await administered.service.handle(ListConsumers(jid(who), SERVICE, behind))
         assert isinstance(answer, ConsumerList)
-        return len(answer.statuses)
+        return [status.node for status in answer.statuses]
 
-    assert (await listed(behind=False), await listed(behind=True)) == (1, 0)
+    async def mirrors(who: str) -> list[str]:
+        answer = await administered.service.handle(ListMirrors(jid(who), SERVICE))
+        assert isinstance(answer, MirrorList)
+        return [status.mirror.name for status in answer.statuses]
+
+    assert (await consumers(BOB), await consumers(OWNER), await consumers(ALICE)) == ([FEED, "other"], [FEED], [])
+    assert await consumers(BOB, behind=True) == []
+    assert (await mirrors(BOB), await mirrors(OWNER), await mirrors(ALICE)) == (["a", "b"], ["a"], [])
+
+
+@pytest.mark.parametrize("who", [OWNER, BOB])
+@pytest.mark.parametrize("behind", [False, True])
+async def test_consumers_are_listed_whole_in_pages(
+    administered: World, monkeypatch: pytest.MonkeyPatch, who: str, *, behind: bool
+) -> None:
+    """Each once, whether a page ends within a node or between nodes."""
+    monkeypatch.setattr(admin_records, "NODES_READ", 2)
+    monkeypatch.setattr(admin_records, "CONSUMERS_READ", 4)
+    names = [f"n{number}" for number in range(5)]
+    for name in names:
+        await administered.create(name, actor=OWNER)
+    nodes = [await administered.node(name) for name in names]
+
+    def work(tx: WriteTx) -> None:
+        for node, count in zip(nodes, (1, 7, 0, 2, 3), strict=True):
+            for number in range(count):
+                consumer = Consumer(node.node_no, f"hub:{number}")
+                tx.set_mark(node.node_no, Order.MODIFIED, consumer.name, Mark(-1, ""))
+                tx.set_failure(consumer, Failure(1, 5, None, "away"))
+
+    await administered.store.write(work)
+    places: list[tuple[str, str]] = []
+    after: tuple[int, str, str] | None = (0, "", "")
+    while after is not None:
+        answer = await administered.service.handle(ListConsumers(jid(who), SERVICE, behind, after, 3))
+        assert isinstance(answer, ConsumerList)
+        assert len(answer.statuses) <= 3
+        places += [(status.node, status.consumer.name) for status in answer.statuses]
+        after = answer.after
+
+    counts = {"n0": 1, "n1": 7, "n3": 2, "n4": 3}
+    assert places == [(name, f"hub:{number}") for name, count in counts.items() for number in range(count)]

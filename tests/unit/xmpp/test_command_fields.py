@@ -58,7 +58,9 @@ def step(values: FormFields) -> StepInput:
         ("number", (), 60),
         ("jid", ("Bob@Example.ORG",), "bob@example.org"),
         ("optional jid", ("",), ""),
-        ("jids", ("a@x", "", "A@x", "b@x/r"), ("a@x", "b@x/r")),
+        ("jids", ("a@x", "", "A@x", "b@x/my phone"), ("a@x", "b@x/my phone")),
+        ("jids", ("a@x\n b@x \n",), ("a@x", "b@x")),
+        ("lines", ("a\nb",), "a\nb"),
     ],
 )
 def test_field_reads_its_value(name: str, values: tuple[str, ...], value: object) -> None:

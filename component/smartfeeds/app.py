@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
@@ -35,6 +35,7 @@ from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service.conflicts import ResolveConflicts
+from smartfeeds.service.operations import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.requests import Answer, Publish, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
@@ -46,6 +47,7 @@ from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_text, observe_request, watch_loop
+from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import configuration_form
@@ -68,7 +70,8 @@ class App:
     """The running component. `start` and `stop` are called once; `online` is set while the server accepts it.
 
     `clock` returns microseconds since the Unix epoch and may step back; it is the system's if it is None. `on_failure`
-    is called, and `failed` is set, when a part that should never end has ended. Only a restart helps then.
+    is called, and `failed` is set, when a part that should never end has ended. Only a restart helps then. `on_stop` is
+    called when an admin stops the service; its parameter is true for a restart.
     """
 
     def __init__(
@@ -77,6 +80,8 @@ class App:
         *,
         clock: Callable[[], int] | None = None,
         on_failure: Callable[[], object] = lambda: None,
+        on_stop: Callable[[bool], object] = lambda _restart: None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.settings = settings
         self.failed = False
@@ -130,6 +135,10 @@ class App:
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
         )
+        self._operations = ServiceOperations(
+            self.service,
+            OperationTools(self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings),
+        )
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()
         self._fetch_allowed = tuple(ip_network(text) for text in settings.net.fetch_allow)
@@ -172,8 +181,11 @@ class App:
             sleep=asyncio.sleep,
             random=random.random,
             pace=Pace(**settings.link.model_dump(exclude={"answer_s"})),
-            on_online=lambda: self._spawn(self._resume(), "push resume"),
+            on_online=self._on_online,
         )
+
+    def _on_online(self) -> None:
+        self._spawn(self._resume(), "push resume")
 
     def _listen(self) -> None:
         """Adds the listeners of changes, in the order in which they are called."""
@@ -193,6 +205,8 @@ class App:
         limited = self._rates is not None and isinstance(request, Publish | Retract | ResolveConflicts)
         if limited and self._rates is not None and not self._rates.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
+        if type(request) in self._operations.handlers:
+            return await self._operations.handle(request)
         return await self.service.handle(request)
 
     async def _authenticate(self, text: str) -> Token:
@@ -297,10 +311,11 @@ class App:
             reasons["process"] = "a part that should never end has ended; restart the service"
         return reasons
 
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.append(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task in self._tasks:
@@ -310,6 +325,17 @@ class App:
             _log.error("task_failed", task=task.get_name(), exc_info=error)
             self.failed = True
             self._on_failure()
+
+    def _spawn_operation(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> Callable[[], object]:
+        """Runs an operation of an admin, whose failure is logged. Returns the function that cancels it."""
+        return self._spawn(_logged(work), name).cancel
+
+    async def _announce(self, addresses: Sequence[str], announcement: Announcement) -> None:
+        """Sends a message to each address, in turn with notifications. Raises LinkError."""
+        domain = self.settings.component.jid
+        await self.stream.outbox.notify(
+            encode_announcement(domain, address, announcement, f"announce-{system.new_id()}") for address in addresses
+        )
 
     async def _resume(self) -> None:
         """Starts the deliveries over XMPP, from the marks."""

@@ -111,8 +111,7 @@ def _address(pattern: str, examples: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-# The folder of the configuration file while settings are read; relative paths are relative to it. It is a context
-# variable, because pydantic-settings passes no context to validators.
+# The folder of the file that is read. A context variable, because pydantic-settings gives validators no context.
 _FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
 
 
@@ -335,6 +334,7 @@ class RunSettings(SettingsSection):
     """The process of the service."""
 
     event_loop: Literal["asyncio", "uvloop"] = "asyncio"
+    restarts: bool = False
 
 
 class CompatSettings(SettingsSection):

@@ -29,6 +29,7 @@ class Exit(IntEnum):
     STORE = 4
     LINK = 5
     REFUSED = 6
+    RESTART = 7
     INTERRUPTED = 130
 
 
@@ -41,6 +42,7 @@ EXIT_TEXTS: Final = {
     Exit.STORE: "the store cannot be used: full, locked, read-only, broken or newer than this program",
     Exit.LINK: "the XMPP server is away or refuses us",
     Exit.REFUSED: "the request was refused: no such node, no such item, not allowed, too big",
+    Exit.RESTART: "an admin of the service asked for a restart",
     Exit.INTERRUPTED: "interrupted with Ctrl-C",
 }
 EXIT_HELP: Final = "\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {text}" for code, text in EXIT_TEXTS.items())

@@ -35,6 +35,7 @@ def policy_of(settings: Settings) -> Policy:
         nodes_per_jid=limits.nodes_per_jid,
         subscriptions_per_domain=limits.subscriptions_per_domain,
         nodes_per_domain=limits.nodes_per_domain,
+        restarts=settings.run.restarts,
         options=OptionLimits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
     )
 

@@ -208,13 +208,35 @@ def metrics_text() -> bytes:
     return generate_latest(REGISTRY)
 
 
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+def set_log_level(level: str) -> None:
+    """Logs events from this level on, also those of loggers that exist already. `level` is one of LOG_LEVELS."""
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(**{**structlog.get_config(), "wrapper_class": structlog.make_filtering_bound_logger(threshold)})
+    logging.getLogger().setLevel(threshold)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(threshold if threshold == logging.DEBUG else logging.WARNING)
+
+
+def log_level() -> str:
+    """Returns the level from which events are logged."""
+    return logging.getLevelName(logging.getLogger().level).lower()
+
+
+def requests_answered() -> int:
+    """Returns the number of requests answered since the start, those of all operations and outcomes."""
+    samples = (sample for metric in REQUESTS.collect() for sample in metric.samples)
+    return int(sum(sample.value for sample in samples if sample.name.endswith("_total")))
+
+
 def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO | None = None) -> None:
     """Writes log events and the records of libraries to `stream` (default: standard error), one line each.
 
-    `level` is debug, info, warning or error. The function may be called again.
+    `level` is one of LOG_LEVELS. The function may be called again.
     """
     stream = sys.stderr if stream is None else stream
-    threshold = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -222,7 +244,6 @@ def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO 
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
@@ -235,9 +256,7 @@ def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO 
     )
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(threshold)
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(threshold if threshold == logging.DEBUG else logging.WARNING)
+    set_log_level(level)
 
 
 async def watch_loop(period_s: float = _LOOP_PERIOD_S) -> None:

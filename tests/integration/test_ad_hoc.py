@@ -12,9 +12,13 @@ import pytest
 import slixmpp
 from slixmpp.exceptions import IqError
 
+from smartfeeds.console import Exit
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.demo.process import HOST
+from smartfeeds.service.requests import CreateNode
 from smartfeeds.xmpp.router import StanzaRouter
 from support.commands import GREET, TABLE, TIME
+from support.process import ServiceProcess
 from support.servers import TestServer
 from support.service import running, write_config
 
@@ -157,3 +161,104 @@ async def test_conflict_is_settled_with_slixmpp(server: TestServer, tmp_path: Pa
     assert [option["label"].rpartition(", ")[2] for option in options] == ["ours", "th&irs"]
     assert done["command"]["notes"] == [("info", "Resolved 1 conflict of th&irs (one).")]
     assert [title.text for title in shown.xml.iter(f"{{{ATOM}}}title")] == ["th&irs"]
+
+
+ADMIN_NS = "http://jabber.org/protocol/admin"
+
+
+async def names_of(client: slixmpp.ClientXMPP, domain: str) -> set[str]:
+    """The names of the commands that the service shows to a user."""
+    answer = await client.plugin["xep_0050"].get_commands(domain)
+    return {name for _, _, name in answer["disco_items"]["items"]}
+
+
+def lines_of(answer: Any) -> int:
+    """The number of texts for reading in a form."""
+    return len(answer.xml.findall(".//*[@type='fixed']"))
+
+
+async def test_service_is_administered_with_slixmpp(server: TestServer, tmp_path: Path) -> None:
+    """An admin creates, lists and deletes a node of many; an ordinary user neither sees nor runs the commands."""
+    domain = server.take_name()
+    root = await asyncio.to_thread(server.server.account, "root")
+    config = write_config(tmp_path, server, domain, pubsub={"admins": [root.jid], "creators": []})
+    async with running(config) as app, logged_in(server, "root") as admin, logged_in(server, "bob") as bob:
+        shown = (await names_of(admin, domain), await names_of(bob, domain))
+        dialog = Dialog(admin, domain)
+        form = await dialog.begin("urn:smartfeeds:0#create-node")
+        created = await dialog.go("complete", form, **{"node": "n<0>", "pubsub#title": "Tea & cakes"})
+        for number in range(1, 60):
+            actor = parse_jid(root.jid)
+            assert actor is not None
+            await app.service.handle(CreateNode(actor, domain, f"n{number:02}"))
+        pages = [await dialog.begin("urn:smartfeeds:0#list-nodes")]
+        sizes = [lines_of(pages[0])]  # at once, because filling a form in changes it
+        for action in ("next", "prev"):
+            pages.append(await dialog.go(action, pages[-1] if action == "next" else None))
+            sizes.append(lines_of(pages[-1]))
+        table = await dialog.go("complete", pages[-1])
+        choice = await dialog.begin("urn:smartfeeds:0#delete-node")
+        confirm = await dialog.go("next", choice, node="n<0>")
+        deleted = await dialog.go("complete", confirm, confirm="1")
+        refused = await Dialog(bob, domain).begin("urn:smartfeeds:0#delete-node")
+
+    assert {"Create a node", "Statistics", "Shut down the service"} <= shown[0]
+    assert shown[1] == {"Conflicts of a node"}
+    assert created["command"]["notes"] == [("info", "Created the node n<0>.")]
+    assert sizes == [50, 10, 50]
+    assert table["command"]["form"]["title"] == "List nodes"
+    rows = table["command"]["form"].get_items()
+    assert [row["node"] for row in rows] == [f"n{number:02}" for number in range(1, 51)]
+    assert deleted["command"]["notes"] == [("info", "Deleted the node n<0>.")]
+    assert (refused["type"], refused["error"]["condition"]) == ("error", "forbidden")
+
+
+async def test_announcement_reaches_a_subscriber(server: TestServer, tmp_path: Path) -> None:
+    """XEP-0133 4.23: a message to the bare JID, which the server delivers to the client."""
+    domain = server.take_name()
+    root = await asyncio.to_thread(server.server.account, "root")
+    received: asyncio.Queue[Any] = asyncio.Queue()
+    config = write_config(tmp_path, server, domain, pubsub={"admins": [root.jid]})
+    async with running(config), logged_in(server, "root") as admin, logged_in(server, "carol") as reader:
+        reader.add_event_handler("message", received.put_nowait)
+        reader.send_presence()
+        for body in ("<create node='tea'/>", f"<subscribe node='tea' jid='{reader.boundjid.bare}'/>"):
+            iq = reader.make_iq(ito=domain, itype="set")
+            iq.append(ET.fromstring(f"<pubsub xmlns='{PS}'>{body}</pubsub>"))
+            await iq.send(timeout=WAIT_S)
+        dialog = Dialog(admin, domain)
+        form = await dialog.begin(f"{ADMIN_NS}#announce")
+        sent = await dialog.go("complete", form, subject="News", announcement="Tea is ready & hot")
+        message = await asyncio.wait_for(received.get(), WAIT_S)
+
+    assert sent["command"]["notes"] == [("info", "The announcement is being sent to all subscribers.")]
+    assert (message["subject"], message["body"]) == ("News", "Tea is ready & hot")
+    assert message["from"] == domain
+
+
+@pytest.mark.parametrize(("command", "code"), [("shutdown", Exit.OK), ("restart", Exit.RESTART)])
+async def test_process_ends_with_the_code_of_the_command(
+    server: TestServer, tmp_path: Path, command: str, code: Exit
+) -> None:
+    """XEP-0133 4.31, 4.32: the admin gets the answer, then the process ends."""
+    domain = server.take_name()
+    root = await asyncio.to_thread(server.server.account, "root")
+    config = write_config(tmp_path, server, domain, pubsub={"admins": [root.jid]}, run={"restarts": True})
+    async with ServiceProcess(config) as process, logged_in(server, "root") as admin:
+        await process.start()
+        dialog = Dialog(admin, domain)
+        form = await first_answer(dialog, f"{ADMIN_NS}#{command}")
+        done = await dialog.go("complete", form, delay="0")
+        ended = await process.ended()
+
+    assert done["command"]["status"] == "completed"
+    assert ended == code
+
+
+async def first_answer(dialog: Dialog, node: str) -> Any:
+    """The first form of a command of a service that is about to come online."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            answer = await dialog.begin(node)
+            if answer["type"] == "result":
+                return answer

@@ -497,9 +497,9 @@ async def test_commands_of_the_service_are_listed(component: Component) -> None:
     conflicts = f"<item jid='{DOMAIN}' node='urn:smartfeeds:0#conflicts' name='Conflicts of a node'/>"
     pending = f"<item jid='{DOMAIN}' node='{PS}#get-pending' name='Pending subscription requests'/>"
 
-    assert body(ok(await items(component, commands))) == [
-        tree(f"<query xmlns='{ITEMS}' node='{commands}'>{conflicts}{pending}</query>")
-    ]
+    answer = ok(await component.ask(EVE, "get", f"<query xmlns='{ITEMS}' node='{commands}'/>"))
+
+    assert body(answer) == [tree(f"<query xmlns='{ITEMS}' node='{commands}'>{conflicts}{pending}</query>")]
 
 
 async def test_contact_addresses_are_those_of_the_configuration(start: Starter) -> None:

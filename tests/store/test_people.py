@@ -4,8 +4,8 @@ import pytest
 
 from smartfeeds.core.model import Affiliation, KeyRange, SubscriptionState
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import Store, WriteTx
-from store.values import add_feed, node, subscription
+from smartfeeds.store.base import ReadTx, Store, WriteTx
+from store.values import add_feed, item, node, subscription
 
 PUBLISHER, MEMBER = Affiliation.PUBLISHER, Affiliation.MEMBER
 # Which part of seven entries, by their places from 1 on, and which places that is.
@@ -193,3 +193,48 @@ async def test_ended_leases_are_found_by_their_end(store: Store) -> None:
     first = (await store.read(lambda tx: tx.ended_leases(1_000_000, 1)))[0]
     await store.write(lambda tx: tx.put_subscription(first._replace(options={})))
     assert await ended(9_000_000) == ["4@x", "1@x"]
+
+
+async def test_addresses_of_owners_and_subscribers_are_listed_once(store: Store) -> None:
+    """In the order of the addresses, behind one of them; those of deleted nodes and without approval do not count."""
+
+    def work(tx: WriteTx) -> None:
+        nodes = [add_feed(name=name)(tx).node_no for name in "abc"]
+        for node_no in nodes:
+            tx.set_affiliation(node_no, "owner@x", Affiliation.OWNER)
+            tx.put_subscription(subscription(node_no, "bob@x/1"))
+        tx.set_affiliation(nodes[0], "other@x", Affiliation.OWNER)
+        tx.set_affiliation(nodes[0], "reader@x", Affiliation.MEMBER)
+        tx.set_affiliation(nodes[2], "gone@x", Affiliation.OWNER)
+        tx.put_subscription(subscription(nodes[0], "bob@x"))
+        tx.put_subscription(subscription(nodes[0], "carol@x"))
+        tx.put_subscription(subscription(nodes[0], "dan@x", state="pending"))
+        tx.retire_node(nodes[2])
+
+    await store.write(work)
+
+    def read(tx: ReadTx) -> list[list[str]]:
+        return [
+            tx.addresses(owners=True, after="", limit=9),
+            tx.addresses(owners=True, after="other@x", limit=9),
+            tx.addresses(owners=False, after="", limit=9),
+            tx.addresses(owners=False, after="", limit=1),
+        ]
+
+    assert await store.read(read) == [["other@x", "owner@x"], ["owner@x"], ["bob@x", "carol@x"], ["bob@x"]]
+    owned = await store.read(lambda tx: (tx.owned_count("owner@x"), tx.owned_count("reader@x")))
+    assert owned == (2, 0)
+    found = await store.read(lambda tx: tx.affiliations_of("reader@x", kind=Affiliation.OWNER))
+    assert found == []
+
+
+async def test_totals_count_what_live_nodes_have(store: Store) -> None:
+    def work(tx: WriteTx) -> None:
+        first = add_feed(item("a", 1, total=1, live=1), item("b", 2, deleted=True, total=2, live=1), name="a")(tx)
+        second = add_feed(item("c", 3, total=1, live=1), name="b")(tx)
+        tx.put_subscription(subscription(first.node_no, "bob@x"))
+        tx.put_subscription(subscription(second.node_no, "bob@x"))
+        tx.retire_node(second.node_no)
+
+    await store.write(work)
+    assert await store.read(lambda tx: tx.totals()) == (1, 1, 1)

@@ -169,10 +169,31 @@ class MemoryReadTx:
     def affiliation_count(self, node_no: int) -> int:
         return sum(number == node_no for number, _ in self._data.affiliations)
 
-    def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
-        held = [(self._data.nodes[no], kind) for (no, of), kind in self._data.affiliations.items() if of == jid]
-        live = (pair for pair in held if pair[0].state is NodeState.LIVE)
+    def affiliations_of(
+        self, jid: str, part: KeyRange[int] = ALL_NUMBERS, *, kind: Affiliation | None = None
+    ) -> list[tuple[Node, Affiliation]]:
+        held = [(self._data.nodes[no], one) for (no, of), one in self._data.affiliations.items() if of == jid]
+        live = (pair for pair in held if pair[0].state is NodeState.LIVE and kind in (None, pair[1]))
         return part_of(sorted(live, key=lambda pair: pair[0].node_no), part, lambda pair: pair[0].node_no)
+
+    def owned_count(self, jid: str) -> int:
+        return len(self.affiliations_of(jid, kind=Affiliation.OWNER))
+
+    def addresses(self, *, owners: bool, after: str, limit: int) -> list[str]:
+        if owners:
+            held = self._data.affiliations.items()
+            live = (pair for pair in held if self._data.nodes[pair[0][0]].state is NodeState.LIVE)
+            jids = {jid for (_, jid), kind in live if kind is Affiliation.OWNER}
+        else:
+            subscriptions = self._data.subscriptions.values()
+            active = (one for one in subscriptions if one.state is SubscriptionState.SUBSCRIBED)
+            jids = {one.jid.partition("/")[0] for one in active}
+        return sorted(jid for jid in jids if jid > after)[:limit]
+
+    def totals(self) -> tuple[int, int, int]:
+        nodes = [self._data.nodes[node_no] for node_no in self._data.names.values()]
+        subscribed = sum(self.subscription_count(node.node_no) for node in nodes)
+        return sum(node.live for node in nodes), sum(node.total - node.live for node in nodes), subscribed
 
     def affiliated(self, jid: str) -> int:
         return sum(of == jid for _, of in self._data.affiliations)

@@ -19,6 +19,7 @@ from smartfeeds.service.mirrors import (
     MirrorStanding,
     MirrorStatus,
     add_mirror,
+    describe_standing,
     mirror_statuses,
     remove_mirror,
     restart_mirror,
@@ -152,7 +153,7 @@ def _lines(status: MirrorStatus) -> list[str]:
 def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
     state = standing.state
     parts = [
-        _step(standing),
+        describe_standing(standing),
         f"{counted(state.items, 'change')} {'sent' if standing.direction is Direction.OUT else 'received'}",
     ]
     if standing.waiting:
@@ -173,23 +174,6 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
         lines.append(f"    {counted(state.refused, 'item')} refused ({again}), the last of them:")
         lines += [f"      {refusal.item_id}: {refusal.reason}" for refusal in state.reasons]
     return lines
-
-
-def _step(standing: MirrorStanding) -> str:
-    if standing.behind_us is None:
-        return "not started yet"
-    if standing.behind_us:
-        return f"behind by {_span(standing.behind_us)}"
-    refused = standing.state.refused
-    return f"in step, {counted(refused, 'item')} rejected" if refused else "in step"
-
-
-def _span(behind_us: int) -> str:
-    seconds = behind_us // US_PER_S
-    for unit, size_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size_s:
-            return f"{seconds // size_s} {unit}"
-    return f"{seconds} s"
 
 
 def _second(time_us: int | None) -> str | None:

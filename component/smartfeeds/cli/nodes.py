@@ -13,6 +13,7 @@ from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.administration import summary_of
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node
@@ -95,12 +96,13 @@ def all_nodes(tx: ReadTx) -> list[Node]:
 
 
 def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
+    summary = summary_of(tx, node)
     return {
         "node": node.name,
         "kind": node.kind.value,
-        "items": node.live,
-        "deleted": node.total - node.live,
-        "subscriptions": tx.subscription_count(node.node_no),
+        "items": summary.items,
+        "deleted": summary.deleted,
+        "subscriptions": summary.subscriptions,
         "created": second(node.created_us),
         "creator": node.creator,
     }

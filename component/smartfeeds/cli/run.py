@@ -39,7 +39,7 @@ log = structlog.get_logger()
 @config_option
 @click.option("--status", type=FILE, help="A file for the state of the service, which smartfeeds status reads.")
 def run_command(config: Path | None, status: Path | None) -> None:
-    """Run the service until SIGTERM or Ctrl-C. A second signal ends it at once.
+    """Run the service until SIGTERM or Ctrl-C, or until an admin stops it. A second signal ends it at once.
 
     If the server is unreachable or another process uses the name, the service retries for ever. It exits with an error
     only if the configuration or the database cannot be used.
@@ -47,7 +47,8 @@ def run_command(config: Path | None, status: Path | None) -> None:
     settings = read_settings(config)
     set_up_logging(settings.log.format, settings.log.level)
     loop_factory = _uvloop_factory() if settings.run.event_loop == "uvloop" else None
-    run_async(_serve(settings, status), loop_factory)
+    if run_async(_serve(settings, status), loop_factory):
+        click.get_current_context().exit(Exit.RESTART)
 
 
 def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -61,11 +62,18 @@ def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return cast(Callable[[], asyncio.AbstractEventLoop], uvloop.new_event_loop)
 
 
-async def _serve(settings: Settings, status: Path | None) -> None:
+async def _serve(settings: Settings, status: Path | None) -> bool:
+    """Run the service until its end. Returns whether an admin wants it to be started again."""
     from smartfeeds.app import App  # imported here, because other commands do not need it
 
     stop = asyncio.Event()
-    app = App(settings, on_failure=stop.set)
+    restarts: list[bool] = []
+
+    def on_stop(restart: bool) -> None:
+        restarts.append(restart)
+        stop.set()
+
+    app = App(settings, on_failure=stop.set, on_stop=on_stop)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
@@ -83,6 +91,7 @@ async def _serve(settings: Settings, status: Path | None) -> None:
         log.info("stopped")
     if app.failed:
         raise SmartfeedsError("a part of the service failed; see the log")
+    return restarts[-1:] == [True]
 
 
 def _spare_the_collector() -> None:

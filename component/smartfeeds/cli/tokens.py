@@ -1,7 +1,5 @@
 """`smartfeeds token`: adds, lists and revokes bearer tokens for HTTP. A running service applies each change at once."""
 
-import re
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +9,20 @@ from smartfeeds.cli.common import bare_jid, config_option, json_option
 from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_err, print_out, print_rows
-from smartfeeds.core.model import MAX_ID_BYTES, NO_LIMIT
-from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
+from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.times import parse_duration
+from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, Token, ended
 from smartfeeds.service.context import Context
-from smartfeeds.service.tokens import add_token, revoke_token
+from smartfeeds.service.tokens import add_token, new_token, revoke_token, tokens_by_age
 from smartfeeds.store.base import OpenMode, ReadTx
-
-LONGEST_LABEL = 200
-SECRET_BYTES = 32  # 256 random bits, too many to guess
-_DURATION = re.compile(r"([1-9][0-9]{0,3})([smhdw])")
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def duration(text: str) -> int:
     """Return the seconds of a text such as 90d, as the type of an option. Raises BadParameter."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
+    seconds = parse_duration(text)
+    if seconds is None:
         raise click.BadParameter(f"{text!r} is not a duration; give a number and one of s, m, h, d, w, such as 90d")
-    return int(match[1]) * _UNITS_S[match[2]]
+    return seconds
 
 
 @click.group("token", cls=Commands)
@@ -49,11 +43,10 @@ def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config
     Scope read allows reading, publish also publishing and retracting, admin everything that the JID may do.
     """
     _check_text(feed, "--feed", MAX_ID_BYTES)
-    _check_text(label or "-", "--label", LONGEST_LABEL)
-    token_id, secret = secrets.token_hex(ID_CHARACTERS // 2), secrets.token_urlsafe(SECRET_BYTES)
-    token = Token(token_id, digest_of(secret), jid, SCOPES[scope], feed, label, 0)
+    _check_text(label or "-", "--label", MAX_LABEL_BYTES)
+    token, text = new_token(jid, SCOPES[scope], feed, label)
     node_there = write_offline(config, lambda tx, context: add_token(tx, context, token, expires), OpenMode.CREATE)
-    click.echo(write_token(token_id, secret))
+    click.echo(text)
     print_err("The token is shown only once. Send it as: Authorization: Bearer TOKEN (docs/http.md)")
     if not node_there:
         print_err(f"The node {feed} does not exist yet. The token works after it is created.")
@@ -82,8 +75,7 @@ def _check_text(text: str, option: str, most_bytes: int) -> None:
 
 
 def _rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    tokens = sorted(tx.tokens("", NO_LIMIT), key=lambda token: (token.created_us, token.token_id))
-    return [_row(token, context.now_us) for token in tokens]
+    return [_row(token, context.now_us) for token in tokens_by_age(tx)]
 
 
 def _row(token: Token, now_us: int) -> dict[str, Any]:

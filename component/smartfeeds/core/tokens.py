@@ -12,6 +12,7 @@ from enum import IntEnum
 
 ALL_FEEDS = "*"
 ID_CHARACTERS = 12
+MAX_LABEL_BYTES = 200
 SECRET_CHARACTERS = 43  # 256 bits in base64url without padding
 PREFIX = "sf"
 _TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{{ID_CHARACTERS}}})_([A-Za-z0-9_-]{{{SECRET_CHARACTERS}}})")

@@ -82,12 +82,17 @@ def consumer_statuses(
 ) -> tuple[list[ConsumerStatus], tuple[int, str, str] | None]:
     """Consumers by node_no, order and name, and where the next page begins; None behind the last one."""
     rows = tx.consumers(after, limit)
-    statuses = [_status(tx, context, row) for row in rows]
-    last = rows[-1] if len(rows) == limit else None
-    return statuses, (last.consumer.node_no, last.order.value, last.consumer.name) if last else None
+    statuses = [status_of(tx, context, row) for row in rows]
+    return statuses, place_of(rows[-1]) if len(rows) == limit else None
 
 
-def _status(tx: ReadTx, context: Context, row: ConsumerRow) -> ConsumerStatus:
+def place_of(row: ConsumerRow) -> tuple[int, str, str]:
+    """Returns the place of a row in `ReadTx.consumers`."""
+    return row.consumer.node_no, row.order.value, row.consumer.name
+
+
+def status_of(tx: ReadTx, context: Context, row: ConsumerRow) -> ConsumerStatus:
+    """Returns a consumer with what it still has to receive."""
     node_no = row.consumer.node_no
     node = tx.node_by_no(node_no)
     assert node is not None

@@ -24,7 +24,10 @@ REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The operator's settings. `creators` and `admins` hold addresses, `creators` also domains or `*`."""
+    """The operator's settings. `creators` and `admins` hold addresses, `creators` also domains or `*`.
+
+    `restarts`: a process manager starts the service again when it exits for a restart.
+    """
 
     domain: str
     default_kind: NodeKind = NodeKind.FEED
@@ -42,6 +45,7 @@ class Policy:
     nodes_per_jid: int = 1_000
     subscriptions_per_domain: int = 1_000_000
     nodes_per_domain: int = 1_000_000
+    restarts: bool = False
     options: OptionLimits = field(default_factory=OptionLimits)
 
     @property

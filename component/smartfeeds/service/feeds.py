@@ -13,6 +13,8 @@ from typing import TypeVar
 
 from smartfeeds.errors import StoreError
 from smartfeeds.service import (
+    admin_records,
+    administration,
     affiliations,
     archive,
     attachments,
@@ -63,6 +65,13 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     r.GetNodes: ("get_nodes", discovery.address_items),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
     conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
+    administration.GetStanding: ("get_standing", administration.get_standing),
+    administration.ListManagedNodes: ("list_managed_nodes", administration.list_managed),
+    administration.CountStore: ("count_store", administration.count_store),
+    administration.ListAddresses: ("list_addresses", administration.list_addresses),
+    admin_records.ListTokens: ("list_tokens", admin_records.list_tokens),
+    admin_records.ListMirrors: ("list_mirrors", admin_records.list_mirrors),
+    admin_records.ListConsumers: ("list_consumers", admin_records.list_consumers),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
     r.Publish: ("publish", attachments.publish),
@@ -80,6 +89,12 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),
     r.Bounce: ("bounce", subscriptions.bounced),
+    admin_records.AddToken: ("add_token", admin_records.create_token),
+    admin_records.RevokeToken: ("revoke_token", admin_records.remove_token),
+    admin_records.AddMirror: ("add_mirror", admin_records.create_mirror),
+    admin_records.RemoveMirror: ("remove_mirror", admin_records.end_mirror),
+    admin_records.RestartMirror: ("restart_mirror", admin_records.repeat_mirror),
+    admin_records.RetryConsumers: ("retry_consumers", admin_records.retry_failed),
 }
 
 OPERATIONS = {request: name for request, (name, _) in (*READS.items(), *WRITES.items())}

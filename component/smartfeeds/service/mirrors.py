@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.core.model import Mark, Node
+from smartfeeds.core.text import counted
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.errors import ConfigError
 from smartfeeds.service.consumers import add_consumer, waiting_items
@@ -48,6 +50,24 @@ class MirrorStatus:
     node_there: bool
     conflicted: int
     standings: tuple[MirrorStanding, ...]
+
+
+def describe_standing(standing: MirrorStanding) -> str:
+    """Returns whether a direction is in step, and how far it is behind, for people."""
+    if standing.behind_us is None:
+        return "not started yet"
+    if standing.behind_us:
+        return f"behind by {_span(standing.behind_us)}"
+    refused = standing.state.refused
+    return f"in step, {counted(refused, 'item')} rejected" if refused else "in step"
+
+
+def _span(behind_us: int) -> str:
+    seconds = behind_us // US_PER_S
+    for unit, size_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size_s:
+            return f"{seconds // size_s} {unit}"
+    return f"{seconds} s"
 
 
 def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:

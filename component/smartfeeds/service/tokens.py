@@ -4,14 +4,27 @@ Each request reads its token from the store, so a revoked token ends at once. A 
 JID of the token. The rules of the use cases apply, and the scope of the token limits them further (`core.tokens`).
 """
 
+import secrets
 from dataclasses import replace
 
+from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, ended, matches, parse_token
+from smartfeeds.core.tokens import (
+    ALL_FEEDS,
+    ID_CHARACTERS,
+    Token,
+    TokenScope,
+    digest_of,
+    ended,
+    matches,
+    parse_token,
+    write_token,
+)
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find
 from smartfeeds.store.base import ReadTx, WriteTx
 
+SECRET_BYTES = 32  # 256 random bits, too many to guess
 # Stands for an unknown token. Its secret is compared too: the response time must not reveal which tokens exist.
 _NOBODY = Token("", digest_of(""), "", TokenScope.READ, "", "", 0, 0)
 
@@ -24,6 +37,17 @@ def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
     if not right or token is _NOBODY or ended(token, context.now_us):
         raise FeedError(Condition.NOT_AUTHORIZED, "this token is not known, revoked or expired: ask for a new one")
     return token
+
+
+def new_token(jid: str, scope: TokenScope, feed: str, label: str) -> tuple[Token, str]:
+    """Returns a token for `add_token`, with a random id and secret, and the text for its bearer."""
+    token_id, secret = secrets.token_hex(ID_CHARACTERS // 2), secrets.token_urlsafe(SECRET_BYTES)
+    return Token(token_id, digest_of(secret), jid, scope, feed, label, 0), write_token(token_id, secret)
+
+
+def tokens_by_age(tx: ReadTx) -> list[Token]:
+    """Returns all tokens, oldest first. Their number is small."""
+    return sorted(tx.tokens("", NO_LIMIT), key=lambda token: (token.created_us, token.token_id))
 
 
 def add_token(tx: WriteTx, context: Context, token: Token, lifetime_s: int | None) -> bool:

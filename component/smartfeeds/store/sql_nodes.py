@@ -104,6 +104,15 @@ class NodeReads:
         """Returns the number of live nodes."""
         return self._number("SELECT value FROM tally WHERE name = 'nodes'")
 
+    def totals(self) -> tuple[int, int, int]:
+        """Returns the numbers of items, tombstones and subscriptions of all nodes. The cost grows with the nodes."""
+        self.settle()
+        row = self._db.row(
+            "SELECT coalesce(sum(live), 0), coalesce(sum(total - live), 0), coalesce(sum(subscribed), 0) FROM node"
+            " WHERE state = 'live'"
+        )
+        return (int(row[0]), int(row[1]), int(row[2])) if row else (0, 0, 0)
+
     def listed_nodes(
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:

@@ -50,15 +50,39 @@ class PeopleReads(NodeReads):
         """Returns the number of affiliations of a node."""
         return self._number("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
 
-    def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
-        """Returns the affiliations of a bare JID with live nodes, by node_no. The cost grows with the result."""
+    def affiliations_of(
+        self, jid: str, part: KeyRange[int] = ALL_NUMBERS, *, kind: Affiliation | None = None
+    ) -> list[tuple[Node, Affiliation]]:
+        """Returns the affiliations of a bare JID with live nodes, by node_no; with `kind` only those of this kind. The
+        cost grows with the affiliations in between.
+        """
         self.settle()
+        condition = " AND a.affiliation = ?" if kind is not None else ""
+        params: Row = (jid, kind.value) if kind is not None else (jid,)
         statement = (
             f"SELECT {prefixed(NODE_COLUMNS, 'n')}, a.affiliation"
             " FROM affiliation a JOIN node n ON n.node_no = a.node_no"
-            " WHERE a.jid = ? AND n.state = 'live'"
+            f" WHERE a.jid = ? AND n.state = 'live'{condition}"
         )
-        return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in self._part(statement, (jid,), "a.node_no", part)]
+        return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in self._part(statement, params, "a.node_no", part)]
+
+    def owned_count(self, jid: str) -> int:
+        """Returns the number of live nodes that a bare JID owns. The cost grows with its affiliations."""
+        return self._number(
+            "SELECT count(*) FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+            " WHERE a.jid = ? AND a.affiliation = 'owner' AND n.state = 'live'",
+            (jid,),
+        )
+
+    def addresses(self, *, owners: bool, after: str, limit: int) -> list[str]:
+        """Returns the distinct bare JIDs that own a live node, or else those with a subscription, in their order."""
+        whose = (
+            "SELECT DISTINCT a.jid FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+            " WHERE a.affiliation = 'owner' AND n.state = 'live' AND a.jid > ? ORDER BY a.jid LIMIT ?"
+            if owners
+            else "SELECT DISTINCT bare FROM subscription WHERE state = 'subscribed' AND bare > ? ORDER BY bare LIMIT ?"
+        )
+        return [str(row[0]) for row in self._db.rows(whose, (after, limit))]
 
     def affiliated(self, jid: str) -> int:
         """Returns the number of affiliations of a bare JID, including those with nodes still to be reaped."""

@@ -9,6 +9,7 @@ All texts are English and marked as such. The language that servers add to stanz
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal, TypeVar
 
 from smartfeeds.core.jid import Jid
@@ -17,9 +18,10 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
+from smartfeeds.service.administration import GetStanding, Standing
 from smartfeeds.xmpp.command_sessions import CommandSessions, StepForm
 from smartfeeds.xmpp.elements import Element, only
-from smartfeeds.xmpp.forms import FormField, X, encode_form, read_fields
+from smartfeeds.xmpp.forms import FormField, FormTable, X, encode_form, read_fields
 from smartfeeds.xmpp.namespaces import COMMANDS, tag
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
@@ -29,12 +31,14 @@ Handle = Callable[[r.Request], Awaitable[object]]
 COMMAND = tag(COMMANDS, "command")
 ABOUT_BYTES = 2_048  # longest part of a request that an error response repeats
 STEP = "step"  # the hidden field with the number of the step; no command may use this name
+# The hidden fields of a list in pages: the page of this form, and those before and after it.
+PAGE, PREVIOUS_PAGE, NEXT_PAGE = "page", "page-previous", "page-next"
 # XEP-0050 3.5.1: a form of type cancel counts as submitted; the action alone cancels.
 _SUBMITTED = frozenset({"submit", "cancel"})
 
 
 # XEP-0050 section 4.1.
-ACTIONS = ("execute", "next", "prev", "complete", "cancel")
+ACTIONS = ("execute", "prev", "next", "complete", "cancel")
 CommandStatus = Literal["executing", "completed", "canceled"]
 
 
@@ -47,21 +51,36 @@ class CommandNote:
 
 
 @dataclass(frozen=True, slots=True)
+class Pages:
+    """A page of a list and the pages around it: positions for `StepInput.page`, empty where the list begins or ends."""
+
+    this: str = ""
+    previous: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CommandForm:
-    """A form to fill in. Hidden fields carry data for later steps."""
+    """A form to fill in. Hidden fields carry data for later steps.
+
+    With `pages` the form shows a page of a list: `prev` and `next` lead to other pages, `complete` to the next step.
+    """
 
     fields: tuple[FormField, ...]
     title: str = ""
     instructions: str = ""
     notes: tuple[CommandNote, ...] = ()
+    pages: Pages | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The end of a command. A failure has a note of severity error (XEP-0050 section 3.6). `fields` are the result."""
+    """The end of a command. A failure has a note of severity error (XEP-0050 section 3.6). `fields` and `table` are the
+    result."""
 
-    notes: tuple[CommandNote, ...]
+    notes: tuple[CommandNote, ...] = ()
     fields: tuple[FormField, ...] = ()
+    table: FormTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +101,11 @@ class StepInput:
             )
         return values[0]
 
+    @property
+    def page(self) -> str:
+        """The page of a list that the user requests: a position of `Pages`, empty for the first page."""
+        return "".join(self.values.get(PAGE, ())[:1])
+
     async def answer(self, request: r.Request, kind: type[T]) -> T:
         """Returns the service's response. Raises FeedError, StoreError."""
         answer = await self.handle(request)
@@ -93,27 +117,58 @@ class StepInput:
 Step = Callable[[StepInput], Awaitable[CommandForm | CommandResult]]
 
 
+class Audience(Enum):
+    """The users who see a command and may run it. The service checks the rights on nodes for each request."""
+
+    EVERYBODY = "everybody"
+    CREATORS = "users who may create nodes"
+    OWNERS = "owners of a node"
+    ADMINS = "admins of the service"
+    RESTARTERS = "admins of a service that a process manager restarts"
+
+    def admits(self, standing: Standing) -> bool:
+        """Returns whether a user with this standing belongs to the audience."""
+        return {
+            Audience.EVERYBODY: True,
+            Audience.CREATORS: standing.creator,
+            Audience.OWNERS: standing.admin or standing.owner,
+            Audience.ADMINS: standing.admin,
+            Audience.RESTARTERS: standing.admin and standing.restarts,
+        }[self]
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its disco node, its name for users, the FORM_TYPE of its forms, and its steps.
+    """A command: its disco node, its name for users, the FORM_TYPE of its forms, its steps, and who may run it.
 
-    The node is a URI of this project, because commands and feeds share one namespace of nodes (XEP-0050 section 3.2).
+    The node is a URI of this project or of XEP-0133, because commands and feeds share one namespace of nodes (XEP-0050
+    section 3.2).
     """
 
     node: str
     name: str
     form_type: str
     steps: tuple[Step, ...]
+    audience: Audience = Audience.EVERYBODY
 
     @property
     def has_one_form(self) -> bool:
         """Whether a submitted form can only be that of the first step, so that it needs no number."""
         return len(self.steps) == 2
 
-    def actions_after(self, step: int) -> tuple[str, ...]:
-        """Returns the actions allowed after the form of a step, the default last."""
-        forward = "complete" if step + 2 == len(self.steps) else "next"
-        return ("prev", forward) if step else (forward,)
+    def moves_after(self, form: StepForm) -> Mapping[str, StepForm]:
+        """Returns the step and the values that each allowed action leads to after a form, the default last."""
+        step, values = form.step, form.hidden
+        moves: dict[str, StepForm] = {}
+        if values.get(PREVIOUS_PAGE):
+            moves["prev"] = StepForm(step, {**values, PAGE: values[PREVIOUS_PAGE]})
+        elif step:
+            moves["prev"] = StepForm(step - 1, values)
+        paged = PAGE in values
+        moves["complete" if paged or step + 2 == len(self.steps) else "next"] = StepForm(step + 1, values)
+        if paged and values.get(NEXT_PAGE):
+            moves["next"] = StepForm(step, {**values, PAGE: values[NEXT_PAGE]})
+        return moves
 
 
 def table_of(*commands: Command) -> Mapping[str, Command]:
@@ -129,6 +184,18 @@ class RunCommand(r.Request):
     session: str
     step: int | None
     values: FormFields
+
+
+@dataclass(frozen=True, slots=True)
+class ListCommands(r.Request):
+    """A request for the commands that the actor may run (XEP-0050 2.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandList(r.Answer):
+    """Commands in the order of the table."""
+
+    commands: tuple[Command, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +240,29 @@ class CommandRunner:
         if action == "cancel":
             return RunCommand(actor, service, command, session, None, {})
         submission = _submission(_submitted(element, command), command, form)
-        allowed = command.actions_after(submission.step)
-        if action not in ("execute", *allowed):
+        moves = command.moves_after(submission)
+        move = list(moves.values())[-1] if action == "execute" else moves.get(action)
+        if move is None:
             raise CommandError(
-                CommandFault.BAD_ACTION, f"this form allows the actions {' or '.join((*allowed, 'cancel'))}"
+                CommandFault.BAD_ACTION, f"this form allows the actions {' or '.join((*moves, 'cancel'))}"
             )
-        step = submission.step - 1 if action == "prev" else submission.step + 1
-        return RunCommand(actor, service, command, session, step, submission.hidden)
+        return RunCommand(actor, service, command, session, move.step, move.hidden)
+
+    async def list_commands(self, request: ListCommands) -> CommandList:
+        """Returns the commands that the actor may run. Raises StoreError."""
+        standing = await self._standing(request)
+        return CommandList(tuple(command for command in self._table.values() if command.audience.admits(standing)))
+
+    async def _standing(self, request: r.Request) -> Standing:
+        standing = await self._handle(GetStanding(request.actor, request.service))
+        assert isinstance(standing, Standing)
+        return standing
+
+    async def _check(self, request: RunCommand) -> None:
+        """Raises FeedError(FORBIDDEN) unless the actor may run the command now."""
+        audience = request.command.audience
+        if audience is not Audience.EVERYBODY and not audience.admits(await self._standing(request)):
+            raise FeedError(Condition.FORBIDDEN, f"this command is for {audience.value}")
 
     async def run(self, request: RunCommand) -> CommandReply:
         """Runs a step. Raises FeedError, StoreError; the session then continues from the form that it sent last."""
@@ -187,21 +270,39 @@ class CommandRunner:
         if request.step is None:
             self._sessions.remember(session, None)
             return CommandReply(command.node, session, "canceled")
+        await self._check(request)
         outcome = await command.steps[request.step](
             StepInput(request.actor, request.service, request.values, self._handle)
         )
         if isinstance(outcome, CommandResult):
             self._sessions.remember(session, None)
-            result = encode_form("result", command.form_type, outcome.fields) if outcome.fields else ""
+            # Gajim shows no table without a title.
+            title = command.name if outcome.table else ""
+            has_result = outcome.fields or outcome.table
+            result = (
+                encode_form("result", command.form_type, outcome.fields, title=title, table=outcome.table)
+                if has_result
+                else ""
+            )
             return CommandReply(command.node, session, "completed", (), result, outcome.notes)
-        hidden = {field.var: field.values for field in outcome.fields if field.type == "hidden"}
-        self._sessions.remember(session, StepForm(request.step, hidden))
-        fields = outcome.fields
+        fields = (*outcome.fields, *_page_fields(outcome.pages))
+        hidden = {field.var: field.values for field in fields if field.type == "hidden"}
+        step_form = StepForm(request.step, hidden)
+        self._sessions.remember(session, step_form)
         if not command.has_one_form:
             fields = (FormField(STEP, "hidden", (str(request.step),)), *fields)
-        form = encode_form("form", command.form_type, fields, title=outcome.title, instructions=outcome.instructions)
-        actions = command.actions_after(request.step)
+        title = outcome.title or command.name
+        form = encode_form("form", command.form_type, fields, title=title, instructions=outcome.instructions)
+        actions = tuple(command.moves_after(step_form))
         return CommandReply(command.node, session, "executing", actions, form, outcome.notes)
+
+
+def _page_fields(pages: Pages | None) -> tuple[FormField, ...]:
+    if pages is None:
+        return ()
+    positions = {PREVIOUS_PAGE: pages.previous, NEXT_PAGE: pages.next}
+    others = (FormField(var, "hidden", (position,)) for var, position in positions.items() if position)
+    return (FormField(PAGE, "hidden", (pages.this,)), *others)
 
 
 def _submitted(element: Element, command: Command) -> FormFields | None:
@@ -245,7 +346,7 @@ def encode_command(reply: CommandReply) -> bytes:
     """Returns the `<command/>` of a response. Raises ForbiddenCharacterError."""
     actions = ""
     if reply.actions:
-        names = "".join(f"<{action}/>" for action in reply.actions)
+        names = "".join(f"<{action}/>" for action in ACTIONS if action in reply.actions)
         actions = f"<actions execute='{reply.actions[-1]}'>{names}</actions>"
     notes = "".join(f"<note type='{note.severity}'>{escape(note.text)}</note>" for note in reply.notes)
     return (

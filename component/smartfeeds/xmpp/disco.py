@@ -22,7 +22,7 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.commands import Command
+from smartfeeds.xmpp.commands import Command, CommandList, ListCommands
 from smartfeeds.xmpp.decode import ACTIONS
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
 from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, node_attribute
@@ -120,6 +120,7 @@ class Disco:
             r.NodeList: self._nodes,
             r.ItemIds: _item_ids,
             ServiceDescription: lambda _answer, _service: self._prepared[INFO_QUERY, None],
+            CommandList: _command_list,
         }
 
     def read(self, query: Element, actor: Jid, service: str) -> r.Request | bytes:
@@ -135,17 +136,12 @@ class Disco:
             included, excluded = _types(children)
             return r.GetNodes(actor, service, result_set_of(children), included, excluded)
         if query.tag == ITEMS_QUERY and node == ns.COMMANDS:
-            return self._command_list(service)
+            return ListCommands(actor, service)
         if query.tag == INFO_QUERY and node in self._commands:
             return _command_info(self._commands[node])
         if query.tag == INFO_QUERY:
             return r.GetNodeInfo(actor, service, node)
         return r.GetItemIds(actor, service, node, result_set_of(children))
-
-    def _command_list(self, service: str) -> bytes:
-        """Returns the commands (XEP-0050 2.2; xep-map 46), at the address that the request was sent to."""
-        commands = self._commands.values()
-        return _items_query(ns.COMMANDS, *(_disco_item(service, each.node, each.name) for each in commands))
 
     def _node_info(self, answer: r.NodeInfo, service: str) -> bytes:
         title = answer.node.options.title
@@ -208,6 +204,11 @@ def _refuse_set(_query: Element, _actor: Jid, _service: str) -> r.Request:
 def _disco_item(jid: str, node: str, name: str) -> bytes:
     name_attribute = b" name='%b'" % attribute_bytes(name) if name else b""
     return b"<item jid='%b' node='%b'%b/>" % (attribute_bytes(jid), attribute_bytes(node), name_attribute)
+
+
+def _command_list(answer: CommandList, service: str) -> bytes:
+    """Returns the commands (XEP-0050 2.2; xep-map 46), at the address that the request was sent to."""
+    return _items_query(ns.COMMANDS, *(_disco_item(service, each.node, each.name) for each in answer.commands))
 
 
 def _command_info(command: Command) -> bytes:

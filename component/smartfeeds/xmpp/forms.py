@@ -62,9 +62,10 @@ def read_fields(form: etree._Element, form_type: str) -> FormFields:
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A field to write. `choices` are (value, label) pairs, `datatype` is the XEP-0122 hint.
+    """A field to write. `choices` are (value, label) pairs, `description` explains the field (XEP-0004 3.2).
 
-    `open`: values that are no choices are allowed too (XEP-0122 3.2.2).
+    `datatype` is the XEP-0122 hint, `bounds` its smallest and greatest number. With `open`, values that are no choices
+    are allowed too (XEP-0122 3.2.2).
     """
 
     var: str
@@ -75,28 +76,70 @@ class FormField:
     datatype: str = ""
     required: bool = False
     open: bool = False
+    description: str = ""
+    bounds: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormTable:
+    """A table of results (XEP-0004 3.4): (name, label) pairs of columns, and one text for each column in every row."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[Values, ...]
 
 
 def encode_form(
-    kind: str, form_type: str, fields: Iterable[FormField], *, title: str = "", instructions: str = ""
+    kind: str,
+    form_type: str,
+    fields: Iterable[FormField],
+    *,
+    title: str = "",
+    instructions: str = "",
+    table: FormTable | None = None,
 ) -> str:
     """Returns a form of type `form` or `result` with a hidden FORM_TYPE. Raises ForbiddenCharacterError."""
     head = FormField(FORM_TYPE, "hidden", (form_type,))
     header = f"<title>{escape(title)}</title>" if title else ""
     header += f"<instructions>{escape(instructions)}</instructions>" if instructions else ""
-    return f"<x xmlns='{DATA}' type='{kind}'>{header}{''.join(map(_encode_field, (head, *fields)))}</x>"
+    body = "".join(map(_encode_field, (head, *fields)))
+    return f"<x xmlns='{DATA}' type='{kind}'>{header}{body}{_encode_table(table) if table else ''}</x>"
+
+
+def _encode_table(table: FormTable) -> str:
+    """Every item has all columns in their order, because Gajim reads the cells by their position."""
+    columns = "".join(
+        f"<field var='{attribute(var)}' type='text-single' label='{attribute(label)}'/>" for var, label in table.columns
+    )
+    rows = "".join(
+        "<item>"
+        + "".join(
+            f"<field var='{attribute(var)}'><value>{escape(text)}</value></field>"
+            for (var, _), text in zip(table.columns, row, strict=True)
+        )
+        + "</item>"
+        for row in table.rows
+    )
+    return f"<reported>{columns}</reported>{rows}"
 
 
 def _encode_field(field: FormField) -> str:
     var = f" var='{attribute(field.var)}'" if field.var else ""
     label = f" label='{attribute(field.label)}'" if field.label else ""
     required = "<required/>" if field.required else ""
-    choice_rule = "<open/>" if field.open else ""
-    hint = f"<validate xmlns='{VALIDATE}' datatype='{attribute(field.datatype)}'>{choice_rule}</validate>"
-    hint = hint if field.datatype else ""
+    description = f"<desc>{escape(field.description)}</desc>" if field.description else ""
+    hint = _encode_hint(field) if field.datatype else ""
     values = "".join(f"<value>{escape(value)}</value>" for value in field.values)
     choices = "".join(_encode_choice(value, text) for value, text in field.choices)
-    return f"<field{var} type='{field.type}'{label}>{hint}{required}{values}{choices}</field>"
+    return f"<field{var} type='{field.type}'{label}>{description}{hint}{required}{values}{choices}</field>"
+
+
+def _encode_hint(field: FormField) -> str:
+    rule = "<open/>" if field.open else ""
+    if field.bounds is not None:
+        least, most = field.bounds
+        rule += f"<range min='{least}' max='{most}'/>"
+    start = f"<validate xmlns='{VALIDATE}' datatype='{attribute(field.datatype)}'"
+    return f"{start}>{rule}</validate>" if rule else f"{start}/>"
 
 
 def _encode_choice(value: str, text: str) -> str:

@@ -24,20 +24,20 @@ from smartfeeds.service.archive import ArchivePage
 from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.authorization import GET_PENDING, read_authorization
+from smartfeeds.xmpp.authorization import read_authorization
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq
 from smartfeeds.xmpp.command_sessions import CommandSessions
+from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.commands import (
     COMMAND,
     Command,
     CommandReply,
     CommandRunner,
+    ListCommands,
     RunCommand,
     encode_about,
     encode_command,
-    table_of,
 )
-from smartfeeds.xmpp.conflict_command import CONFLICTS
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.disco import PASSED_ON, Disco, ServiceInfo
 from smartfeeds.xmpp.elements import Element
@@ -50,8 +50,6 @@ from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
 
-# The ad-hoc commands. A new command is a module with a `Command`, and its name in this call.
-COMMANDS: Mapping[str, Command] = table_of(CONFLICTS, GET_PENDING)
 # Forms that users submit in messages, by FORM_TYPE. The function returns the request in the fields of a form.
 MESSAGE_FORMS: Mapping[str, Callable[[FormFields, Jid, str], r.Request]] = {
     ns.SUBSCRIBE_AUTHORIZATION: read_authorization,
@@ -75,7 +73,7 @@ _ENCODERS: Mapping[type, Encoder] = {
     **archive.ENCODERS,
     CommandReply: encode_command,
 }
-_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command"}
+_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command", ListCommands: DISCOVER}
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
 Reader = Callable[[Element, Jid, str], r.Request | bytes]
@@ -139,6 +137,7 @@ class StanzaRouter:
         # Requests that the service does not handle itself.
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
+            ListCommands: self._commands.list_commands,
             r.Bounce: on_bounce or service.handle,
         }
         # Messages by the tag of a child; errors have a handler of their own. Other messages are ignored (xep-map 14).

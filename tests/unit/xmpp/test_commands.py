@@ -1,18 +1,23 @@
 """Ad-hoc commands: what is read from a `<command/>`, which step runs, what is shown (XEP-0050)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
+from smartfeeds.service.administration import Standing
 from smartfeeds.xmpp.command_sessions import SESSION_S, CommandSessions
 from smartfeeds.xmpp.commands import (
+    Audience,
     Command,
+    CommandList,
     CommandNote,
     CommandReply,
     CommandRunner,
+    ListCommands,
     encode_command,
 )
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
@@ -111,7 +116,8 @@ async def test_command_form_is_written_with_its_hidden_fields() -> None:
     assert canonical(encode_command(shown)) == canonical(
         f"<command xmlns='{CMD}' node='{GREET.node}' sessionid='{session}' status='executing' xml:lang='en'>"
         "<actions execute='complete'><prev/><complete/></actions>"
-        f"<x xmlns='{DATA}' type='form'><field var='FORM_TYPE' type='hidden'><value>{TYPE}</value></field>"
+        f"<x xmlns='{DATA}' type='form'><title>Greet somebody</title>"
+        f"<field var='FORM_TYPE' type='hidden'><value>{TYPE}</value></field>"
         "<field var='step' type='hidden'><value>1</value></field>"
         "<field var='name' type='hidden'><value>A &amp; B</value></field>"
         "<field var='how' type='list-single' label='How'><value>warmly</value>"
@@ -496,12 +502,22 @@ def discover(query: str, table: Mapping[str, Command] = TABLE, service: str = SE
     return canonical(answer)
 
 
-def test_discovery_lists_the_commands() -> None:
-    """[xep-map 46]: at the address that was asked."""
+async def test_discovery_lists_the_commands() -> None:
+    """[xep-map 46]: at the address that was asked, those that the requester may run."""
     place = f"n@{SERVICE}"
     items = "".join(f"<item jid='{place}' node='{each.node}' name='{each.name}'/>" for each in (GREET, TIME, REFUSE))
+    disco = Disco(ServiceInfo(SERVICE), TABLE)
 
-    assert discover(f"<query xmlns='{ITEMS}' node='{CMD}'/>", service=place) == canonical(
+    async def handle(_request: r.Request) -> Standing:
+        return Standing(admin=False, owner=False, creator=False, restarts=False)
+
+    sessions = CommandSessions(now_us=lambda: 0, new_id=lambda: "fresh")
+    secret = replace(TIME, node="urn:test:secret", audience=Audience.ADMINS)
+    commands = CommandRunner({**TABLE, secret.node: secret}, handle, sessions)
+
+    request = disco.read(parse(f"<query xmlns='{ITEMS}' node='{CMD}'/>"), ACTOR, place)
+    assert isinstance(request, ListCommands)
+    assert canonical(disco.encoders[CommandList](await commands.list_commands(request), place)) == canonical(
         f"<query xmlns='{ITEMS}' node='{CMD}'>{items}</query>"
     )
 

@@ -1,0 +1,231 @@
+"""Operation of the running process by admins: statistics, log level, announcements, stop and restart.
+
+These requests concern the process and not only the store, so they are not use cases of `service.feeds`. Each checks the
+rights of the actor.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any
+
+import structlog
+
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import Condition, FeedError, LinkError
+from smartfeeds.service.administration import (
+    AddressList,
+    CountStore,
+    ListAddresses,
+    StoreCounts,
+    check_admin,
+)
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.requests import Answer, EmptyResult, Request
+from smartfeeds.telemetry import LOG_LEVELS, Readings, log_level, requests_answered, set_log_level
+
+log = structlog.get_logger()
+
+# An announcement goes to `ANNOUNCE_BATCH` addresses, then pauses, so that it delays notifications by little and other
+# servers do not take it for spam.
+ANNOUNCE_BATCH = 100
+ANNOUNCE_PAUSE_S = 1.0
+LINK_PAUSE_S = 10.0  # before the next attempt while there is no link
+MAX_TEXT_BYTES = 4_000
+MAX_DELAY_S = 86_400
+
+
+class Recipients(Enum):
+    """The recipients of an announcement, as bare JIDs."""
+
+    SUBSCRIBERS = "subscribers"
+    OWNERS = "owners"
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A message to many."""
+
+    recipients: Recipients
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetStatistics(Request):
+    """The counts of the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics(Answer):
+    """Counts of the store, and those of the process since its start `uptime_s` seconds ago."""
+
+    counts: StoreCounts
+    uptime_s: float
+    requests: int
+    readings: Readings
+
+
+@dataclass(frozen=True, slots=True)
+class GetLogLevel(Request):
+    """The level from which events are logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevel(Answer):
+    """A level of `telemetry.LOG_LEVELS`."""
+
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetLogLevel(Request):
+    """Changes the level until the next start."""
+
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Announce(Request):
+    """Sends a message to all subscribers or all owners."""
+
+    announcement: Announcement
+
+
+@dataclass(frozen=True, slots=True)
+class StopService(Request):
+    """Stops the service after a delay, with an announcement before it; a later request replaces an earlier one.
+
+    With `restart` the process manager starts it again.
+    """
+
+    delay_s: int
+    restart: bool = False
+    announcement: Announcement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelStop(Request):
+    """Cancels a stop that is still to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTools:
+    """What the operations need from the process.
+
+    `send` sends an announcement to addresses and raises LinkError. `stop` ends the process; its parameter is true for a
+    restart. `spawn` runs a coroutine as a task of this name and returns the function that cancels it.
+    """
+
+    send: Callable[[Sequence[str], Announcement], Awaitable[None]]
+    stop: Callable[[bool], object]
+    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]], str], Callable[[], object]]
+    sleep: Callable[[float], Awaitable[None]]
+    now_us: Callable[[], int]
+    readings: Callable[[], Readings]
+
+
+class ServiceOperations:
+    """Handles the requests of this module. `handlers` is the table by the type of the request."""
+
+    def __init__(self, service: FeedService, tools: OperationTools) -> None:
+        self._service = service
+        self._tools = tools
+        self._start_us = tools.now_us()
+        self._announcing = False
+        self._cancel_stop: Callable[[], object] | None = None
+        self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[Answer]]] = {
+            GetStatistics: self._statistics,
+            GetLogLevel: self._log_level,
+            SetLogLevel: self._set_log_level,
+            Announce: self._announce,
+            StopService: self._stop,
+            CancelStop: self._cancel,
+        }
+
+    async def handle(self, request: Request) -> Answer:
+        """Returns the answer to a request. Raises FeedError, StoreError."""
+        check_admin(self._service.policy, request.actor)
+        return await self.handlers[type(request)](request)
+
+    async def _statistics(self, request: GetStatistics) -> Statistics:
+        counts = await self._service.handle(CountStore(request.actor, request.service))
+        assert isinstance(counts, StoreCounts)
+        uptime_s = max(0, self._tools.now_us() - self._start_us) / US_PER_S
+        return Statistics(counts, uptime_s, requests_answered(), self._tools.readings())
+
+    async def _log_level(self, _request: GetLogLevel) -> LogLevel:
+        return LogLevel(log_level())
+
+    async def _set_log_level(self, request: SetLogLevel) -> LogLevel:
+        if request.level not in LOG_LEVELS:
+            raise FeedError(Condition.NOT_ACCEPTABLE, f"the level must be one of {', '.join(LOG_LEVELS)}")
+        set_log_level(request.level)
+        log.warning("log_level_changed", level=request.level, admin=str(request.actor.bare))
+        return LogLevel(log_level())
+
+    async def _announce(self, request: Announce) -> EmptyResult:
+        if self._announcing:
+            raise FeedError(Condition.BUSY, "another announcement is being sent; try again later")
+        text = request.announcement.text
+        if not 0 < len(text.encode()) <= MAX_TEXT_BYTES:
+            raise FeedError(Condition.NOT_ACCEPTABLE, f"an announcement has 1 to {MAX_TEXT_BYTES} bytes")
+        self._announcing = True
+        self._tools.spawn(partial(self._send_all, request), "announcement")
+        return EmptyResult()
+
+    async def _send_all(self, request: Announce) -> None:
+        sent_count, after = 0, ""
+        try:
+            while addresses := await self._recipients(request, after):
+                await self._send(addresses, request.announcement)
+                sent_count += len(addresses)
+                after = addresses[-1]
+                await self._tools.sleep(ANNOUNCE_PAUSE_S)
+        finally:
+            self._announcing = False
+            log.info("announced", admin=str(request.actor.bare), recipients=sent_count)
+
+    async def _recipients(self, request: Announce, after: str) -> tuple[str, ...]:
+        owners = request.announcement.recipients is Recipients.OWNERS
+        answer = await self._service.handle(
+            ListAddresses(request.actor, request.service, owners, after, ANNOUNCE_BATCH)
+        )
+        assert isinstance(answer, AddressList)
+        return answer.addresses
+
+    async def _send(self, addresses: Sequence[str], announcement: Announcement) -> None:
+        """Sends to a batch of addresses. If the link breaks meanwhile, the batch is sent again on the next link."""
+        while True:
+            try:
+                return await self._tools.send(addresses, announcement)
+            except LinkError:
+                await self._tools.sleep(LINK_PAUSE_S)
+
+    async def _stop(self, request: StopService) -> EmptyResult:
+        if request.restart and not self._service.policy.restarts:
+            raise FeedError(Condition.NOT_ALLOWED, "no process manager starts the service again (run.restarts)")
+        if not 0 <= request.delay_s <= MAX_DELAY_S:
+            raise FeedError(Condition.NOT_ACCEPTABLE, f"the delay must be 0 to {MAX_DELAY_S} seconds")
+        if request.announcement is not None:
+            await self._announce(Announce(request.actor, request.service, request.announcement))
+        if self._cancel_stop is not None:
+            self._cancel_stop()
+        log.warning("stop_requested", admin=str(request.actor.bare), delay_s=request.delay_s, restart=request.restart)
+        self._cancel_stop = self._tools.spawn(partial(self._stop_later, request), "stop")
+        return EmptyResult()
+
+    async def _stop_later(self, request: StopService) -> None:
+        if request.delay_s:
+            await self._tools.sleep(request.delay_s)
+        self._cancel_stop = None
+        self._tools.stop(request.restart)
+
+    async def _cancel(self, request: CancelStop) -> EmptyResult:
+        if self._cancel_stop is None:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "no stop of the service is to come")
+        self._cancel_stop()
+        self._cancel_stop = None
+        log.warning("stop_cancelled", admin=str(request.actor.bare))
+        return EmptyResult()

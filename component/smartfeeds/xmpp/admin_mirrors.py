@@ -1,0 +1,155 @@
+"""Ad-hoc commands for mirrors: list them with their state, add, remove and restart them (`smartfeeds mirror`)."""
+
+from dataclasses import replace
+
+from smartfeeds.core.consumers import ERROR_CHARACTERS
+from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction
+from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.text import counted
+from smartfeeds.service.admin_records import (
+    AddMirror,
+    ListMirrors,
+    MirrorList,
+    MirrorNamed,
+    RemoveMirror,
+    RestartMirror,
+)
+from smartfeeds.service.mirrors import MirrorStatus, describe_standing
+from smartfeeds.xmpp.command_fields import choice_field, flag_field, jid_field, number_field, text_field
+from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
+from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.namespaces import PROJECT
+
+_MAX_ADDRESS_BYTES = 4_096
+_MAX_NAME_BYTES = 40
+_MAX_EVERY_S = 86_400 * 7
+_CHOICES = 50
+
+_ADDRESS = text_field(
+    "address", "Address", _MAX_ADDRESS_BYTES, description="xmpp:SERVICE?;node=NODE, or the web address of a feed."
+)
+_NODE = text_field("node", "Node", MAX_ID_BYTES, description="The local node. It is created if it does not exist.")
+_DIRECTION = choice_field(
+    "direction",
+    "Direction",
+    {
+        Direction.IN.value: "Receive changes",
+        Direction.OUT.value: "Send changes",
+        Direction.BOTH.value: "Receive and send changes",
+    },
+)
+_NAME = text_field(
+    "name", "Name", _MAX_NAME_BYTES, required=False, description="Empty: a name made of node and address."
+)
+_OWNER = jid_field("owner", "Owner of a new node", required=False, description="A bare JID. Empty: the service itself.")
+_EVERY = number_field("every", "Seconds between two requests", int(LEAST_EVERY_S), _MAX_EVERY_S, default=int(EVERY_S))
+_OWN_EDITS = flag_field(
+    "own-edits",
+    "Accept own edits",
+    description="Accept edits by this service that its database lacks, after a backup was restored.",
+)
+_PRIVATE = flag_field(
+    "allow-private",
+    "Allow private networks",
+    description="Allow web addresses in private networks and on this machine.",
+)
+_MIRROR = text_field("mirror", "Mirror", _MAX_NAME_BYTES)
+_COLUMNS = (
+    ("name", "Name"),
+    ("node", "Node"),
+    ("direction", "Direction"),
+    ("address", "Address"),
+    ("origin", "From"),
+    ("state", "State"),
+    ("error", "Last error"),
+)
+
+
+async def _page(step: StepInput) -> ListPage:
+    position = position_of(step)
+    answer = await step.answer(ListMirrors(step.actor, step.service, page=position.request), MirrorList)
+    return position.page(step.page, [_row(status) for status in answer.statuses], answer.result_set)
+
+
+def _row(status: MirrorStatus) -> tuple[str, ...]:
+    mirror = status.mirror
+    states = [f"{standing.direction.value}: {describe_standing(standing)}" for standing in status.standings]
+    if status.conflicted:
+        states.append(f"{counted(status.conflicted, 'item')} with conflicts")
+    errors = (standing.state.error for standing in status.standings)
+    return (
+        mirror.name,
+        mirror.node,
+        mirror.direction.value,
+        mirror.address,
+        "configuration" if status.configured else "command",
+        "; ".join(states),
+        "; ".join(error for error in errors if error)[:ERROR_CHARACTERS],
+    )
+
+
+async def _ask(step: StepInput) -> CommandForm:
+    fields = (_ADDRESS, _NODE, _DIRECTION, _NAME, _OWNER, _EVERY, _OWN_EDITS, _PRIVATE)
+    return CommandForm(tuple(field.again(step) for field in fields))
+
+
+async def _add(step: StepInput) -> CommandResult:
+    request = AddMirror(
+        step.actor,
+        step.service,
+        _ADDRESS.read(step),
+        _NODE.read(step),
+        _NAME.read(step),
+        _DIRECTION.read(step),
+        _OWNER.read(step),
+        _EVERY.read(step),
+        _OWN_EDITS.read(step),
+        _PRIVATE.read(step),
+    )
+    answer = await step.answer(request, MirrorNamed)
+    return CommandResult((CommandNote(f"Added the mirror {answer.name} of the node {answer.node}."),))
+
+
+async def _choose(step: StepInput) -> CommandForm | CommandResult:
+    answer = await step.answer(ListMirrors(step.actor, step.service, page=ResultSetRequest(str(_CHOICES))), MirrorList)
+    names = [status.mirror.name for status in answer.statuses]
+    if not names:
+        return CommandResult((CommandNote("There is no mirror."),))
+    field = _MIRROR.again(step)
+    if answer.result_set is None or not answer.result_set.is_longer_than(len(names)):
+        choices = tuple(
+            (status.mirror.name, f"{status.mirror.name}: {status.mirror.node}") for status in answer.statuses
+        )
+        field = replace(field, type="list-single", values=field.values or (names[0],), choices=choices)
+    return CommandForm((field,))
+
+
+async def _remove(step: StepInput) -> CommandResult:
+    answer = await step.answer(RemoveMirror(step.actor, step.service, _MIRROR.read(step)), MirrorNamed)
+    return CommandResult((CommandNote(f"Removed the mirror {answer.name}; the node {answer.node} remains."),))
+
+
+async def _restart(step: StepInput) -> CommandResult:
+    answer = await step.answer(RestartMirror(step.actor, step.service, _MIRROR.read(step)), MirrorNamed)
+    return CommandResult((CommandNote(f"The mirror {answer.name} reads and sends everything again."),))
+
+
+LIST_MIRRORS = Command(
+    f"{PROJECT}#list-mirrors",
+    "List mirrors and their state",
+    f"{PROJECT}#list-mirrors",
+    list_steps(_COLUMNS, "mirror", _page),
+    Audience.OWNERS,
+)
+ADD_MIRROR = Command(f"{PROJECT}#add-mirror", "Add a mirror", f"{PROJECT}#add-mirror", (_ask, _add), Audience.ADMINS)
+REMOVE_MIRROR = Command(
+    f"{PROJECT}#remove-mirror", "Remove a mirror", f"{PROJECT}#remove-mirror", (_choose, _remove), Audience.ADMINS
+)
+RESTART_MIRROR = Command(
+    f"{PROJECT}#restart-mirror",
+    "Start a mirror again from the beginning",
+    f"{PROJECT}#restart-mirror",
+    (_choose, _restart),
+    Audience.ADMINS,
+)

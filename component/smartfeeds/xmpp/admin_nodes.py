@@ -1,0 +1,126 @@
+"""Ad-hoc commands for nodes: list, create, configure and delete them (XEP-0060 8.1, 8.2, 8.4).
+
+The configuration is the form of `pubsub#owner`, and the service checks it by the same rules.
+"""
+
+from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.options import KIND, PUBSUB, FormFields
+from smartfeeds.core.text import counted
+from smartfeeds.service import requests as r
+from smartfeeds.service.administration import ListManagedNodes, ManagedNodes
+from smartfeeds.xmpp.command_fields import flag_field, text_field
+from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
+from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.forms import FormField, config_fields
+from smartfeeds.xmpp.namespaces import NODE_CONFIG, PROJECT
+from smartfeeds.xmpp.node_field import NODE, ask_node
+
+_NEW_NODE = text_field(
+    "node", "Node", MAX_ID_BYTES, required=False, description="The service chooses a name if this field is empty."
+)
+_CONFIRMED = flag_field("confirm", "Delete the node with all its items")
+_COLUMNS = (
+    ("node", "Node"),
+    ("title", "Title"),
+    ("kind", "Kind"),
+    ("items", "Items"),
+    ("deleted", "Deleted"),
+    ("subscriptions", "Subscriptions"),
+    ("creator", "Creator"),
+)
+
+
+async def _page(step: StepInput) -> ListPage:
+    position = position_of(step)
+    answer = await step.answer(ListManagedNodes(step.actor, step.service, position.request), ManagedNodes)
+    rows = [
+        (
+            entry.node.name,
+            entry.node.options.title,
+            entry.node.kind.value,
+            str(entry.items),
+            str(entry.deleted),
+            str(entry.subscriptions),
+            entry.node.creator,
+        )
+        for entry in answer.entries
+    ]
+    return position.page(step.page, rows, answer.result_set)
+
+
+async def _ask_new(step: StepInput) -> CommandForm:
+    defaults = await step.answer(r.GetDefaultConfiguration(step.actor, step.service), r.Configuration)
+    return CommandForm(
+        (_NEW_NODE.again(step), *config_fields(defaults.options, creating=True)),
+        instructions="A feed has Atom entries and never loses them. A generic node accepts every payload.",
+    )
+
+
+async def _create(step: StepInput) -> CommandResult:
+    node = _NEW_NODE.read(step)
+    request = r.CreateNode(step.actor, step.service, node or None, _configuration(step.values))
+    answer = await step.answer(request, r.NodeCreated)
+    return CommandResult((CommandNote(f"Created the node {answer.node}."),), (NODE.show(answer.node),))
+
+
+async def _show_configuration(step: StepInput) -> CommandForm:
+    node = NODE.read(step)
+    answer = await step.answer(r.GetConfiguration(step.actor, step.service, node), r.Configuration)
+    return CommandForm(
+        (NODE.hide(node), *config_fields(answer.options, creating=False)), instructions=f"Configure the node {node}."
+    )
+
+
+async def _configure(step: StepInput) -> CommandResult:
+    node = NODE.read(step)
+    await step.answer(r.Configure(step.actor, step.service, node, _configuration(step.values)), r.EmptyResult)
+    return CommandResult((CommandNote(f"Configured the node {node}."),))
+
+
+def _configuration(values: FormFields) -> FormFields:
+    """Returns the fields of the configuration form without those of the command."""
+    return {var: texts for var, texts in values.items() if var.startswith(PUBSUB) or var == KIND}
+
+
+async def _ask_deletion(step: StepInput) -> CommandForm:
+    node = NODE.read(step)
+    # The configuration is for owners only, so nobody else learns the counts.
+    await step.answer(r.GetConfiguration(step.actor, step.service, node), r.Configuration)
+    info = await step.answer(r.GetNodeInfo(step.actor, step.service, node), r.NodeInfo)
+    counts = f"{counted(info.node.live, 'item')} and {counted(info.subscribers, 'subscription')}"
+    return CommandForm(
+        (NODE.hide(node), FormField("", "fixed", (f"The node {node} has {counts}.",)), _CONFIRMED.show()),
+        instructions="A deleted node cannot be restored.",
+    )
+
+
+async def _delete(step: StepInput) -> CommandResult:
+    node = NODE.read(step)
+    if not _CONFIRMED.read(step):
+        return CommandResult((CommandNote(f"The node {node} was not deleted.", "warn"),))
+    await step.answer(r.DeleteNode(step.actor, step.service, node), r.EmptyResult)
+    return CommandResult((CommandNote(f"Deleted the node {node}."),))
+
+
+LIST_NODES = Command(
+    f"{PROJECT}#list-nodes",
+    "List nodes",
+    f"{PROJECT}#list-nodes",
+    list_steps(_COLUMNS, "node", _page),
+    Audience.OWNERS,
+)
+CREATE_NODE = Command(f"{PROJECT}#create-node", "Create a node", NODE_CONFIG, (_ask_new, _create), Audience.CREATORS)
+CONFIGURE_NODE = Command(
+    f"{PROJECT}#configure-node",
+    "Configure a node",
+    NODE_CONFIG,
+    (ask_node, _show_configuration, _configure),
+    Audience.OWNERS,
+)
+DELETE_NODE = Command(
+    f"{PROJECT}#delete-node",
+    "Delete a node",
+    f"{PROJECT}#delete-node",
+    (ask_node, _ask_deletion, _delete),
+    Audience.OWNERS,
+)

@@ -1,0 +1,130 @@
+"""Ad-hoc commands for the running service: statistics, log level, announcements, stop and restart (XEP-0133).
+
+The fields of announcements, stop and restart have the names of XEP-0133 sections 4.23, 4.31 and 4.32.
+"""
+
+from functools import partial
+
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.service.operations import (
+    MAX_DELAY_S,
+    MAX_TEXT_BYTES,
+    Announce,
+    Announcement,
+    CancelStop,
+    GetLogLevel,
+    GetStatistics,
+    LogLevel,
+    Recipients,
+    SetLogLevel,
+    Statistics,
+    StopService,
+)
+from smartfeeds.service.requests import EmptyResult
+from smartfeeds.telemetry import LOG_LEVELS
+from smartfeeds.xmpp.command_fields import choice_field, lines_field, number_field, text_field
+from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.forms import FormField
+from smartfeeds.xmpp.namespaces import ADMIN, PROJECT
+
+_MAX_SUBJECT_BYTES = 200
+_DELAY_S = 60
+
+_LEVEL = choice_field("level", "Log level", dict.fromkeys(LOG_LEVELS, ""))
+_SUBJECT = text_field("subject", "Subject", _MAX_SUBJECT_BYTES, required=False)
+_TEXT = lines_field("announcement", "Announcement", MAX_TEXT_BYTES)
+_OPTIONAL_TEXT = lines_field("announcement", "Announcement", MAX_TEXT_BYTES, required=False)
+_RECIPIENTS = choice_field(
+    "recipients",
+    "Recipients",
+    {Recipients.SUBSCRIBERS.value: "All subscribers", Recipients.OWNERS.value: "All owners of nodes"},
+)
+_DELAY = number_field("delay", "Delay in seconds", 0, MAX_DELAY_S, default=_DELAY_S)
+
+
+async def _statistics(step: StepInput) -> CommandResult:
+    answer = await step.answer(GetStatistics(step.actor, step.service), Statistics)
+    counts, readings, seconds = answer.counts, answer.readings, max(answer.uptime_s, 1.0)
+    facts = (
+        ("uptime", "Seconds since the start", f"{answer.uptime_s:.0f}"),
+        ("nodes", "Nodes", f"{counts.nodes}"),
+        ("items", "Items", f"{counts.items}"),
+        ("deleted", "Deleted items", f"{counts.deleted}"),
+        ("subscriptions", "Subscriptions", f"{counts.subscriptions}"),
+        ("requests", "Requests answered", f"{answer.requests}"),
+        ("request-rate", "Requests per second, on average", f"{answer.requests / seconds:.2f}"),
+        ("in-flight", "Requests in progress", f"{readings.in_flight}"),
+        ("refused", "Requests refused, too many at once", f"{readings.refused}"),
+        ("notifications", "Notifications sent", f"{readings.sent}"),
+        ("notification-rate", "Notifications per second, on average", f"{readings.sent / seconds:.2f}"),
+        ("dropped", "Changes not notified, too old", f"{readings.dropped}"),
+        ("lag", "Age of the change notified last, in seconds", f"{readings.lag_s:.2f}"),
+        ("connects", "Attempts to connect to the server", f"{readings.connects}"),
+        ("http", "Open HTTP connections", f"{readings.http_connections}"),
+    )
+    return CommandResult((), tuple(FormField(var, "text-single", (text,), label) for var, label, text in facts))
+
+
+async def _ask_level(step: StepInput) -> CommandForm:
+    answer = await step.answer(GetLogLevel(step.actor, step.service), LogLevel)
+    return CommandForm((_LEVEL.show(answer.level),), instructions="The level is valid until the next start.")
+
+
+async def _set_level(step: StepInput) -> CommandResult:
+    answer = await step.answer(SetLogLevel(step.actor, step.service, _LEVEL.read(step)), LogLevel)
+    return CommandResult((CommandNote(f"The log level is {answer.level}."),))
+
+
+async def _ask_announcement(step: StepInput) -> CommandForm:
+    return CommandForm(tuple(field.again(step) for field in (_RECIPIENTS, _SUBJECT, _TEXT)))
+
+
+async def _announce(step: StepInput) -> CommandResult:
+    announcement = Announcement(Recipients(_RECIPIENTS.read(step)), _SUBJECT.read(step), _TEXT.read(step))
+    await step.answer(Announce(step.actor, step.service, announcement), EmptyResult)
+    return CommandResult((CommandNote(f"The announcement is being sent to all {announcement.recipients.value}."),))
+
+
+async def _ask_stop(step: StepInput) -> CommandForm:
+    return CommandForm(
+        tuple(field.again(step) for field in (_DELAY, _RECIPIENTS, _SUBJECT, _OPTIONAL_TEXT)),
+        instructions="Without a text nothing is announced.",
+    )
+
+
+async def _stop(step: StepInput, *, restart: bool) -> CommandResult:
+    delay_s, text, subject = _DELAY.read(step), _OPTIONAL_TEXT.read(step), _SUBJECT.read(step)
+    recipients = Recipients(_RECIPIENTS.read(step))
+    announcement = Announcement(recipients, subject, text) if text else None
+    await step.answer(StopService(step.actor, step.service, delay_s, restart, announcement), EmptyResult)
+    return CommandResult((CommandNote(f"The service {'restarts' if restart else 'stops'} in {delay_s} seconds."),))
+
+
+async def _cancel_stop(step: StepInput) -> CommandResult:
+    await step.answer(CancelStop(step.actor, step.service), EmptyResult)
+    return CommandResult((CommandNote("The service goes on."),))
+
+
+def encode_announcement(domain: str, to: str, announcement: Announcement, stanza_id: str) -> bytes:
+    """Returns the message of an announcement to one address. Servers store it for users who are offline."""
+    subject = f"<subject>{escape(announcement.subject)}</subject>" if announcement.subject else ""
+    return (
+        f"<message id='{attribute(stanza_id)}' from='{attribute(domain)}' to='{attribute(to)}' type='normal'>"
+        f"{subject}<body>{escape(announcement.text)}</body></message>"
+    ).encode()
+
+
+STATISTICS = Command(f"{PROJECT}#statistics", "Statistics", f"{PROJECT}#statistics", (_statistics,), Audience.ADMINS)
+LOG_LEVEL = Command(
+    f"{PROJECT}#log-level", "Log level", f"{PROJECT}#log-level", (_ask_level, _set_level), Audience.ADMINS
+)
+ANNOUNCE = Command(f"{ADMIN}#announce", "Send an announcement", ADMIN, (_ask_announcement, _announce), Audience.ADMINS)
+SHUTDOWN = Command(
+    f"{ADMIN}#shutdown", "Shut down the service", ADMIN, (_ask_stop, partial(_stop, restart=False)), Audience.ADMINS
+)
+RESTART = Command(
+    f"{ADMIN}#restart", "Restart the service", ADMIN, (_ask_stop, partial(_stop, restart=True)), Audience.RESTARTERS
+)
+CANCEL_STOP = Command(
+    f"{PROJECT}#cancel-stop", "Cancel a shutdown or restart", f"{PROJECT}#cancel-stop", (_cancel_stop,), Audience.ADMINS
+)

@@ -1,0 +1,183 @@
+"""Administration by requests: the service checks the rights, whichever wire a request comes from."""
+
+from dataclasses import replace
+
+import pytest
+
+from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.model import Mark
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.tokens import TokenScope
+from smartfeeds.core.view import Order
+from smartfeeds.errors import Condition
+from smartfeeds.service import admin_records
+from smartfeeds.service import requests as r
+from smartfeeds.service.admin_records import (
+    AddMirror,
+    AddToken,
+    ConsumerList,
+    ListConsumers,
+    ListMirrors,
+    MirrorList,
+    RemoveMirror,
+    RestartMirror,
+    RetryConsumers,
+    RevokeToken,
+)
+from smartfeeds.service.administration import (
+    CountStore,
+    GetStanding,
+    ListAddresses,
+    ListManagedNodes,
+    ManagedNodes,
+    Standing,
+    StoreCounts,
+)
+from smartfeeds.service.tokens import new_token
+from smartfeeds.store.base import WriteTx
+from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
+
+ADMIN_REQUESTS: dict[str, tuple[type[r.Request], tuple[object, ...]]] = {
+    "count": (CountStore, ()),
+    "addresses": (ListAddresses, (True, "", 9)),
+    "add mirror": (AddMirror, ("xmpp:b.example?;node=n", "n", "", "in", "", 300.0, False, False)),
+    "remove mirror": (RemoveMirror, ("b",)),
+    "restart mirror": (RestartMirror, ("b",)),
+    "retry": (RetryConsumers, (None,)),
+}
+
+
+@pytest.fixture
+async def administered(feed: World) -> World:
+    """The service with an admin, BOB, and a feed of OWNER."""
+    feed.service.policy = replace(feed.service.policy, admins=frozenset({BOB}), creators=frozenset({OWNER}))
+    return feed
+
+
+@pytest.mark.parametrize("name", ADMIN_REQUESTS)
+@pytest.mark.parametrize("who", [OWNER, ALICE])
+async def test_request_of_an_admin_is_forbidden_for_others(administered: World, name: str, who: str) -> None:
+    kind, values = ADMIN_REQUESTS[name]
+
+    refused = await refusal(administered.service.handle(kind(jid(who), SERVICE, *values)))
+
+    assert refused is Condition.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("who", "standing"),
+    [
+        (OWNER, Standing(admin=False, owner=True, creator=True, restarts=False)),
+        (ALICE, Standing(admin=False, owner=False, creator=False, restarts=False)),
+        (BOB, Standing(admin=True, owner=False, creator=True, restarts=False)),
+    ],
+)
+async def test_standing_says_what_a_user_administers(administered: World, who: str, standing: Standing) -> None:
+    assert await administered.service.handle(GetStanding(jid(who), SERVICE)) == standing
+
+
+async def test_managed_nodes_are_all_of_an_admin_and_the_own_of_an_owner(administered: World) -> None:
+    """In pages in both directions, with the number of all."""
+    for name in ("b", "a", "c"):
+        await administered.create(name, actor=OWNER)
+
+    async def names(who: str, **page: str) -> tuple[list[str], int | None]:
+        request = ListManagedNodes(jid(who), SERVICE, ResultSetRequest(**page) if page else None)
+        answer = await administered.service.handle(request)
+        assert isinstance(answer, ManagedNodes)
+        count = answer.result_set.count if answer.result_set else None
+        return [entry.node.name for entry in answer.entries], count
+
+    assert await names(BOB) == (["a", "b", "c", FEED], None)
+    assert await names(BOB, max="2", after="a") == (["b", "c"], 4)
+    assert await names(BOB, max="2", before="") == (["c", FEED], 4)
+    assert await names(BOB, max="1", index="2") == (["c"], 4)
+    assert await names(OWNER) == ([FEED, "b", "a", "c"], None)
+    assert await names(OWNER, max="1", index="1") == (["b"], 4)
+    assert await names(ALICE) == ([], None)
+
+
+async def test_store_is_counted(administered: World) -> None:
+    await administered.publish("one")
+    await administered.subscribe(ALICE)
+
+    counts = await administered.service.handle(CountStore(jid(BOB), SERVICE))
+
+    assert counts == StoreCounts(nodes=1, items=1, deleted=0, subscriptions=1)
+
+
+@pytest.mark.parametrize(("who", "of", "node"), [(OWNER, ALICE, FEED), (ALICE, ALICE, FEED), (OWNER, OWNER, "*")])
+async def test_token_beyond_the_rights_of_the_actor_is_forbidden(
+    administered: World, who: str, of: str, node: str
+) -> None:
+    token, _ = new_token(of, TokenScope.READ, node, "")
+
+    assert await refusal(administered.service.handle(AddToken(jid(who), SERVICE, token, None))) is Condition.FORBIDDEN
+
+
+async def test_token_of_another_user_does_not_exist(administered: World) -> None:
+    token, _ = new_token(OWNER, TokenScope.READ, FEED, "")
+    await administered.service.handle(AddToken(jid(OWNER), SERVICE, token, None))
+
+    request = RevokeToken(jid(ALICE), SERVICE, token.token_id)
+    assert await refusal(administered.service.handle(request)) is Condition.ITEM_NOT_FOUND
+    await administered.service.handle(replace(request, actor=jid(OWNER)))
+    assert await refusal(administered.service.handle(replace(request, actor=jid(BOB)))) is Condition.ITEM_NOT_FOUND
+
+
+async def test_consumers_and_mirrors_are_those_of_the_own_nodes(administered: World) -> None:
+    """An admin sees all, also the mirror of a node that does not exist yet. Late consumers can be selected."""
+    await administered.create("other", actor=BOB)
+    for node in (FEED, "other"):
+        await administered.subscribe(ALICE, node)
+    for name, node in (("a", FEED), ("b", "later")):
+        values = (f"xmpp:b.example?;node={name}", node, name, "in", "", 300.0, False, False)
+        await administered.service.handle(AddMirror(jid(BOB), SERVICE, *values))
+
+    async def consumers(who: str, *, behind: bool = False) -> list[str]:
+        answer = await administered.service.handle(ListConsumers(jid(who), SERVICE, behind))
+        assert isinstance(answer, ConsumerList)
+        return [status.node for status in answer.statuses]
+
+    async def mirrors(who: str) -> list[str]:
+        answer = await administered.service.handle(ListMirrors(jid(who), SERVICE))
+        assert isinstance(answer, MirrorList)
+        return [status.mirror.name for status in answer.statuses]
+
+    assert (await consumers(BOB), await consumers(OWNER), await consumers(ALICE)) == ([FEED, "other"], [FEED], [])
+    assert await consumers(BOB, behind=True) == []
+    assert (await mirrors(BOB), await mirrors(OWNER), await mirrors(ALICE)) == (["a", "b"], ["a"], [])
+
+
+@pytest.mark.parametrize("who", [OWNER, BOB])
+@pytest.mark.parametrize("behind", [False, True])
+async def test_consumers_are_listed_whole_in_pages(
+    administered: World, monkeypatch: pytest.MonkeyPatch, who: str, *, behind: bool
+) -> None:
+    """Each once, whether a page ends within a node or between nodes."""
+    monkeypatch.setattr(admin_records, "NODES_READ", 2)
+    monkeypatch.setattr(admin_records, "CONSUMERS_READ", 4)
+    names = [f"n{number}" for number in range(5)]
+    for name in names:
+        await administered.create(name, actor=OWNER)
+    nodes = [await administered.node(name) for name in names]
+
+    def work(tx: WriteTx) -> None:
+        for node, count in zip(nodes, (1, 7, 0, 2, 3), strict=True):
+            for number in range(count):
+                consumer = Consumer(node.node_no, f"hub:{number}")
+                tx.set_mark(node.node_no, Order.MODIFIED, consumer.name, Mark(-1, ""))
+                tx.set_failure(consumer, Failure(1, 5, None, "away"))
+
+    await administered.store.write(work)
+    places: list[tuple[str, str]] = []
+    after: tuple[int, str, str] | None = (0, "", "")
+    while after is not None:
+        answer = await administered.service.handle(ListConsumers(jid(who), SERVICE, behind, after, 3))
+        assert isinstance(answer, ConsumerList)
+        assert len(answer.statuses) <= 3
+        places += [(status.node, status.consumer.name) for status in answer.statuses]
+        after = answer.after
+
+    counts = {"n0": 1, "n1": 7, "n3": 2, "n4": 3}
+    assert places == [(name, f"hub:{number}") for name, count in counts.items() for number in range(count)]

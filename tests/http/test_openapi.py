@@ -160,7 +160,8 @@ async def everything(  # noqa: C901 - one list
     kinds = document()["paths"][pull]["get"]["responses"]["200"]["content"]
     for kind in kinds.keys() - {"text/event-stream", "application/javascript"}:
         await ask(pull, "GET", concrete(pull), Accept=kind)
-    page = await ask(pull, "GET", f"{concrete(pull)}&callback=f")
+    await ask(pull, "GET", f"{concrete(pull)}&callback=f")
+    page = await ask(pull, "GET", concrete(pull))
     await ask(pull, "GET", concrete(pull), If_None_Match=page.header("ETag"))
     await ask(pull, "GET", concrete(pull), Accept="image/png")
     async with web.session.get(f"{web.origin}/feeds/notes/", headers={"Accept": "text/event-stream"}) as stream:

@@ -82,6 +82,10 @@ def test_list_for_people_keeps_one_line_a_consumer(ready: Run, tmp_path: Path) -
     fill(ready, tmp_path)
     lines = ready("consumer", "list").stdout.splitlines()
     assert lines[0].split()[:5] == ["consumer", "node", "order", "state", "waiting"]
+    guide = (Path(__file__).parents[2] / "docs" / "operator.md").read_text()
+    for column in ("lag s", "next attempt"):
+        assert column in lines[0]
+        assert f"`{column}` |" in guide
     assert "[bold]" in "".join(lines)
 
     behind = json.loads(ready("consumer", "list", "--behind", "--json").stdout)

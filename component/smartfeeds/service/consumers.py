@@ -13,6 +13,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 # Before the first row of `ReadTx.consumers`.
 FIRST = (0, "", "")
+_SEARCHED = 500  # consumers that a search for a name reads at once
 
 
 class ConsumerState(Enum):
@@ -52,7 +53,7 @@ def retry_consumers(tx: WriteTx, _context: Context, name: str | None) -> list[Co
     """Requests an attempt for the consumers of this name whose last delivery failed, or for all of them if it is None.
 
     Also consumers that were given up get one attempt. A running service makes it at its next look at the store.
-    Returns these consumers. Raises FeedError if no consumer of this name fails.
+    Returns these consumers. Raises FeedError if no consumer of this name fails, or none exists.
     """
     consumers = []
     for consumer, failure in tx.failures():
@@ -60,11 +61,21 @@ def retry_consumers(tx: WriteTx, _context: Context, name: str | None) -> list[Co
             tx.set_failure(consumer, replace(failure, next_us=RETRY_REQUEST_US))
             consumers.append(consumer)
     if name is not None and not consumers:
-        raise FeedError(
-            Condition.ITEM_NOT_FOUND,
-            f"no consumer {name} is retrying or stopped; smartfeeds consumer list --behind shows the names",
-        )
+        if _exists(tx, name):
+            text = f"the consumer {name} has no failed delivery, so there is nothing to retry"
+        else:
+            text = f"there is no consumer {name}; smartfeeds consumer list shows the names"
+        raise FeedError(Condition.ITEM_NOT_FOUND, text)
     return consumers
+
+
+def _exists(tx: ReadTx, name: str) -> bool:
+    after = FIRST
+    while rows := tx.consumers(after, _SEARCHED):
+        if any(row.consumer.name == name for row in rows):
+            return True
+        after = (rows[-1].consumer.node_no, rows[-1].order.value, rows[-1].consumer.name)
+    return False
 
 
 def waiting_items(tx: ReadTx, node_no: int, order: Order, mark: Mark) -> tuple[int, int | None]:

@@ -1,11 +1,12 @@
-"""Bearer tokens, mirrors and fetched documents in SQL: small tables that no other table refers to."""
+"""Bearer tokens, mirrors, fetched documents and users of the chat bot in SQL: tables that no other one refers to."""
 
+from smartfeeds.core.chat import ChatRow, dump_chat_settings, load_chat_settings
 from smartfeeds.core.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import DOCUMENT, MIRROR, TOKEN
+from smartfeeds.store.sql_tables import CHAT, DOCUMENT, MIRROR, TOKEN
 
 
 def _to_token(row: Row) -> Token:
@@ -18,8 +19,13 @@ def _to_mirror(row: Row) -> MirrorRow:
     return MirrorRow(load_settings(name, settings), bool(configured), load_states(state))
 
 
+def _to_chat(row: Row) -> ChatRow:
+    jid, room, settings = row
+    return ChatRow(jid, bool(room), load_chat_settings(settings))
+
+
 class RecordReads(NodeReads):
-    """The part of ReadTx for tokens, mirrors and documents."""
+    """The part of ReadTx for tokens, mirrors, documents and users of the chat bot."""
 
     def token(self, token_id: str) -> Token | None:
         """Returns the bearer token with this id, even if it has expired."""
@@ -40,6 +46,15 @@ class RecordReads(NodeReads):
         """Returns all mirrors by name. Their number is small."""
         return [_to_mirror(row) for row in self._db.rows(f"{MIRROR.select} ORDER BY name")]
 
+    def chat(self, jid: str) -> ChatRow | None:
+        """Returns the settings of a person or room that uses the chat bot."""
+        row = self._db.row(f"{CHAT.select} WHERE jid = ?", (jid,))
+        return _to_chat(row) if row else None
+
+    def chat_rooms(self) -> list[ChatRow]:
+        """Returns the rooms that the chat bot stays in, by JID. Their number is small."""
+        return [_to_chat(row) for row in self._db.rows(f"{CHAT.select} WHERE room = 1 ORDER BY jid")]
+
     def document_readers(self) -> set[str]:
         """Returns the readers that have documents."""
         return {reader for (reader,) in self._db.rows("SELECT DISTINCT reader FROM document")}
@@ -54,7 +69,7 @@ class RecordReads(NodeReads):
 
 
 class RecordWrites(NodeWrites, RecordReads):
-    """The part of WriteTx for tokens, mirrors and documents."""
+    """The part of WriteTx for tokens, mirrors, documents and users of the chat bot."""
 
     def add_token(self, token: Token) -> None:
         """Stores a new bearer token. Raises StoreError if its id exists."""
@@ -74,6 +89,14 @@ class RecordWrites(NodeWrites, RecordReads):
     def remove_mirror(self, name: str) -> None:
         """Removes a mirror. The items that it received remain."""
         self._change(MIRROR.delete, (name,))
+
+    def put_chat(self, row: ChatRow) -> None:
+        """Stores the settings of a person or room, or replaces them."""
+        self._change(CHAT.replace, (row.jid, int(row.room), dump_chat_settings(row.settings)))
+
+    def remove_chat(self, jid: str) -> None:
+        """Removes the settings of a person or room."""
+        self._change(CHAT.delete, (jid,))
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
         """Stores a document that a reader has processed, or replaces the document of this address."""

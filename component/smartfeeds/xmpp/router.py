@@ -22,6 +22,18 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq
+from smartfeeds.xmpp.chat import (
+    ANY_TYPE,
+    MESSAGES,
+    ChatMessage,
+    ChatReader,
+    ChatService,
+    MessageError,
+    RoomInvitation,
+    RoomPresence,
+    error_condition,
+    read_room_presence,
+)
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import (
     COMMAND,
@@ -60,9 +72,9 @@ ANSWER_LIMIT_BYTES = 212_992  # `pubsub.stanza_bytes` of the default settings
 UNREAD = "unread"  # operation of requests rejected before their kind is known
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
-_STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
 _ENCODERS: Mapping[type, Encoder] = {**ENCODERS, CommandReply: encode_command}
-_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command"}
+_CHAT = (ChatMessage, RoomInvitation, RoomPresence, MessageError)
+_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command", **dict.fromkeys(_CHAT, "chat")}
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
 Reader = Callable[[Element, Jid, str], r.Request | bytes]
@@ -83,7 +95,7 @@ class StanzaRouter:
     seconds. `on_bounce` receives bounces of notifications, by default the service. `follows` returns whether we follow
     a feed at a bare JID; notifications from there are left to the follower. A response above `answer_limit_bytes` is
     replaced by an error, because a server ends the link for everybody if it receives a stanza above its limit. There is
-    no response at all if the id of the request alone exceeds the limit.
+    no response at all if the id of the request alone exceeds the limit. Without `chat`, chat messages are ignored.
     """
 
     def __init__(
@@ -97,6 +109,7 @@ class StanzaRouter:
         follows: Callable[[str], bool] = lambda _jid: False,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
         commands: Mapping[str, Command] = COMMANDS,
+        chat: ChatService | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         clock: Callable[[], float] = time.perf_counter,
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
@@ -126,14 +139,22 @@ class StanzaRouter:
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
             r.Bounce: on_bounce or service.handle,
+            **({} if chat is None else dict.fromkeys(_CHAT, chat.handle)),
         }
-        # Messages by the tag of a child; errors have a handler of their own. Other messages are ignored (xep-map 14).
-        self._messages: Mapping[str, StanzaHandler] = {_EVENT: self._on_event}
+        self._chat = chat
+        # Messages by their type and the tag of a child; errors have a handler of their own. Other messages are ignored
+        # (xep-map 14).
+        self._messages: Mapping[tuple[str, str], StanzaHandler] = {
+            (ANY_TYPE, _EVENT): self._on_event,
+            **({} if chat is None else {key: partial(self._on_chat, read) for key, read in MESSAGES.items()}),
+        }
         self._tasks: set[asyncio.Task[float]] = set()
         self._kinds: Mapping[str, StanzaHandler] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
             ns.tag(COMPONENT_NS, "message"): self._on_message,
-            ns.tag(COMPONENT_NS, "presence"): lambda _element: True,
+            ns.tag(COMPONENT_NS, "presence"): lambda element: (
+                chat is None or self._on_chat(read_room_presence, element)
+            ),
         }
 
     @property
@@ -269,8 +290,15 @@ class StanzaRouter:
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
         if element.get("type") == "error":
             return self._on_error(element)
-        handler = next((self._messages[child.tag] for child in element if child.tag in self._messages), None)
+        keys = ((kind, child.tag) for child in element for kind in (element.get("type", "normal"), ANY_TYPE))
+        handler = next((self._messages[key] for key in keys if key in self._messages), None)
         return handler is None or handler(element)
+
+    def _on_chat(self, read: ChatReader, element: Element) -> bool | asyncio.Task[float]:
+        """Passes a stanza of chat to the bot, if it requires anything."""
+        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        request = read(element, sender.jid, address.bare) if sender is not None and address is not None else None
+        return True if request is None else self._start(request)
 
     def _on_event(self, element: Element) -> bool:
         """Leaves the notifications of a feed that we follow to the follower (xep-map 241)."""
@@ -279,24 +307,19 @@ class StanzaRouter:
 
     def _on_error(self, element: Element) -> bool | asyncio.Task[float]:
         """Counts bounces of notifications, which carry the number of the subscription in their id."""
-        match = _EVENT_ID.fullmatch(element.get("id") or "")
+        stanza_id = element.get("id") or ""
+        match = _EVENT_ID.fullmatch(stanza_id)
         sender, address = self._addresses.sender(element), self._addresses.own(element)
-        if match is None or sender is None or address is None:
+        if sender is None or address is None:
             return True
-        return self._start(r.Bounce(sender.jid, address.bare, int(match[1]), _condition_of(element)))
+        if match is not None:
+            return self._start(r.Bounce(sender.jid, address.bare, int(match[1]), error_condition(element)))
+        if self._chat is not None and self._chat.follows_message(stanza_id):
+            return self._start(MessageError(sender.jid, address.bare, stanza_id, error_condition(element)))
+        return True
 
 
 def _unread(reason: str) -> FeedError:
     """Returns the error for a request that the stream did not parse."""
     condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
     return FeedError(condition, reason[:CUT_REASON_CHARACTERS])
-
-
-def _condition_of(message: Element) -> str:
-    """Returns the defined condition of an error, or an empty text."""
-    for error in message.iterchildren(ns.tag(COMPONENT_NS, "error")):
-        for child in error.iterchildren("*"):
-            name: str = child.tag
-            if name.startswith(_STANZA_CONDITIONS) and not name.endswith("}text"):
-                return name.removeprefix(_STANZA_CONDITIONS)
-    return ""

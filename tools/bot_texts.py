@@ -2,9 +2,10 @@
 
 A translator runs:
 
-    tools/bot_texts.py > bot.pot
-    msgmerge --update component/smartfeeds/bot/locale/de/LC_MESSAGES/bot.po bot.pot
-    msgfmt -o component/smartfeeds/bot/locale/de/LC_MESSAGES/bot.mo component/smartfeeds/bot/locale/de/LC_MESSAGES/bot.po
+    python tools/bot_texts.py > /tmp/bot.pot
+    cd component/smartfeeds/bot/locale/de/LC_MESSAGES
+    msgmerge --update bot.po /tmp/bot.pot
+    msgfmt --check -o bot.mo bot.po
 """
 
 import ast

@@ -32,6 +32,7 @@ from smartfeeds.xmpp.chat import (
     OutgoingChat,
     RoomInvitation,
     RoomPresence,
+    encode_decline,
     encode_message,
     encode_receipt,
 )
@@ -147,13 +148,16 @@ class Bot:
         inviter = invitation.inviter
         if not self._is_person(inviter) or not self._limits.admit(inviter):
             return
-        if invitation.password:
-            await self._tell(inviter, PASSWORD)
-            return
-        trusted = invitation.vouched or str(inviter.bare) in self._tools.admins
-        refusal = await self.rooms.request(invitation.room, inviter, trusted=trusted)
-        if refusal and not invitation.vouched:
-            await self._tell(inviter, refusal)
+        refusal = PASSWORD
+        if not invitation.password:
+            trusted = invitation.vouched or str(inviter.bare) in self._tools.admins
+            refusal = await self.rooms.request(invitation.room, inviter, trusted=trusted)
+        if refusal and invitation.vouched:
+            # The room may not show the real address of the inviter, so only the room can pass the answer on.
+            reason = await self._text_for(inviter, refusal)
+            self._outbox.reply(encode_decline(self._domain, invitation, reason))
+        elif refusal:
+            await self._tell(inviter, refusal, self.rooms.nick)
 
     async def _on_message(self, message: ChatMessage) -> None:
         in_room = message.kind == "groupchat"
@@ -194,7 +198,7 @@ class Bot:
         if nick is None or not occupant.resource or occupant.resource == nick:
             return None
         text = addressed_text(message.text, nick)
-        if text is None or not self._limits.admit(room):
+        if text is None or not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
             return None
         return await self._conversation(
             room, replace(message, text=text), in_room=True, may_change=self.rooms.is_manager(occupant)
@@ -222,14 +226,17 @@ class Bot:
         chat = OutgoingChat(to, text[:BODY_CHARACTERS], self._new_id(), c.message.kind, c.texts.language, offers)
         self._outbox.reply(encode_message(chat, sender))
 
-    async def _tell(self, user: Jid, text: str) -> None:
-        """Sends a user the outcome of a request of theirs."""
+    async def _tell(self, user: Jid, text: str, nick: str) -> None:
+        """Informs a user of the outcome of a request, in the room if the room hides the address of the user."""
+        in_room = self.rooms.knows(str(user.bare))
+        text = await self._text_for(user, text, nick)
+        chat = OutgoingChat(str(user.bare), text, self._new_id(), "groupchat" if in_room else "chat")
+        self._outbox.reply(encode_message(chat, self._domain))
+
+    async def _text_for(self, user: Jid, text: str, nick: str = "") -> str:
         row = await self._service.read(lambda tx, _context: tx.chat(str(user.bare)))
         texts = Texts(choose_language([row.settings.language] if row is not None else []))
-        chat = OutgoingChat(
-            str(user.bare), texts.say(text, nick=self.rooms.nick), self._new_id(), language=texts.language
-        )
-        self._outbox.reply(encode_message(chat, self._domain))
+        return texts.say(text, nick=nick)
 
     def _serve(self, consumers: list[Consumer]) -> None:
         for consumer in consumers:

@@ -1,8 +1,10 @@
 """Group chats: entering, staying and leaving rooms (XEP-0045, XEP-0249).
 
 The store has the rooms that the bot stays in; everything else is learnt again with each connection. An admin of the bot
-may bring it into any room. Another user may do so if the room vouches for the invitation, or if the user turns out to
-be an owner or admin of the room; otherwise the bot leaves again.
+may bring it into any room, and so may the room itself, which vouches for the invitations that it passes on. For other
+users the bot enters, and stays if the user is an owner or admin of the room. Most rooms do not show who is who. There the
+bot waits until an owner or admin writes to it. Until then it writes nothing in the room, and the next connection ends its
+stay.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,6 +24,7 @@ from smartfeeds.store.base import WriteTx
 from smartfeeds.xmpp.chat import RoomPresence, encode_join, encode_leave
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken
+MAX_UNPROVED = 10  # rooms in which the bot waits for an owner or admin; with more it leaves the oldest
 MAX_ADMINS = 1_000  # nicks of owners and admins that are remembered for a room
 _MANAGERS = frozenset({"owner", "admin"})
 _SELF = "110"
@@ -37,30 +40,31 @@ _log = structlog.get_logger()
 _IS_IN = N_("I am in that room already.")
 _TOO_MANY = N_("I am in too many rooms; ask the operator of this service.")
 _ENTERED = N_("I am in the room now. Write my name and a command there, such as: {nick}: help")
-_NO_MANAGER = N_(
-    "I left the room again, because I cannot see that you are one of its admins. An admin of the room can invite me."
-)
+_NO_MANAGER = N_("I left the room again, because you are not one of its admins. An admin of the room can invite me.")
+_PROVE = N_("I am in the room, but it does not show me who its admins are. If you are one, write there: {nick}: help")
 _NO_ROOM = N_("There is no such room.")
 PASSWORD = N_("The room has a password. I do not enter rooms with passwords, because I would have to store them.")
 _REFUSED = N_("The room does not let me in.")
 
-Tell = Callable[[Jid, str], Awaitable[None]]  # an outcome for the user who asked for the room
+# Informs the user who asked for a room. Parameters: the user, a text to translate, the nick of the bot in the room.
+Tell = Callable[[Jid, str, str], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class Room:
     """A room that the bot is in or enters. `managers` are the nicks of its owners and admins.
 
-    `requester` is the user who asked for the room and still has to prove the right to do so; `asked_by` is the user to
-    inform.
+    `asked_by` is the user to inform once the bot is in or was refused. `proved`: somebody with the right to do so has
+    brought the bot here. `jids` are the real addresses of occupants that the room has shown before the bot was in.
     """
 
     nick: str
     is_in: bool = False
     attempts: int = 1
     managers: set[str] = field(default_factory=set)
-    requester: Jid | None = None
     asked_by: Jid | None = None
+    proved: bool = True
+    jids: dict[Jid, str] = field(default_factory=dict)
 
 
 class Rooms:
@@ -108,6 +112,17 @@ class Rooms:
         state = self._rooms.get(str(occupant.bare))
         return state is not None and occupant.resource in state.managers
 
+    async def listens_to(self, occupant: Jid) -> bool:
+        """Whether the bot answers an occupant. The message of an owner or admin proves the right to have it there."""
+        room = str(occupant.bare)
+        state = self._rooms.get(room)
+        if state is None or not state.is_in:
+            return False
+        if not state.proved and occupant.resource in state.managers:
+            state.proved = True
+            await self._service.write(partial(_remember_room, room=room))
+        return state.proved
+
     async def rejoin(self) -> None:
         """Enters all rooms, after the link came up. Raises StoreError."""
         self._rooms.clear()
@@ -123,7 +138,10 @@ class Rooms:
             return _IS_IN
         if len(self._rooms) >= self._most:
             return _TOO_MANY
-        self._enter(name, requester=None if trusted else user, asked_by=user)
+        unproved = [jid for jid, one in self._rooms.items() if not one.proved]
+        if not trusted and len(unproved) >= MAX_UNPROVED:
+            await self.leave(unproved[0])
+        self._enter(name, asked_by=user, proved=trusted)
         return ""
 
     async def leave(self, room: str) -> None:
@@ -146,19 +164,19 @@ class Rooms:
         else:
             self._on_occupant(state, presence)
 
-    def _enter(self, room: str, *, requester: Jid | None = None, asked_by: Jid | None = None) -> None:
-        self._rooms[room] = Room(self.nick, requester=requester, asked_by=asked_by)
+    def _enter(self, room: str, *, asked_by: Jid | None = None, proved: bool = True) -> None:
+        self._rooms[room] = Room(self.nick, asked_by=asked_by, proved=proved)
         self._send(encode_join(self._sender, room, self.nick))
 
     def _on_occupant(self, state: Room, presence: RoomPresence) -> None:
         nick = presence.actor.resource
         state.managers.discard(nick)
-        if presence.kind != "" or presence.affiliation not in _MANAGERS:
+        if presence.kind:
             return
-        if len(state.managers) < MAX_ADMINS:
+        if not state.is_in and presence.jid is not None and len(state.jids) < MAX_ADMINS:
+            state.jids[presence.jid.bare] = presence.affiliation
+        if presence.affiliation in _MANAGERS and len(state.managers) < MAX_ADMINS:
             state.managers.add(nick)
-        if state.requester is not None and presence.jid is not None and presence.jid.bare == state.requester.bare:
-            state.requester = None
 
     async def _on_self(self, room: str, state: Room, presence: RoomPresence) -> None:
         if presence.kind == "unavailable":
@@ -176,18 +194,20 @@ class Rooms:
             return
         # The room sends the presence of all others before that of the bot, so the managers are known now. A room that
         # the bot has just created is nobody's room, and disappears when the bot leaves.
-        refusal = _NO_ROOM if _CREATED in presence.statuses else _NO_MANAGER if state.requester is not None else ""
+        asked_by, state.asked_by = state.asked_by, None
+        shown = state.jids.get(asked_by.bare) if asked_by is not None else None
+        state.proved = state.proved or shown in _MANAGERS
+        refusal = _NO_ROOM if _CREATED in presence.statuses else _NO_MANAGER if state.jids and not state.proved else ""
         if refusal:
             self._send(encode_leave(self._sender, room, state.nick))
             await self._forget(room)
-            if state.asked_by is not None:
-                await self._tell(state.asked_by, refusal)
-            return
-        state.is_in = True
-        await self._service.write(partial(_remember_room, room=room))
-        if state.asked_by is not None:
-            asked_by, state.asked_by = state.asked_by, None
-            await self._tell(asked_by, _ENTERED)
+        else:
+            state.is_in = True
+            state.jids.clear()
+            if state.proved:
+                await self._service.write(partial(_remember_room, room=room))
+        if asked_by is not None:
+            await self._tell(asked_by, refusal or (_ENTERED if state.proved else _PROVE), state.nick)
 
     async def _on_refused(self, room: str, state: Room, condition: str) -> None:
         """The room did not admit the bot."""
@@ -204,7 +224,7 @@ class Rooms:
         else:
             self._rooms.pop(room, None)
         if state.asked_by is not None:
-            await self._tell(state.asked_by, PASSWORD if condition == "not-authorized" else _REFUSED)
+            await self._tell(state.asked_by, PASSWORD if condition == "not-authorized" else _REFUSED, state.nick)
 
     async def _forget(self, room: str) -> None:
         self._rooms.pop(room, None)

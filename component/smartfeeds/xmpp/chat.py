@@ -267,3 +267,10 @@ def encode_join(sender: str, room: str, nick: str) -> bytes:
 def encode_leave(sender: str, room: str, nick: str) -> bytes:
     """Returns the presence that leaves a room (XEP-0045 section 7.14)."""
     return f"<presence from='{attribute(sender)}' to='{attribute(f'{room}/{nick}')}' type='unavailable'/>".encode()
+
+
+def encode_decline(sender: str, invitation: RoomInvitation, reason: str) -> bytes:
+    """Returns the refusal of an invitation, which the room passes on to the inviter (XEP-0045 section 7.8.2)."""
+    decline = f"<decline to='{attribute(str(invitation.inviter))}'><reason>{escape(reason)}</reason></decline>"
+    addresses = f"from='{attribute(sender)}' to='{attribute(str(invitation.room))}'"
+    return f"<message {addresses}><x xmlns='{ns.MUC_USER}'>{decline}</x></message>".encode()

@@ -1,13 +1,15 @@
 """The chat bot on real servers, used by ordinary clients."""
 
 import asyncio
+import re
 from pathlib import Path
 
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config
-from support.talk import ask, hear, next_from, text_of
+from support.talk import ask, hear, next_from, say, text_of
 
+ROOT = Path(__file__).parents[2]
 PS = "http://jabber.org/protocol/pubsub"
 
 
@@ -34,9 +36,9 @@ async def test_person_follows_reads_posts_and_leaves_with_nothing_but_chat(
 
         assert "- The Village (village)" in await ask(bob, domain, "list")
         assert (await ask(bob, domain, "subscribe village")).startswith("You follow The Village (village) now.")
-        assert (await ask(alice, domain, "post village Market on Sunday", message_id="a1")).startswith("Published in")
+        assert (await ask(alice, domain, "post village Market on Sunday", message_id="a1")) == "Published in village."
         assert (await hear(bob, domain)).startswith("Market on Sunday\nalice in The Village (village)\nxmpp:")
-        assert (await ask(bob, domain, "post village See you there", message_id="b1")).startswith("Published in")
+        assert (await ask(bob, domain, "post village See you there", message_id="b1")) == "Published in village."
         assert (await ask(bob, domain, "unsubscribe village")) == "You no longer follow village."
         await ask(alice, domain, "post village Unheard", message_id="a2")
         assert await ask(bob, domain, "subscriptions") == "You follow no feed yet."
@@ -73,3 +75,33 @@ async def test_reply_publishes_an_answer(server: TestServer, client: ClientFacto
 
         assert await ask(bob, domain, "I do", reply, message_id="b1") == "Your answer is published in village."
         assert (await hear(alice, domain)).startswith("I do\nbob in village")
+
+
+def transcript() -> list[tuple[str, str]]:
+    """The conversation of the README: who speaks, and the text."""
+    text = (ROOT / "README.md").read_text()
+    block = text.partition("<!-- transcript: chat -->")[2].partition("<!-- end of transcript -->")[0]
+    lines: list[tuple[str, str]] = []
+    for line in block.strip().strip("`").removeprefix("text\n").rstrip("\n").split("\n"):
+        speaker, said = line[:7].strip(), line[7:]
+        if speaker:
+            lines.append((speaker, said))
+        else:
+            lines[-1] = (lines[-1][0], f"{lines[-1][1]}\n{said}")
+    return lines
+
+
+async def test_conversation_of_the_readme(prosody: TestServer, client: ClientFactory, tmp_path: Path) -> None:
+    domain = prosody.take_name()
+    http = {"listen": "127.0.0.1:0", "base_url": "https://feeds.example.org"}
+    lines = transcript()
+    assert len(lines) > 10
+    async with running(write_config(tmp_path, prosody, domain, http=http)):
+        alice, bob = await client(prosody, "alice"), await client(prosody, "bob")
+        await create(alice, domain, "village", title="The Village", publish_model="open")
+        for number, (speaker, text) in enumerate(lines):
+            if speaker == "bot":
+                heard = await hear(bob, domain)
+                assert re.sub(r"chat-[0-9a-f]{32}", "chat-ITEM", heard) == text
+            else:
+                say({"alice": alice, "bob": bob}[speaker], domain, text, message_id=f"m{number}")

@@ -38,12 +38,7 @@ async def post(c: Conversation, rest: str) -> Reply:
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "post")
     answer = await _publish(c, feed, item_id, _entry(c, text))
     name = cut(feed, NAME_CHARACTERS)
-    link = c.tools.links.of_name(feed, answer.item_id)
-    done = (
-        c.say("Published in {feed}: {link}", feed=name, link=link)
-        if answer.created
-        else c.say("Changed in {feed}: {link}", feed=name, link=link)
-    )
+    done = c.say("Published in {feed}.", feed=name) if answer.created else c.say("Changed in {feed}.", feed=name)
     return Reply(done, (command_text("delete", feed),))
 
 
@@ -53,9 +48,8 @@ async def edit(c: Conversation, rest: str) -> Reply:
     if not text:
         raise UsageError
     item = await _newest_own(c, feed)
-    answer = await _publish(c, feed, item.id, _entry(c, text, read_entry(item)))
-    link = c.tools.links.of_name(feed, answer.item_id)
-    return Reply(c.say("Changed in {feed}: {link}", feed=cut(feed, NAME_CHARACTERS), link=link))
+    await _publish(c, feed, item.id, _entry(c, text, read_entry(item)))
+    return Reply(c.say("Changed in {feed}.", feed=cut(feed, NAME_CHARACTERS)))
 
 
 async def delete(c: Conversation, rest: str) -> Reply:

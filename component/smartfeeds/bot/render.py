@@ -33,10 +33,6 @@ class Links:
             return alternate
         return xmpp_uri(self.domain, node.name, item_id)
 
-    def of_name(self, name: str, item_id: str) -> str:
-        """Returns the address of an item of which only the names are known."""
-        return xmpp_uri(self.domain, name, item_id)
-
 
 def cut(text: str, characters: int) -> str:
     """Returns the text on one line and without control characters, shortened to a length."""

@@ -1,10 +1,10 @@
 """Group chats: entering, staying and leaving rooms (XEP-0045, XEP-0249).
 
-The store has the rooms that the bot stays in; everything else is learnt again with each connection. An admin of the bot
-may bring it into any room, and so may the room itself, which vouches for the invitations that it passes on. For other
-users the bot enters, and stays if the user is an owner or admin of the room. Most rooms do not show who is who. There the
-bot waits until an owner or admin writes to it. Until then it writes nothing in the room, and the next connection ends its
-stay.
+The store has the rooms that the bot stays in; everything else is learnt again with each connection. An admin of the
+bot may bring it into any room, and so may the room itself, which vouches for the invitations that it passes on. For
+other users the bot enters, and stays if the user is an owner or admin of the room. Most rooms do not show who is who.
+There the bot waits until an owner or admin writes to it. Until then it writes nothing in the room, and the next
+connection ends its stay.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,8 @@
 """Splits a chat message into a command and its arguments."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -10,10 +11,6 @@ from smartfeeds.core.view import PARAMETERS
 MAX_ARGUMENTS = 64  # arguments of one command; a message has room for many thousands
 # A part in quotation marks may contain blanks. Phones replace straight marks by typographic ones.
 _QUOTES = {'"': '"', "\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb"}
-_TOKEN = re.compile(
-    "(?:" + "|".join(f"{mark}[^{end}]*{end}" for mark, end in _QUOTES.items()) + r"|\S)+",
-)
-_QUOTED = re.compile("|".join(f"{mark}([^{end}]*){end}" for mark, end in _QUOTES.items()))
 _WORD = re.compile(r"/?(\S+)")
 
 
@@ -35,23 +32,39 @@ def split_command(text: str) -> CommandLine:
 
 def take(text: str) -> tuple[str, str]:
     """Returns the first argument, without quotation marks, and the text behind it."""
-    text = text.strip()
-    match = _TOKEN.match(text)
-    return ("", "") if match is None else (_unquoted(match[0]), text[match.end() :].strip())
+    token, end = next(_tokens(text), ("", len(text)))
+    return token, text[end:].strip()
 
 
 def arguments(text: str) -> list[str]:
     """Returns the arguments, at most `MAX_ARGUMENTS`."""
-    tokens: list[str] = []
-    for match in _TOKEN.finditer(text):
-        if len(tokens) == MAX_ARGUMENTS:
-            break
-        tokens.append(_unquoted(match[0]))
-    return tokens
+    return [token for token, _ in islice(_tokens(text), MAX_ARGUMENTS)]
 
 
-def _unquoted(token: str) -> str:
-    return _QUOTED.sub(lambda match: next(part for part in match.groups() if part is not None), token)
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    """Yields each argument and the place behind it, in time that grows with the length of the text only."""
+    unclosed: set[str] = set()  # marks without an end in the rest of the text, which are ordinary characters
+    token: list[str] = []
+    inside, place = False, 0
+    while place < len(text):
+        character = text[place]
+        end = -1
+        if character in _QUOTES and character not in unclosed:
+            end = text.find(_QUOTES[character], place + 1)
+        if end >= 0:
+            token.append(text[place + 1 : end])
+            inside, place = True, end
+        elif not character.isspace():
+            if character in _QUOTES:
+                unclosed.add(character)
+            token.append(character)
+            inside = True
+        elif inside:
+            yield "".join(token), place
+            token, inside = [], False
+        place += 1
+    if inside:
+        yield "".join(token), place
 
 
 def view_name(feed: str, filters: Sequence[str]) -> str | None:

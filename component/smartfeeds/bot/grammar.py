@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from smartfeeds.core.view import PARAMETERS
 
 MAX_ARGUMENTS = 64  # arguments of one command; a message has room for many thousands
+READ_CHARACTERS = 4_096  # of the text that is split: reading a whole long message would stall the event loop
 # A part in quotation marks may contain blanks. Phones replace straight marks by typographic ones.
 _QUOTES = {'"': '"', "\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb"}
 _WORD = re.compile(r"/?(\S+)")
@@ -32,13 +33,13 @@ def split_command(text: str) -> CommandLine:
 
 def take(text: str) -> tuple[str, str]:
     """Returns the first argument, without quotation marks, and the text behind it."""
-    token, end = next(_tokens(text), ("", len(text)))
+    token, end = next(_tokens(text[:READ_CHARACTERS]), ("", len(text)))
     return token, text[end:].strip()
 
 
 def arguments(text: str) -> list[str]:
     """Returns the arguments, at most `MAX_ARGUMENTS`."""
-    return [token for token, _ in islice(_tokens(text), MAX_ARGUMENTS)]
+    return [token for token, _ in islice(_tokens(text[:READ_CHARACTERS]), MAX_ARGUMENTS)]
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:

@@ -6,7 +6,7 @@ a low one, so that two programs that answer each other stop soon.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -104,6 +104,7 @@ class Bot:
             configured=options.rooms,
             send=outbox.reply,
             tell=self._tell,
+            on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
         )
         self.sender = ChatSender(service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in)
@@ -186,8 +187,7 @@ class Bot:
             return None
         if message.wants_receipt and (receipt := encode_receipt(message)):
             self._outbox.reply(receipt)
-        for consumer in self.sender.take_failed(str(actor)):
-            self._dispatcher.hurry(consumer)
+        self._serve(self.sender.take_failed(str(actor)))
         return await self._conversation(actor, message)
 
     async def _in_room(self, message: ChatMessage) -> Conversation | None:
@@ -238,7 +238,7 @@ class Bot:
         texts = Texts(choose_language([row.settings.language] if row is not None else []))
         return texts.say(text, nick=nick)
 
-    def _serve(self, consumers: list[Consumer]) -> None:
+    def _serve(self, consumers: Iterable[Consumer]) -> None:
         for consumer in consumers:
             self._dispatcher.hurry(consumer)
 

@@ -219,13 +219,14 @@ class ChatSender:
         if due > now_us:
             return RetryAfter("the recipient wants messages later", pause_s(due, now_us), planned=True)
         nick = self._nick_in(consumer.target) if batch.row.room else ""
-        if nick is None:
-            return RetryAfter("the bot is not in the room")
-        error = await self._send(consumer, batch, nick)
+        error = "the bot is not in the room" if nick is None else await self._send(consumer, batch, nick)
         if error:
             self._failed.setdefault(consumer.target, set()).add(consumer)
             return RetryAfter(error)
-        self._failed.get(consumer.target, set()).discard(consumer)
+        failed = self._failed.get(consumer.target, set())
+        failed.discard(consumer)
+        if not failed:
+            self._failed.pop(consumer.target, None)
         return Delivered(batch.end, batch.more)
 
     async def _send(self, consumer: Consumer, batch: ChatBatch, nick: str) -> str:

@@ -7,7 +7,7 @@ There the bot waits until an owner or admin writes to it. Until then it writes n
 connection ends its stay.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -70,7 +70,8 @@ class Room:
 class Rooms:
     """The rooms of the bot. `sender` is its address, `nick` the name that it prefers.
 
-    `send` sends one stanza, and `tell` informs a user. `on_removed` receives the consumers that have ended.
+    `send` sends one stanza, and `tell` informs a user. `on_entered` receives the room, `on_removed` the consumers that
+    have ended.
     """
 
     def __init__(
@@ -83,7 +84,8 @@ class Rooms:
         configured: tuple[str, ...],
         send: Callable[[bytes], object],
         tell: Tell,
-        on_removed: Callable[[list[Consumer]], None],
+        on_entered: Callable[[str], None],
+        on_removed: Callable[[Iterable[Consumer]], None],
     ) -> None:
         self._service = service
         self._sender = sender
@@ -92,6 +94,7 @@ class Rooms:
         self._configured = configured
         self._send = send
         self._tell = tell
+        self._on_entered = on_entered
         self._on_removed = on_removed
         self._rooms: dict[str, Room] = {}
 
@@ -100,12 +103,11 @@ class Rooms:
         return room in self._rooms
 
     def nick_in(self, room: str) -> str | None:
-        """Returns the bot's nick in a room, or None if it is not in it; then it tries to enter."""
+        """Returns the bot's nick in a room, or None if it is not in it; then it enters, unless it does so already."""
         state = self._rooms.get(room)
-        if state is not None and state.is_in:
-            return state.nick
-        self._enter(room)
-        return None
+        if state is None:
+            self._enter(room)
+        return state.nick if state is not None and state.is_in else None
 
     def is_manager(self, occupant: Jid) -> bool:
         """Whether an occupant is an owner or admin of the room."""
@@ -138,10 +140,10 @@ class Rooms:
             return _IS_IN
         if len(self._rooms) >= self._most:
             return _TOO_MANY
-        unproved = [jid for jid, one in self._rooms.items() if not one.proved]
-        if not trusted and len(unproved) >= MAX_UNPROVED:
-            await self.leave(unproved[0])
         self._enter(name, asked_by=user, proved=trusted)
+        unproved = [jid for jid, one in self._rooms.items() if not one.proved]
+        if len(unproved) > MAX_UNPROVED:
+            await self.leave(unproved[0])
         return ""
 
     async def leave(self, room: str) -> None:
@@ -187,7 +189,7 @@ class Rooms:
                 await self._forget(room)
             else:
                 # The room or its service stops; the next delivery or connection enters again.
-                state.is_in = False
+                self._rooms.pop(room, None)
             return
         state.nick = presence.actor.resource
         if state.is_in:
@@ -206,6 +208,7 @@ class Rooms:
             state.jids.clear()
             if state.proved:
                 await self._service.write(partial(_remember_room, room=room))
+            self._on_entered(room)
         if asked_by is not None:
             await self._tell(asked_by, refusal or (_ENTERED if state.proved else _PROVE), state.nick)
 

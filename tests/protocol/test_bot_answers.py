@@ -125,7 +125,7 @@ async def test_edit_and_delete_touch_own_items_only(component: Component) -> Non
     await component.publish(CAROL, "wall", "forged", forged)
     for command in ("edit wall New", "delete wall"):
         (answer,) = await write(component, BOB, command)
-        assert answer.startswith("There is no such feed or item")
+        assert answer == "None of the newest items in wall is yours."
     assert await entries(component, "wall") == [("Forged", [])]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from smartfeeds.bot import following, posting, reading
-from smartfeeds.bot.conversation import Conversation, Reply, UsageError
+from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.grammar import split_command
 from smartfeeds.bot.render import cut
 from smartfeeds.bot.texts import N_
@@ -179,7 +179,7 @@ async def run_command(c: Conversation) -> Reply | None:
             return await posting.reply(c)
     except FeedError as error:
         return Reply(c.error(error))
-    except UsageError as error:
+    except RefusalError as error:
         return Reply(str(error))
     word, rest = split_command(c.message.text)
     command = COMMANDS_BY_WORD.get("help" if word in _GREETINGS else word)
@@ -191,6 +191,8 @@ async def run_command(c: Conversation) -> Reply | None:
         return await command.run(c, rest)
     except FeedError as error:
         return Reply(c.error(error))
+    except RefusalError as error:
+        return Reply(str(error))
     except UsageError as error:
         reason = f"{error}\n" if str(error) else ""
         return Reply(f"{reason}{c.say('Write: {usage}', usage=c.say(command.usage))}")

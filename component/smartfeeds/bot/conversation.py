@@ -8,7 +8,7 @@ from typing import TypeVar
 from smartfeeds.bot.follows import consumer_of, list_follows
 from smartfeeds.bot.render import Links
 from smartfeeds.bot.rooms import Rooms
-from smartfeeds.bot.texts import N_, Texts
+from smartfeeds.bot.texts import ENGLISH, N_, Texts
 from smartfeeds.core.chat import ChatRow, ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
@@ -47,6 +47,10 @@ class Reply:
 
 class UsageError(Exception):
     """The arguments are wrong. The text, if any, is already in the user's language; the usage is shown below it."""
+
+
+class RefusalError(Exception):
+    """The command cannot be followed. The text is already in the user's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,12 @@ class Conversation:
         return self.texts.say(text, **values)
 
     def error(self, error: FeedError) -> str:
-        """Returns what an error means, in the user's language; in English with the details of the service."""
-        text = self.say(_ERRORS.get(error.condition, _OTHER_ERROR))
-        return f"{text} ({error.text})" if error.text and self.texts.language == "en" else text
+        """Returns what an error means, in the user's language. In English, an error without a text has its details."""
+        text = _ERRORS.get(error.condition)
+        if text is not None:
+            return self.say(text)
+        details = f" ({error.text})" if error.text and self.texts.language == ENGLISH else ""
+        return self.say(_OTHER_ERROR) + details
 
     async def ask(self, request: Request, kind: type[T]) -> T:
         """Returns the response of the service. Raises FeedError, StoreError."""

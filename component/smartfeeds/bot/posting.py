@@ -8,7 +8,7 @@ import hashlib
 
 from lxml import etree
 
-from smartfeeds.bot.conversation import Conversation, Reply, UsageError
+from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.delivery import find_item, parse_message_id
 from smartfeeds.bot.grammar import take, view_name
 from smartfeeds.bot.reading import command_text, pull_newest
@@ -134,26 +134,26 @@ def _refer(entry: Element, item: Entry) -> None:
 
 
 async def _newest_own(c: Conversation, feed: str) -> Item:
-    """The author's newest item in a feed. Raises FeedError, UsageError."""
+    """The author's newest item in a feed. Raises FeedError, RefusalError, UsageError."""
     name = view_name(feed, [f"author={c.jid}"]) if feed else None
     if name is None:
         raise UsageError
     # Others may write any name as their author.
     own = [item for item in await pull_newest(c, name, OWN_ITEMS) if item.publisher == c.jid]
     if not own:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "none of the newest items is yours")
+        raise RefusalError(c.say("None of the newest items in {feed} is yours.", feed=cut(feed, NAME_CHARACTERS)))
     return own[-1]
 
 
 async def _target(c: Conversation, message_id: str) -> tuple[Entry, str, str]:
     """The item of a message of the bot, its feed, and the feed of its comments, which is empty if it has none.
 
-    Raises FeedError, UsageError for another message.
+    Raises FeedError, and RefusalError for another message.
     """
     key = parse_message_id(message_id)
     place = await c.tools.service.read(lambda tx, _context: find_item(tx, key), turn=c.jid) if key is not None else None
     if place is None:
-        raise UsageError(c.say("I can only relate that to a message with one item. To publish: post FEED TEXT"))
+        raise RefusalError(c.say("I can only relate that to a message with one item. To publish: post FEED TEXT"))
     node, item_id = place
     # The request checks that the user may read the item.
     shown = await c.ask(r.GetItem(c.actor, c.service, node.name, item_id), r.ItemShown)

@@ -3,7 +3,7 @@
 import pytest
 
 from support.chat import body_of, send, write
-from support.component import ALICE, BOB, DOMAIN, Component
+from support.component import ALICE, BOB, DOMAIN, Component, Starter
 
 
 @pytest.fixture
@@ -58,3 +58,12 @@ async def test_post_correct_edit_delete(news: Component) -> None:
 
 async def test_answers_are_in_the_language_of_the_message(component: Component) -> None:
     assert await write(component, BOB, "list", xml_lang="fr") == ["There are no feeds."]
+
+
+async def test_features_of_chat_are_announced_while_the_bot_is_on(start: Starter) -> None:
+    component = await start()
+    for enabled in (True, False):
+        component = await start.again(component, bot={"enabled": enabled})
+        answer = await component.ask(BOB, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>")
+        names = {one.get("var") for one in answer.iter("{http://jabber.org/protocol/disco#info}feature")}
+        assert ({"urn:xmpp:reply:0", "urn:xmpp:reactions:0", "jabber:x:conference"} <= names) is enabled

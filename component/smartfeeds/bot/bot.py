@@ -124,6 +124,9 @@ class Bot:
 
     async def start(self) -> None:
         """Serves all stored consumers. Raises StoreError."""
+        for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
+            if consumer.kind == KIND:
+                self.sender.note_failed(consumer)
         for row in await self._service.read(lambda tx, _context: tx.consumers(FIRST, NO_LIMIT)):
             if row.consumer.kind == KIND:
                 self._dispatcher.follow(row.consumer)

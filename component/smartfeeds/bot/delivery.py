@@ -192,6 +192,10 @@ class ChatSender:
         """The recipient's domain."""
         return consumer.target.rpartition("@")[2]
 
+    def note_failed(self, consumer: Consumer) -> None:
+        """Records that the last delivery to a consumer failed."""
+        self._failed.setdefault(consumer.target, set()).add(consumer)
+
     def take_failed(self, jid: str) -> set[Consumer]:
         """Returns the consumers of a recipient that wait after a failure, once."""
         return self._failed.pop(jid, set())
@@ -221,7 +225,7 @@ class ChatSender:
         nick = self._nick_in(consumer.target) if batch.row.room else ""
         error = "the bot is not in the room" if nick is None else await self._send(consumer, batch, nick)
         if error:
-            self._failed.setdefault(consumer.target, set()).add(consumer)
+            self.note_failed(consumer)
             return RetryAfter(error)
         failed = self._failed.get(consumer.target, set())
         failed.discard(consumer)

@@ -29,6 +29,7 @@ REVISIONS = (
     "0012",
     "0013",
     "0014",
+    "0015",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -122,7 +122,7 @@ async def test_digest_collects_items_until_its_time(news: Component, start: Star
     assert await texts(news) == [], "the plan survives a restart"
     news.clock.advance(8 * 3_600 + 1)
     news = await start.again(news)
-    (message,) = await news.events(BOB_BARE)
+    (message,) = await news.next_event(BOB_BARE)
 
     assert body_of(message).startswith("2 new items in The News (news)\n- one\n")
 

@@ -82,6 +82,13 @@ OTHER_FEATURES = {
     FILTER,
     "http://jabber.org/protocol/commands",
     "urn:xmpp:pubsub-social-feed:1",
+    # Of the chat bot.
+    "jabber:x:conference",
+    "urn:xmpp:message-correct:0",
+    "urn:xmpp:reactions:0",
+    "urn:xmpp:receipts",
+    "urn:xmpp:reply:0",
+    "urn:xmpp:tmp:quick-response",
 }
 
 

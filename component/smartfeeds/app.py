@@ -334,7 +334,10 @@ class App:
 
     async def _resume(self) -> None:
         """Starts the deliveries over XMPP, from the marks."""
-        resumes = [partial(self.dispatcher.resume, PUSH), self.mirrors.resume]
+        resumes: list[Callable[[], Coroutine[None, None, None]]] = [
+            partial(self.dispatcher.resume, PUSH),
+            self.mirrors.resume,
+        ]
         if self.bot is not None:
             resumes.append(self.bot.resume)
         await asyncio.gather(*map(_repeated, resumes))

@@ -12,6 +12,7 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__, system
+from smartfeeds.bot.bot import Bot, BotOptions
 from smartfeeds.config import NnoSettings, Settings
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
@@ -118,6 +119,7 @@ class App:
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self._bounces = Bounces(self.service, clock=clock)
+        self.bot = self._make_bot(clock) if settings.bot.enabled else None
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
         self.router = StanzaRouter(
             self,
@@ -126,6 +128,7 @@ class App:
                 domain=domain,
                 default_kind=settings.pubsub.default_kind,
                 auto_create=settings.pubsub.auto_create,
+                chat=self.bot is not None,
                 http_base_url=settings.http.base_url if settings.http.listen else "",
                 addresses=settings.contact.model_dump(),
             ),
@@ -134,6 +137,7 @@ class App:
             follows=lambda sender: self.mirrors.follows(sender),
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
+            chat=self.bot,
         )
         self._operations = ServiceOperations(
             self.service,
@@ -186,6 +190,29 @@ class App:
 
     def _on_online(self) -> None:
         self._spawn(self._resume(), "push resume")
+
+    def _make_bot(self, clock: Callable[[], int]) -> Bot:
+        settings = self.settings
+        options = BotOptions(
+            settings.component.jid,
+            settings.bot.name,
+            settings.http.base_url if settings.http.listen else "",
+            self.service.policy.admins,
+            settings.bot.rooms,
+            settings.bot.rooms_max,
+            settings.bot.messages_per_minute,
+        )
+        stream = self.stream
+        return Bot(
+            options,
+            self.service,
+            self.handle,
+            self.dispatcher,
+            stream.outbox,
+            stream.call,
+            clock=clock,
+            monotonic=time.monotonic,
+        )
 
     def _listen(self) -> None:
         """Adds the listeners of changes, in the order in which they are called."""
@@ -260,6 +287,8 @@ class App:
                 self._spawn(self._fill(section), f"nno {section.node}")
             parts.push_async_callback(_logged, self.mirrors.stop)
             await self.mirrors.start()
+            if self.bot is not None:
+                await self.bot.start()
             planets = [section.node for section in self.settings.nno]
             await self.service.write(partial(remove_unread_documents, planets=planets))
             self._parts = parts.pop_all()
@@ -339,7 +368,13 @@ class App:
 
     async def _resume(self) -> None:
         """Starts the deliveries over XMPP, from the marks."""
-        await asyncio.gather(_repeated(partial(self.dispatcher.resume, PUSH)), _repeated(self.mirrors.resume))
+        resumes: list[Callable[[], Coroutine[None, None, None]]] = [
+            partial(self.dispatcher.resume, PUSH),
+            self.mirrors.resume,
+        ]
+        if self.bot is not None:
+            resumes.append(self.bot.resume)
+        await asyncio.gather(*map(_repeated, resumes))
 
     async def _fill(self, section: NnoSettings) -> None:
         """Fills a node with the newest entries of other feeds, for ever (`sources.planet`)."""

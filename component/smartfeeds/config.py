@@ -9,14 +9,11 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
-from ipaddress import ip_interface
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -27,7 +24,22 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.config_types import (
+    FOLDER,
+    BareJid,
+    ContactAddress,
+    Count,
+    Creator,
+    Domain,
+    FilePath,
+    ListenAddress,
+    NetworkText,
+    Origin,
+    Port,
+    Seconds,
+    StoreUrl,
+    WebAddress,
+)
 from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, check_elsewhere, make_mirror
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.core.stores import database_path
@@ -51,83 +63,6 @@ _REASONS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
 }
-
-
-def _jid(kind: str, fits: Callable[[Jid], bool]) -> AfterValidator:
-    def check(text: str) -> str:
-        jid = parse_jid(text)
-        if jid is None or jid.resource or not fits(jid):
-            raise ValueError(f'must be {kind}, not "{text}"')
-        return str(jid)
-
-    return AfterValidator(check)
-
-
-def _creator(text: str) -> str:
-    jid = parse_jid(text)
-    if text == "*":
-        return text
-    if jid is None or jid.resource:
-        raise ValueError(f'must be a bare JID, a domain or "*", not "{text}"')
-    return str(jid)
-
-
-def _store_url(text: str) -> str:
-    database_path(text)
-    return text
-
-
-def _listen(text: str) -> str:
-    host, colon, port = text.rpartition(":")
-    if text and not (host and colon and port.isdecimal() and int(port) < 65536):
-        raise ValueError(f'must be HOST:PORT, or empty for no HTTP, not "{text}"')
-    return text
-
-
-def _origin(text: str) -> str:
-    text = text.removesuffix("/")
-    if text and not re.fullmatch(r"https?://[^/?#\s\"<>@]+", text):
-        raise ValueError(f'must be scheme and host such as "https://feeds.example.org", not "{text}"')
-    return text
-
-
-def _network(text: str) -> str:
-    try:
-        interface = ip_interface(text)
-    except ValueError:
-        raise ValueError(f'must be an address or a network such as "10.0.0.0/8", not "{text}"') from None
-    address, network = interface.ip, interface.network
-    if address != network.network_address:
-        raise ValueError(f'"{text}" is no network: write "{network}", or "{address}" for this address alone')
-    return str(network)
-
-
-def _address(pattern: str, examples: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text) or not text.isprintable():
-            raise ValueError(f'must be an address such as {examples}, not "{text}"')
-        return text
-
-    return AfterValidator(check)
-
-
-# The folder of the file that is read. A context variable, because pydantic-settings gives validators no context.
-_FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
-
-
-Domain = Annotated[str, _jid('a domain such as "feeds.example.org"', lambda jid: not jid.local)]
-BareJid = Annotated[str, _jid('a bare JID such as "alice@example.org"', lambda jid: bool(jid.local))]
-Creator = Annotated[str, AfterValidator(_creator)]
-Port = Annotated[int, Field(ge=1, le=65535)]
-Origin = Annotated[str, AfterValidator(_origin)]
-NetworkText = Annotated[str, AfterValidator(_network)]
-WebAddress = Annotated[str, _address(r"https?://[^/?#\s\"<>]+[^\s\"<>]*", '"https://example.org/feed.ess"')]
-ContactAddress = Annotated[
-    str, _address(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", '"mailto:abuse@example.org" or "xmpp:a@example.org"')
-]
-FilePath = Annotated[Path, AfterValidator(lambda path: _FOLDER.get() / path)]
-Seconds = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
 
 
 class SettingsSection(BaseModel):
@@ -168,8 +103,8 @@ class ComponentSettings(SettingsSection):
 class StoreSettings(SettingsSection):
     """The location of the database. A relative path is relative to the folder of the configuration file."""
 
-    url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
-    _folder: Path = PrivateAttr(default_factory=lambda: _FOLDER.get())
+    url: StoreUrl = "sqlite:///./smartfeeds.db"
+    _folder: Path = PrivateAttr(default_factory=lambda: FOLDER.get())
 
     @property
     def path(self) -> Path:
@@ -194,7 +129,7 @@ class StoreSettings(SettingsSection):
 class HttpSettings(SettingsSection):
     """The HTTP server."""
 
-    listen: Annotated[str, AfterValidator(_listen)] = "127.0.0.1:8280"
+    listen: ListenAddress = "127.0.0.1:8280"
     base_url: Origin = ""
     proxies: tuple[NetworkText, ...] = ()
     metrics_from: tuple[NetworkText, ...] = ("127.0.0.0/8", "::1/128")
@@ -287,6 +222,16 @@ class LogSettings(SettingsSection):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class BotSettings(SettingsSection):
+    """The chat bot."""
+
+    enabled: bool = True
+    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\s/@]+$")] = "feeds"
+    rooms: tuple[BareJid, ...] = ()
+    rooms_max: Count = 100
+    messages_per_minute: Count = 30
+
+
 class NnoSettings(SettingsSection):
     """A node with the newest entries of many feeds, by their ESS files. The section may occur several times."""
 
@@ -363,6 +308,7 @@ class Settings(BaseSettings):
     push: PushSettings = PushSettings()
     link: LinkSettings = LinkSettings()
     log: LogSettings = LogSettings()
+    bot: BotSettings = BotSettings()
     net: NetSettings = NetSettings()
     run: RunSettings = RunSettings()
     compat: CompatSettings = CompatSettings()
@@ -426,7 +372,7 @@ def load(path: Path | None) -> Settings:
     """
     data, where = (_read(path), str(path)) if path else ({}, "the environment")
     _check_environment()
-    folder = _FOLDER.set(path.parent.absolute() if path else Path())
+    folder = FOLDER.set(path.parent.absolute() if path else Path())
     try:
         return Settings(**data)
     except ValidationError as error:
@@ -436,7 +382,7 @@ def load(path: Path | None) -> Settings:
         section = str(error).split('"')[1].upper()  # the text quotes the section, and no key
         raise ConfigError(f"{ENV_PREFIX}{section}: a list must be JSON, such as '[\"a.example\"]'") from None
     finally:
-        _FOLDER.reset(folder)
+        FOLDER.reset(folder)
 
 
 def _read(path: Path) -> dict[str, Any]:

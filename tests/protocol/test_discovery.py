@@ -91,6 +91,13 @@ OTHER_FEATURES = {
     "urn:xmpp:mam:2#extended",
     "urn:xmpp:order-by:1@urn:xmpp:mam:2",
     "urn:xmpp:pubsub-attachments:1",
+    # Of the chat bot.
+    "jabber:x:conference",
+    "urn:xmpp:message-correct:0",
+    "urn:xmpp:reactions:0",
+    "urn:xmpp:receipts",
+    "urn:xmpp:reply:0",
+    "urn:xmpp:tmp:quick-response",
 }
 
 

@@ -98,6 +98,9 @@ class Component:
     faults: list[str] = field(default_factory=list)
     versions: "Counter[tuple[str, str]]" = field(default_factory=Counter)
     kinds: "deque[str]" = field(default_factory=lambda: deque(maxlen=64))  # names of the last stanzas, in order
+    returned: dict[str, str] = field(default_factory=dict)  # bare address: the error with which messages come back
+    silent: set[str] = field(default_factory=set)  # addresses that do not answer pings
+    presences: list[Element] = field(default_factory=list)
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
     _messages: dict[str, list[Element]] = field(default_factory=lambda: defaultdict(list))
@@ -278,8 +281,23 @@ class Component:
             elif stanza.tag == f"{_C}message":
                 self._messages[str(stanza.get("to"))].append(stanza)
                 self._arrived.set()
+                condition = self.returned.get(bare(str(stanza.get("to"))))
+                if condition is not None:
+                    await self._return(stanza, condition)
+            elif stanza.tag == f"{_C}presence":
+                self.presences.append(stanza)
+            elif stanza.find("{urn:xmpp:ping}ping") is not None:
+                if stanza.get("to") not in self.silent:
+                    await self._return(stanza, self.returned.get(bare(str(stanza.get("to"))), ""))
             else:
                 self.faults.append(f"nobody asked for {text_of(stanza)}")
+
+    async def _return(self, stanza: Element, condition: str) -> None:
+        """Answers a stanza of the component: with an error, or with a result without a condition."""
+        name = stanza.tag.removeprefix(_C)
+        head = f"id={quoteattr(stanza.get('id', ''))} from={quoteattr(stanza.get('to', ''))} to='{DOMAIN}'"
+        error = f"<error type='cancel'><{condition} xmlns='{STANZAS}'/></error>" if condition else ""
+        await self.session.send(f"<{name} type='{'error' if condition else 'result'}' {head}>{error}</{name}>")
 
     def _check(self, stanza: Element) -> None:
         sender = stanza.get("from", "")

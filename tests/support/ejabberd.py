@@ -70,7 +70,14 @@ class Ejabberd(LocalServer):
             "acl": {},
             "access_rules": {"c2s": {"allow": "all"}},
             "shaper": {},
-            "modules": {"mod_disco": {}, "mod_ping": {}, "mod_roster": {}, "mod_time": {}, "mod_version": {}},
+            "modules": {
+                "mod_disco": {},
+                "mod_muc": {"host": "rooms.localhost"},
+                "mod_ping": {},
+                "mod_roster": {},
+                "mod_time": {},
+                "mod_version": {},
+            },
         }
 
     def command(self, program: str) -> list[str]:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
@@ -94,6 +95,7 @@ class Data:
     purges: dict[int, OpenPurge] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
+    chats: dict[str, ChatRow] = field(default_factory=dict)
     documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
     redirects: dict[str, tuple[str, str]] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
@@ -393,6 +395,12 @@ class MemoryReadTx:
     def mirrors(self) -> list[MirrorRow]:
         return [row for _, row in sorted(self._data.mirrors.items())]
 
+    def chat(self, jid: str) -> ChatRow | None:
+        return self._data.chats.get(jid)
+
+    def chat_rooms(self) -> list[ChatRow]:
+        return [row for _, row in sorted(self._data.chats.items()) if row.room]
+
     def document_readers(self) -> set[str]:
         return {reader for reader, _ in self._data.documents}
 
@@ -644,6 +652,12 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_redirect(self, name: str) -> None:
         self._drop(self._data.redirects, name)
+
+    def put_chat(self, row: ChatRow) -> None:
+        self._set(self._data.chats, row.jid, row)
+
+    def remove_chat(self, jid: str) -> None:
+        self._drop(self._data.chats, jid)
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
         self._set(self._data.documents, (reader, url), document)

@@ -12,8 +12,21 @@ from smartfeeds.demo.prosody import Prosody
 from support.ejabberd import Ejabberd
 
 SECRET = "secret"
+ROOMS = "rooms.localhost"  # the domain of the group chats of each server
 NAMES = ("feeds.localhost", *(f"feeds-{number}.localhost" for number in range(120)))
-SERVERS: dict[str, type[LocalServer]] = {"prosody": Prosody, "ejabberd": Ejabberd}
+
+
+class ProsodyWithRooms(Prosody):
+    """A Prosody with group chats."""
+
+    def write_config(self) -> None:
+        """Adds the component of the group chats."""
+        super().write_config()
+        with self.config_file.open("a") as config:
+            config.write(f'Component "{ROOMS}" "muc"\n    muc_room_locking = false\n')
+
+
+SERVERS: dict[str, type[LocalServer]] = {"prosody": ProsodyWithRooms, "ejabberd": Ejabberd}
 
 
 class TestServer:

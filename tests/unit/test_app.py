@@ -231,8 +231,10 @@ async def test_start_continues_a_purge_that_the_last_process_began(
     assert node is not None and node.live == 0
 
 
-async def test_link_that_is_back_resumes_pushes_and_mirrors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure of one of them does not keep the other one waiting."""
+async def test_link_that_is_back_resumes_pushes_mirrors_and_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure of one of them does not keep the others waiting."""
     app = make_app(tmp_path)
     kinds: list[str] = []
 
@@ -241,8 +243,13 @@ async def test_link_that_is_back_resumes_pushes_and_mirrors(tmp_path: Path, monk
         if kinds.count(kind) == 1:
             raise StoreError("the database is locked")
 
+    async def rejoin() -> None:
+        """Has no rooms."""
+
+    assert app.bot is not None
+    monkeypatch.setattr(app.bot.rooms, "rejoin", rejoin)
     monkeypatch.setattr(app.dispatcher, "resume", resume)
     monkeypatch.setattr(app_module, "RETRY_S", 0.0)
     await app._resume()
 
-    assert kinds == ["push", "mirror", "push", "mirror"]
+    assert kinds == ["push", "mirror", "chat"] * 2

@@ -45,12 +45,14 @@ class RetryAfter:
     """The delivery failed and is to be tried again.
 
     `pause_s` is the pause that the receiver asked for; None uses the back-off of the kind. `position` is set if a part
-    of the batch was delivered.
+    of the batch was delivered. With `planned` the receiver wants its items later and nothing has failed: the log does
+    not mention the pause, and the consumer is never given up for it.
     """
 
     error: str
     pause_s: float | None = None
     position: ConsumerPosition | None = None
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,10 +290,10 @@ class DeliveryLane:
                 self._move(consumer, position)
                 self._succeed(consumer)
                 return more
-            case RetryAfter(error, pause_s, position):
+            case RetryAfter(error, pause_s, position, planned):
                 if position is not None:
                     self._move(consumer, position)
-                self._fail(consumer, error, pause_s)
+                self._fail(consumer, error, pause_s, planned=planned)
                 return False
             case Gone(reason):
                 _log.info("consumer_gone", consumer=consumer.name, node_no=consumer.node_no, reason=reason)
@@ -322,13 +322,15 @@ class DeliveryLane:
             _log.info("delivery_works_again", consumer=consumer.name, node_no=consumer.node_no)
             self._on_moved(consumer)
 
-    def _fail(self, consumer: Consumer, error: str, pause_s: float | None) -> None:
+    def _fail(self, consumer: Consumer, error: str, pause_s: float | None, *, planned: bool) -> None:
         """Plans the next attempt, or gives up. The same error is logged once."""
         now_us, former = self._timing.clock(), self.failures.get(consumer)
         failure = next_failure(former, error, now_us, self._kind.backoff, self._timing.spread(), pause_s)
-        if self._gives_up(failure.count, now_us - failure.since_us):
+        if not planned and self._gives_up(failure.count, now_us - failure.since_us):
             failure = replace(failure, next_us=None)
-        if former is None or former.error != failure.error or failure.next_us is None:
+        if planned:
+            _log.debug("delivery_planned", consumer=consumer.name, node_no=consumer.node_no, reason=failure.error)
+        elif former is None or former.error != failure.error or failure.next_us is None:
             event = "delivery_given_up" if failure.next_us is None else "delivery_failing"
             _log.warning(event, consumer=consumer.name, node_no=consumer.node_no, reason=failure.error)
         self.failures[consumer] = failure

@@ -31,6 +31,7 @@ REVISIONS = (
     "0014",
     "0015",
     "0016",
+    "0017",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -1,11 +1,15 @@
-"""Bearer tokens, mirrors, redirects and fetched documents in SQL: small tables that no other table refers to."""
+"""Bearer tokens, mirrors, redirects, fetched documents and users of the chat bot in SQL.
 
+No other table refers to these.
+"""
+
+from smartfeeds.core.chat import ChatRow, dump_chat_settings, load_chat_settings
 from smartfeeds.core.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import DOCUMENT, MIRROR, REDIRECT, TOKEN
+from smartfeeds.store.sql_tables import CHAT, DOCUMENT, MIRROR, REDIRECT, TOKEN
 
 
 def _to_token(row: Row) -> Token:
@@ -18,8 +22,13 @@ def _to_mirror(row: Row) -> MirrorRow:
     return MirrorRow(load_settings(name, settings), bool(configured), load_states(state))
 
 
+def _to_chat(row: Row) -> ChatRow:
+    jid, room, settings = row
+    return ChatRow(jid, bool(room), load_chat_settings(settings))
+
+
 class RecordReads(NodeReads):
-    """The part of ReadTx for tokens, mirrors, redirects and documents."""
+    """The part of ReadTx for tokens, mirrors, redirects, documents and users of the chat bot."""
 
     def token(self, token_id: str) -> Token | None:
         """Returns the bearer token with this id, even if it has expired."""
@@ -49,6 +58,15 @@ class RecordReads(NodeReads):
         """Returns the number of redirects of nodes that this bare JID created."""
         return self._number("SELECT count(*) FROM redirect WHERE creator = ?", (creator,))
 
+    def chat(self, jid: str) -> ChatRow | None:
+        """Returns the settings of a person or room that uses the chat bot."""
+        row = self._db.row(f"{CHAT.select} WHERE jid = ?", (jid,))
+        return _to_chat(row) if row else None
+
+    def chat_rooms(self) -> list[ChatRow]:
+        """Returns the rooms that the chat bot stays in, by JID. Their number is small."""
+        return [_to_chat(row) for row in self._db.rows(f"{CHAT.select} WHERE room = 1 ORDER BY jid")]
+
     def document_readers(self) -> set[str]:
         """Returns the readers that have documents."""
         return {reader for (reader,) in self._db.rows("SELECT DISTINCT reader FROM document")}
@@ -63,7 +81,7 @@ class RecordReads(NodeReads):
 
 
 class RecordWrites(NodeWrites, RecordReads):
-    """The part of WriteTx for tokens, mirrors, redirects and documents."""
+    """The part of WriteTx for tokens, mirrors, redirects, documents and users of the chat bot."""
 
     def add_token(self, token: Token) -> None:
         """Stores a new bearer token. Raises StoreError if its id exists."""
@@ -91,6 +109,14 @@ class RecordWrites(NodeWrites, RecordReads):
     def remove_redirect(self, name: str) -> None:
         """Removes the redirect from a name."""
         self._change(REDIRECT.delete, (name,))
+
+    def put_chat(self, row: ChatRow) -> None:
+        """Stores the settings of a person or room, or replaces them."""
+        self._change(CHAT.replace, (row.jid, int(row.room), dump_chat_settings(row.settings)))
+
+    def remove_chat(self, jid: str) -> None:
+        """Removes the settings of a person or room."""
+        self._change(CHAT.delete, (jid,))
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
         """Stores a document that a reader has processed, or replaces the document of this address."""

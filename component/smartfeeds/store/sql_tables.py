@@ -64,4 +64,5 @@ FAILURE = Table("failure", "node_no, consumer", "failures, since_us, next_us, er
 TOKEN = Table("token", "token_id", "digest, jid, scope, feed, label, created_us, expires_us")
 MIRROR = Table("mirror", "name", "configured, settings, state")
 REDIRECT = Table("redirect", "name", "uri, creator")
+CHAT = Table("chat", "jid", "room, settings")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

@@ -216,6 +216,15 @@ CREATE TABLE document (
     PRIMARY KEY (reader, url)
 ) STRICT;
 
+-- The persons and rooms that use the chat bot; settings are JSON (core.chat).
+CREATE TABLE chat (
+    jid TEXT NOT NULL PRIMARY KEY,
+    room INTEGER NOT NULL CHECK (room IN (0, 1)),
+    settings TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX chat_room ON chat (jid) WHERE room = 1;
+
 -- One row for every property that a version of an item has had and a view can ask for, facet being the digest of its text
 -- (core.view.facet). Bit n of states: the n-th version before the present one has it; bit 0 is the present version.
 CREATE TABLE facet (

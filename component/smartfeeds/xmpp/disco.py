@@ -22,6 +22,7 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.chat import FEATURES as CHAT_FEATURES
 from smartfeeds.xmpp.commands import Command, CommandList, ListCommands
 from smartfeeds.xmpp.decode import ACTIONS
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
@@ -47,12 +48,13 @@ class ServiceInfo:
     """The description of the service from the configuration.
 
     `http_base_url` is empty if the service has no HTTP side. `addresses` are contact URIs by role (XEP-0157): abuse,
-    admin, feedback, sales, security, status, support.
+    admin, feedback, sales, security, status, support. `chat`: the service answers chat messages.
     """
 
     domain: str
     name: str = "Smart Feeds"
     default_kind: NodeKind = NodeKind.FEED
+    chat: bool = False
     auto_create: bool = False
     http_base_url: str = ""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -84,6 +86,7 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
         *archive.FEATURES,
         ATTACHMENTS,
         *((ns.COMMANDS,) if commands else ()),
+        *(CHAT_FEATURES if info.chat else ()),
         SOCIAL_FEED,
     ]
 

@@ -26,6 +26,18 @@ from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.authorization import read_authorization
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq
+from smartfeeds.xmpp.chat import (
+    ANY_TYPE,
+    MESSAGES,
+    ChatMessage,
+    ChatReader,
+    ChatService,
+    MessageError,
+    RoomInvitation,
+    RoomPresence,
+    error_condition,
+    read_room_presence,
+)
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.commands import (
@@ -67,13 +79,18 @@ ANSWER_LIMIT_BYTES = 212_992  # `pubsub.stanza_bytes` of the default settings
 UNREAD = "unread"  # operation of requests rejected before their kind is known
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
-_STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
 _ENCODERS: Mapping[type, Encoder] = {
     **ENCODERS,
     **archive.ENCODERS,
     CommandReply: encode_command,
 }
-_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command", ListCommands: DISCOVER}
+_CHAT = (ChatMessage, RoomInvitation, RoomPresence, MessageError)
+_OPERATIONS: Mapping[type[r.Request], str] = {
+    **OPERATIONS,
+    RunCommand: "command",
+    ListCommands: DISCOVER,
+    **dict.fromkeys(_CHAT, "chat"),
+}
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
 Reader = Callable[[Element, Jid, str], r.Request | bytes]
@@ -94,7 +111,7 @@ class StanzaRouter:
     seconds. `on_bounce` receives bounces of notifications, by default the service. `follows` returns whether we follow
     a feed at a bare JID; notifications from there are left to the follower. A response above `answer_limit_bytes` is
     replaced by an error, because a server ends the link for everybody if it receives a stanza above its limit. There is
-    no response at all if the id of the request alone exceeds the limit.
+    no response at all if the id of the request alone exceeds the limit. Without `chat`, chat messages are ignored.
     """
 
     def __init__(
@@ -108,6 +125,7 @@ class StanzaRouter:
         follows: Callable[[str], bool] = lambda _jid: False,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
         commands: Mapping[str, Command] = COMMANDS,
+        chat: ChatService | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         clock: Callable[[], float] = time.perf_counter,
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
@@ -139,14 +157,23 @@ class StanzaRouter:
             RunCommand: self._commands.run,
             ListCommands: self._commands.list_commands,
             r.Bounce: on_bounce or service.handle,
+            **({} if chat is None else dict.fromkeys(_CHAT, chat.handle)),
         }
-        # Messages by the tag of a child; errors have a handler of their own. Other messages are ignored (xep-map 14).
-        self._messages: Mapping[str, StanzaHandler] = {_EVENT: self._on_event, X: self._on_form}
+        self._chat = chat
+        # Messages by their type and the tag of a child; errors have a handler of their own. Other messages are ignored
+        # (xep-map 14).
+        self._messages: Mapping[tuple[str, str], StanzaHandler] = {
+            (ANY_TYPE, _EVENT): self._on_event,
+            ("normal", X): self._on_form,
+            **({} if chat is None else {key: partial(self._on_chat, read) for key, read in MESSAGES.items()}),
+        }
         self._tasks: set[asyncio.Task[float]] = set()
         self._kinds: Mapping[str, StanzaHandler] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
             ns.tag(COMPONENT_NS, "message"): self._on_message,
-            ns.tag(COMPONENT_NS, "presence"): lambda _element: True,
+            ns.tag(COMPONENT_NS, "presence"): lambda element: (
+                chat is None or self._on_chat(read_room_presence, element)
+            ),
         }
 
     @property
@@ -289,8 +316,15 @@ class StanzaRouter:
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
         if element.get("type") == "error":
             return self._on_error(element)
-        handler = next((self._messages[child.tag] for child in element if child.tag in self._messages), None)
+        keys = ((kind, child.tag) for child in element for kind in (element.get("type", "normal"), ANY_TYPE))
+        handler = next((self._messages[key] for key in keys if key in self._messages), None)
         return handler is None or handler(element)
+
+    def _on_chat(self, read: ChatReader, element: Element) -> bool | asyncio.Task[float]:
+        """Passes a stanza of chat to the bot, if it requires anything."""
+        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        request = read(element, sender.jid, address.bare) if sender is not None and address is not None else None
+        return True if request is None else self._start(request)
 
     def _on_event(self, element: Element) -> bool:
         """Leaves the notifications of a feed that we follow to the follower (xep-map 241)."""
@@ -303,7 +337,7 @@ class StanzaRouter:
         form_type = form_type_of(form)
         read = MESSAGE_FORMS.get(form_type)
         sender, address = self._addresses.sender(element), self._addresses.own(element)
-        if read is None or sender is None or address is None or element.get("type", "normal") != "normal":
+        if read is None or sender is None or address is None:
             return True
         try:
             fields = parse_submit(element, form_type)
@@ -318,11 +352,16 @@ class StanzaRouter:
 
     def _on_error(self, element: Element) -> bool | asyncio.Task[float]:
         """Counts bounces of notifications, which carry the number of the subscription in their id."""
-        match = _EVENT_ID.fullmatch(element.get("id") or "")
+        stanza_id = element.get("id") or ""
+        match = _EVENT_ID.fullmatch(stanza_id)
         sender, address = self._addresses.sender(element), self._addresses.own(element)
-        if match is None or sender is None or address is None:
+        if sender is None or address is None:
             return True
-        return self._start(r.Bounce(sender.jid, address.bare, int(match[1]), _condition_of(element)))
+        if match is not None:
+            return self._start(r.Bounce(sender.jid, address.bare, int(match[1]), error_condition(element)))
+        if self._chat is not None and self._chat.follows_message(stanza_id):
+            return self._start(MessageError(sender.jid, address.bare, stanza_id, error_condition(element)))
+        return True
 
 
 def _unread(reason: str) -> FeedError:
@@ -333,13 +372,3 @@ def _unread(reason: str) -> FeedError:
 
 def _log_ignored(sender: str, subject: str, error: FeedError) -> None:
     log.debug("message_ignored", sender=sender, subject=subject, reason=error.text or error.condition.value)
-
-
-def _condition_of(message: Element) -> str:
-    """Returns the defined condition of an error, or an empty text."""
-    for error in message.iterchildren(ns.tag(COMPONENT_NS, "error")):
-        for child in error.iterchildren("*"):
-            name: str = child.tag
-            if name.startswith(_STANZA_CONDITIONS) and not name.endswith("}text"):
-                return name.removeprefix(_STANZA_CONDITIONS)
-    return ""

@@ -11,6 +11,8 @@ from smartfeeds.xmpp import namespaces as ns
 # Names in stanzas of servers and clients, conditions of errors included.
 _STANZAS: Final = """
     iq message presence error text body subject thread headers header show status priority c delay stanza-id
+    origin-id occupant-id active composing paused inactive replace reply reactions reaction fallback request received
+    response invite decline password destroy
     addresses address no-store no-copy store ping query time vCard ver command cut
     bad-request conflict feature-not-implemented forbidden gone internal-server-error item-not-found jid-malformed
     not-acceptable not-allowed not-authorized payment-required policy-violation recipient-unavailable redirect

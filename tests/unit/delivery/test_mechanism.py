@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -923,3 +924,20 @@ async def _play(steps: list[tuple[object, ...]], at_once: int) -> None:
             assert list(dict.fromkeys(got)) == wanted
             places = [wanted.index(item_id) for item_id in got]
             assert all(after <= before + 1 for before, after in pairwise(places))
+
+
+async def test_planned_pause_is_no_failure(bench: Bench) -> None:
+    """A receiver that wants its items later is never given up, and nobody is warned."""
+    rules: dict[str, object] = {"give_up_failures": 2}
+    bench.made(**rules)
+    await bench.dispatcher.resume(HOOK)
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("later", pause_s=100.0, planned=True)] * 4
+    with structlog.testing.capture_logs() as logs:
+        await publish(bench, "1")
+        await bench.quiet()
+        for _ in range(4):
+            await bench.fire(100.0)
+    assert [entry["event"] for entry in logs if entry["log_level"] != "debug"] == ["delivery_works_again"]
+    assert bench.got("a") == "1"

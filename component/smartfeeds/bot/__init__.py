@@ -1,0 +1,1 @@
+"""The chat bot: commands in chat messages, and a deliverer that sends new items as chat messages."""

@@ -1,0 +1,255 @@
+"""The chat bot: receives messages, decides whether to answer, and runs commands.
+
+It writes only to people who wrote to it, or whom an admin of the service subscribed. Errors, history, its own messages
+in rooms, and messages of servers are never answered. Answers to one person have a rate, and words that are no commands
+a low one, so that two programs that answer each other stop soon.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from smartfeeds.bot.commands import run_command, unknown_command
+from smartfeeds.bot.conversation import Conversation, Reply, Tools
+from smartfeeds.bot.delivery import Call, ChatSender, is_message_id
+from smartfeeds.bot.follows import KIND
+from smartfeeds.bot.render import Links
+from smartfeeds.bot.rooms import PASSWORD, Rooms
+from smartfeeds.bot.texts import N_, Texts, choose_language
+from smartfeeds.core.chat import ChatSettings
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.errors import StoreError
+from smartfeeds.service.consumers import FIRST
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.requests import Request
+from smartfeeds.xmpp.chat import (
+    ChatMessage,
+    MessageError,
+    OutgoingChat,
+    RoomInvitation,
+    RoomPresence,
+    encode_decline,
+    encode_message,
+    encode_receipt,
+)
+from smartfeeds.xmpp.limits import Rate, RateLimits
+
+BODY_CHARACTERS = 10_000  # a longer answer is cut; no command needs that much
+BURST = 20  # messages that one person may send at once
+DOMAIN_SHARE = 100  # the rate of a whole domain, in rates of one person
+# Answers to unknown words: a person makes few such mistakes, a program that answers the bot makes nothing else.
+UNKNOWN = Rate(per_s=1 / 300, burst=5)
+_FAULT = N_("That failed because of a fault of this service. Its operator finds the details in the log.")
+_UNAVAILABLE = N_("The service is not available now. Try again later.")
+
+
+class ChatOutbox(Protocol):
+    """The link to the XMPP server: answers, and notifications, which wait while the server reads slowly."""
+
+    @property
+    def online(self) -> bool:
+        """Whether there is a link."""
+
+    def reply(self, data: bytes) -> bool:
+        """Sends one stanza."""
+
+    async def notify(self, stanzas: Any) -> int:
+        """Sends whole stanzas."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotOptions:
+    """The settings of the bot. `name` is its nick in rooms; `rooms` are always entered."""
+
+    domain: str
+    name: str = "feeds"
+    http_base_url: str = ""
+    admins: frozenset[str] = frozenset()
+    rooms: tuple[str, ...] = ()
+    rooms_max: int = 100
+    messages_per_minute: int = 30
+
+
+class Bot:
+    """Answers chat (`xmpp.chat.ChatService`). `handle_request` answers requests; `monotonic` returns seconds."""
+
+    def __init__(
+        self,
+        options: BotOptions,
+        service: FeedService,
+        handle_request: Callable[[Request], Awaitable[object]],
+        dispatcher: Dispatcher,
+        outbox: ChatOutbox,
+        call: Call,
+        *,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float],
+        new_id: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        self._service = service
+        self._dispatcher = dispatcher
+        self._outbox = outbox
+        self._new_id = new_id
+        self._domain = options.domain
+        links = Links(options.domain, options.http_base_url)
+        self.rooms = Rooms(
+            service,
+            sender=options.domain,
+            nick=options.name,
+            most=options.rooms_max,
+            configured=options.rooms,
+            send=outbox.reply,
+            tell=self._tell,
+            on_entered=lambda room: self._serve(self.sender.take_failed(room)),
+            on_removed=self._serve,
+        )
+        self.sender = ChatSender(service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in)
+        dispatcher.register(KIND, self.sender.kind())
+        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, options.admins)
+        person = Rate(options.messages_per_minute / 60, BURST)
+        domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
+        self._limits = RateLimits(per_sender=person, per_domain=domain, clock=monotonic)
+        unknown_domain = Rate(UNKNOWN.per_s * DOMAIN_SHARE, UNKNOWN.burst * DOMAIN_SHARE)
+        self._unknown = RateLimits(per_sender=UNKNOWN, per_domain=unknown_domain, clock=monotonic)
+        self._handlers: dict[type[Request], Callable[[Any], Coroutine[Any, Any, None]]] = {
+            ChatMessage: self._on_message,
+            RoomInvitation: self._on_invitation,
+            RoomPresence: self.rooms.on_presence,
+            MessageError: self._on_error,
+        }
+
+    async def start(self) -> None:
+        """Serves all stored consumers. Raises StoreError."""
+        for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
+            if consumer.kind == KIND:
+                self.sender.note_failed(consumer)
+        for row in await self._service.read(lambda tx, _context: tx.consumers(FIRST, NO_LIMIT)):
+            if row.consumer.kind == KIND:
+                self._dispatcher.follow(row.consumer)
+
+    async def resume(self) -> None:
+        """Enters the rooms and starts the deliveries, after the link came up. Raises StoreError."""
+        await self.rooms.rejoin()
+        await self._dispatcher.resume(KIND)
+
+    async def handle(self, request: Request) -> None:
+        """Handles a stanza of chat. Raises StoreError."""
+        await self._handlers[type(request)](request)
+
+    def follows_message(self, message_id: str) -> bool:
+        """Whether the id is that of a delivery."""
+        return is_message_id(message_id)
+
+    async def _on_error(self, error: MessageError) -> None:
+        self.sender.note_error(error.actor, error.message_id, error.condition)
+
+    async def _on_invitation(self, invitation: RoomInvitation) -> None:
+        """Enters a room that somebody invites the bot to. A room with a password is refused."""
+        inviter = invitation.inviter
+        if not self._is_person(inviter) or not self._limits.admit(inviter):
+            return
+        refusal = PASSWORD
+        if not invitation.password:
+            trusted = invitation.vouched or str(inviter.bare) in self._tools.admins
+            refusal = await self.rooms.request(invitation.room, inviter, trusted=trusted)
+        if refusal and invitation.vouched:
+            # The room may not show the real address of the inviter, so only the room can pass the answer on.
+            reason = await self._text_for(inviter, refusal)
+            self._outbox.reply(encode_decline(self._domain, invitation, reason))
+        elif refusal:
+            await self._tell(inviter, refusal, self.rooms.nick)
+
+    async def _on_message(self, message: ChatMessage) -> None:
+        in_room = message.kind == "groupchat"
+        conversation = await (self._in_room(message) if in_room else self._with_person(message))
+        if conversation is None:
+            return
+        try:
+            answer = await run_command(conversation)
+        except Exception as error:
+            # The router logs the error. The person learns only that there was one.
+            text = _UNAVAILABLE if isinstance(error, StoreError) else _FAULT
+            self._answer(conversation, Reply(conversation.say(text)))
+            raise
+        if answer is None and self._unknown.admit(message.actor):
+            answer = unknown_command(conversation)
+        if answer is not None and answer.text:
+            self._answer(conversation, answer)
+
+    async def _with_person(self, message: ChatMessage) -> Conversation | None:
+        """The conversation with a person, or None if the message gets no answer."""
+        actor = message.actor.bare
+        # Messages of one occupant through a room come from the address of the room, whose rights nobody may use so.
+        if message.private or not self._is_person(actor):
+            return None
+        if not self._limits.admit(actor):
+            return None
+        if message.wants_receipt and (receipt := encode_receipt(message)):
+            self._outbox.reply(receipt)
+        self._serve(self.sender.take_failed(str(actor)))
+        return await self._conversation(actor, message)
+
+    async def _in_room(self, message: ChatMessage) -> Conversation | None:
+        """The conversation with a room, or None if the message does not begin with the bot's nick."""
+        room, occupant = message.actor.bare, message.actor
+        nick = self.rooms.nick_in(str(room)) if self.rooms.knows(str(room)) else None
+        # The room returns the bot's own messages.
+        if nick is None or not occupant.resource or occupant.resource == nick:
+            return None
+        text = addressed_text(message.text, nick)
+        if text is None or not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
+            return None
+        return await self._conversation(
+            room, replace(message, text=text), in_room=True, may_change=self.rooms.is_manager(occupant)
+        )
+
+    async def _conversation(
+        self, actor: Jid, message: ChatMessage, *, in_room: bool = False, may_change: bool = True
+    ) -> Conversation:
+        row = await self._service.read(lambda tx, _context: tx.chat(str(actor)), turn=str(actor))
+        settings = row.settings if row is not None else ChatSettings()
+        # The choice of a person comes first, because most servers and clients send the language of their set-up.
+        texts = Texts(choose_language(filter(None, (settings.language, message.language))))
+        return Conversation(actor, message, texts, settings, self._tools, in_room, may_change)
+
+    def _is_person(self, jid: Jid) -> bool:
+        """Whether an address may get an answer: no server, no component, no room, and not this service itself."""
+        return bool(jid.local) and jid.domain != self._domain and not self.rooms.knows(str(jid.bare))
+
+    def _answer(self, c: Conversation, answer: Reply) -> None:
+        to, text = str(c.message.actor), answer.text
+        if c.in_room:
+            to, text = c.jid, f"{c.message.actor.resource}: {text}"
+        offers = () if c.in_room else tuple((offer, offer) for offer in answer.offers)
+        sender = self._domain if c.in_room else c.message.service
+        chat = OutgoingChat(to, text[:BODY_CHARACTERS], self._new_id(), c.message.kind, c.texts.language, offers)
+        self._outbox.reply(encode_message(chat, sender))
+
+    async def _tell(self, user: Jid, text: str, nick: str) -> None:
+        """Informs a user of the outcome of a request, in the room if the room hides the address of the user."""
+        in_room = self.rooms.knows(str(user.bare))
+        text = await self._text_for(user, text, nick)
+        chat = OutgoingChat(str(user.bare), text, self._new_id(), "groupchat" if in_room else "chat")
+        self._outbox.reply(encode_message(chat, self._domain))
+
+    async def _text_for(self, user: Jid, text: str, nick: str = "") -> str:
+        row = await self._service.read(lambda tx, _context: tx.chat(str(user.bare)))
+        texts = Texts(choose_language([row.settings.language] if row is not None else []))
+        return texts.say(text, nick=nick)
+
+    def _serve(self, consumers: Iterable[Consumer]) -> None:
+        for consumer in consumers:
+            self._dispatcher.hurry(consumer)
+
+
+def addressed_text(text: str, nick: str) -> str | None:
+    """Returns the command in a message that begins with the nick, as `feeds: help`, `@feeds help` or `feeds, help`."""
+    stripped = text.lstrip().removeprefix("@")
+    if not stripped.casefold().startswith(nick.casefold()):
+        return None
+    rest = stripped[len(nick) :]
+    return rest.lstrip(":, \t\n") if not rest or rest[0] in ":, \t\n" else None

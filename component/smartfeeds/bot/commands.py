@@ -1,0 +1,204 @@
+"""The chat commands as one table: name, aliases in other languages, usage, summary, handler.
+
+A new command is a new row. The help, the look-up by name and the tests follow from the rows.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from smartfeeds.bot import following, posting, reading
+from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.bot.grammar import split_command
+from smartfeeds.bot.render import cut
+from smartfeeds.bot.texts import N_
+from smartfeeds.errors import FeedError
+
+WORD_CHARACTERS = 40  # of a word that an answer repeats
+_GREETINGS = frozenset({"hi", "hello", "hallo", "hey", "?", "start"})
+
+Handler = Callable[[Conversation, str], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCommand:
+    """A row of the table.
+
+    `aliases` are other names by language; they work in every language. `usage` is shown after an error and in the help.
+    `changes`: in a room only its owners and admins may use it. `hidden`: the overview does not list it.
+    """
+
+    name: str
+    usage: str
+    summary: str
+    run: Handler
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    changes: bool = False
+    hidden: bool = False
+
+
+async def help_(c: Conversation, rest: str) -> Reply:
+    """Explains one command, or lists all."""
+    command = COMMANDS_BY_WORD.get(split_command(rest).word)
+    if command is not None:
+        return Reply(f"{c.say(command.usage)}\n{c.say(command.summary)}")
+    lines = [c.say("I deliver feeds by chat. You can write:")]
+    lines += [f"{c.say(row.usage)} - {c.say(row.summary)}" for row in COMMANDS if not row.hidden]
+    lines.append(c.say("FEED is the name of a feed. Reply to an item to answer it. Details: help COMMAND"))
+    return Reply("\n".join(lines), ("list", "latest", "subscriptions"))
+
+
+COMMANDS: tuple[ChatCommand, ...] = (
+    ChatCommand("help", N_("help [COMMAND]"), N_("shows this overview"), help_, {"de": ("hilfe",)}),
+    ChatCommand("list", N_("list [PAGE]"), N_("lists the feeds"), reading.list_feeds, {"de": ("liste", "feeds")}),
+    ChatCommand(
+        "search",
+        N_("search WORDS"),
+        N_("searches the names of feeds, and the items of those that you follow"),
+        reading.search,
+        {"de": ("suche", "suchen")},
+    ),
+    ChatCommand(
+        "show", N_("show FEED [FILTER=VALUE]"), N_("describes a feed"), reading.show, {"de": ("zeige", "zeigen")}
+    ),
+    ChatCommand(
+        "latest",
+        N_("latest [FEED] [NUMBER]"),
+        N_("shows the newest items"),
+        reading.latest,
+        {"de": ("neueste", "neues")},
+    ),
+    ChatCommand(
+        "subscribe",
+        N_("subscribe FEED [FILTER=VALUE]"),
+        N_("delivers new items here; filters are author, category, q, lang and others"),
+        following.subscribe,
+        {"de": ("abonniere", "abonnieren"), "en": ("sub",)},
+        changes=True,
+    ),
+    ChatCommand(
+        "unsubscribe",
+        N_("unsubscribe FEED"),
+        N_("ends the delivery"),
+        following.unsubscribe,
+        {"de": ("abbestelle", "abbestellen"), "en": ("unsub",)},
+        changes=True,
+    ),
+    ChatCommand(
+        "subscriptions",
+        N_("subscriptions"),
+        N_("lists the feeds that you follow"),
+        reading.subscriptions,
+        {"de": ("abos", "abonnements"), "en": ("subs",)},
+    ),
+    ChatCommand(
+        "post",
+        N_("post FEED TEXT"),
+        N_("publishes a text; correct your message to correct it"),
+        posting.post,
+        {"de": ("schreibe", "schreiben")},
+        changes=True,
+    ),
+    ChatCommand(
+        "edit",
+        N_("edit FEED TEXT"),
+        N_("replaces your newest item in a feed"),
+        posting.edit,
+        {"de": ("ändere", "ändern")},
+        changes=True,
+    ),
+    ChatCommand(
+        "delete",
+        N_("delete FEED"),
+        N_("deletes your newest item in a feed"),
+        posting.delete,
+        {"de": ("lösche", "löschen")},
+        changes=True,
+    ),
+    ChatCommand(
+        "quiet",
+        N_("quiet 22-7 [TIMEZONE]"),
+        N_("delivers nothing in these hours; quiet off ends it"),
+        following.quiet,
+        {"de": ("ruhe",)},
+        changes=True,
+    ),
+    ChatCommand(
+        "digest",
+        N_("digest daily 8:00 [TIMEZONE]"),
+        N_("delivers all items at once, daily or on a weekday; digest off ends it"),
+        following.digest,
+        {"de": ("übersicht",)},
+        changes=True,
+    ),
+    ChatCommand(
+        "language",
+        N_("language CODE"),
+        N_("sets the language: en or de"),
+        following.language,
+        {"de": ("sprache",)},
+        changes=True,
+    ),
+    ChatCommand(
+        "conflicts",
+        N_("conflicts FEED"),
+        N_("lists items that were changed in two places at once"),
+        reading.conflicts,
+        {"de": ("konflikte",)},
+    ),
+    ChatCommand("join", N_("/join ROOM"), N_("brings me into a group chat"), following.join, {"de": ("beitreten",)}),
+    ChatCommand(
+        "leave",
+        N_("leave"),
+        N_("makes me leave the group chat and ends its subscriptions"),
+        following.leave,
+        {"de": ("verlassen",)},
+        changes=True,
+    ),
+    ChatCommand(
+        "follow",
+        N_("follow ADDRESS"),
+        N_("follows a feed of the web; not available yet"),
+        following.follow_web,
+        {"de": ("folge",)},
+        hidden=True,
+    ),
+)
+COMMANDS_BY_WORD: Mapping[str, ChatCommand] = {
+    word: row
+    for row in COMMANDS
+    for word in (row.name, *(alias for aliases in row.aliases.values() for alias in aliases))
+}
+
+
+async def run_command(c: Conversation) -> Reply | None:
+    """Answers a message. Returns None if its first word is no command. Raises StoreError."""
+    try:
+        if c.message.reacts_to:
+            return await posting.react(c)
+        if c.message.reply_to and not c.in_room:
+            return await posting.reply(c)
+    except FeedError as error:
+        return Reply(c.error(error))
+    except RefusalError as error:
+        return Reply(str(error))
+    word, rest = split_command(c.message.text)
+    command = COMMANDS_BY_WORD.get("help" if word in _GREETINGS else word)
+    if command is None:
+        return None
+    if command.changes and not c.may_change:
+        return Reply(c.say("Only owners and admins of this room may do that."))
+    try:
+        return await command.run(c, rest)
+    except FeedError as error:
+        return Reply(c.error(error))
+    except RefusalError as error:
+        return Reply(str(error))
+    except UsageError as error:
+        reason = f"{error}\n" if str(error) else ""
+        return Reply(f"{reason}{c.say('Write: {usage}', usage=c.say(command.usage))}")
+
+
+def unknown_command(c: Conversation) -> Reply:
+    """The answer to a message that is no command."""
+    word = cut(split_command(c.message.text).word, WORD_CHARACTERS)
+    return Reply(c.say("I do not know “{word}”. Write help to see what I can do.", word=word), ("help",))

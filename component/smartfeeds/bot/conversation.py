@@ -1,0 +1,137 @@
+"""What a command has: who asks, in which language, the service, and what it may answer with."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from smartfeeds.bot.follows import consumer_of, list_follows
+from smartfeeds.bot.render import Links
+from smartfeeds.bot.rooms import Rooms
+from smartfeeds.bot.texts import ENGLISH, N_, Texts
+from smartfeeds.core.chat import ChatRow, ChatSettings
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.jid import Jid
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.requests import Request
+from smartfeeds.store.base import WriteTx
+from smartfeeds.xmpp.chat import ChatMessage
+
+T = TypeVar("T")
+
+# The service explains its errors in English. Other languages have a text for each condition.
+_ERRORS: Mapping[Condition, str] = {
+    Condition.FORBIDDEN: N_("You may not do that."),
+    Condition.CLOSED_NODE: N_("This feed is closed to you."),
+    Condition.NOT_SUBSCRIBED_READER: N_("Only approved subscribers may read this feed."),
+    Condition.PENDING_SUBSCRIPTION: N_("The owner of the feed has not approved your subscription yet."),
+    Condition.ITEM_NOT_FOUND: N_("There is no such feed or item, or it is closed to you."),
+    Condition.NOT_SUBSCRIBED: N_("You do not follow this feed here."),
+    Condition.TOO_MANY_SUBSCRIPTIONS: N_("You follow too many feeds. End one with: unsubscribe FEED"),
+    Condition.PAYLOAD_TOO_BIG: N_("The text is too long for this feed."),
+    Condition.BUSY: N_("The service is busy. Try again later."),
+}
+_OTHER_ERROR = N_("That did not work.")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: its text, and commands to offer as buttons (XEP-0439)."""
+
+    text: str
+    offers: tuple[str, ...] = ()
+
+
+class UsageError(Exception):
+    """The arguments are wrong. The text, if any, is already in the user's language; the usage is shown below it."""
+
+
+class RefusalError(Exception):
+    """The command cannot be followed. The text is already in the user's language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The parts of the service that commands use. `handle` answers a request within the limits of the operator."""
+
+    service: FeedService
+    handle: Callable[[Request], Awaitable[object]]
+    dispatcher: Dispatcher
+    links: Links
+    rooms: Rooms
+    admins: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One message and its author.
+
+    `actor` is the bare JID of a person, or of a room: in a room all can see the answers, so the rights of the room
+    count and not those of the occupant. `may_change` is false for occupants who are not its owners or admins.
+    """
+
+    actor: Jid
+    message: ChatMessage
+    texts: Texts
+    settings: ChatSettings
+    tools: Tools
+    in_room: bool = False
+    may_change: bool = True
+
+    @property
+    def jid(self) -> str:
+        """The bare JID."""
+        return str(self.actor.bare)
+
+    @property
+    def service(self) -> str:
+        """The address of the service."""
+        return self.tools.links.domain
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the author is an admin of the service, in a conversation of two."""
+        return not self.in_room and self.jid in self.tools.admins
+
+    def say(self, text: str, **values: object) -> str:
+        """Returns a text in the user's language."""
+        return self.texts.say(text, **values)
+
+    def error(self, error: FeedError) -> str:
+        """Returns what an error means, in the user's language. In English, an error without a text has its details."""
+        text = _ERRORS.get(error.condition)
+        if text is not None:
+            return self.say(text)
+        details = f" ({error.text})" if error.text and self.texts.language == ENGLISH else ""
+        return self.say(_OTHER_ERROR) + details
+
+    async def ask(self, request: Request, kind: type[T]) -> T:
+        """Returns the response of the service. Raises FeedError, StoreError."""
+        answer = await self.tools.handle(request)
+        if not isinstance(answer, kind):
+            raise TypeError(f"{type(request).__name__} was answered with {type(answer).__name__}")
+        return answer
+
+    async def save(self, settings: ChatSettings) -> None:
+        """Stores the settings, and makes deliveries that wait for their time follow them. Raises StoreError."""
+        consumers = await self.tools.service.write(partial(_save, jid=self.jid, settings=settings), turn=self.jid)
+        self.hurry(consumers)
+
+    async def remember_language(self) -> None:
+        """Stores the language of the conversation, so that deliveries use it. Raises StoreError."""
+        if not self.settings.language:
+            await self.save(replace(self.settings, language=self.texts.language))
+
+    def hurry(self, consumers: list[Consumer]) -> None:
+        """Serves consumers now, whatever was planned."""
+        for consumer in consumers:
+            self.tools.dispatcher.hurry(consumer)
+
+
+def _save(tx: WriteTx, _context: Context, jid: str, settings: ChatSettings) -> list[Consumer]:
+    row = tx.chat(jid) or ChatRow(jid)
+    tx.put_chat(replace(row, settings=settings))
+    return [consumer_of(node.node_no, jid) for node, _ in list_follows(tx, jid)]

@@ -1,0 +1,269 @@
+"""The deliverer of chat messages: sends the new items of a feed to one person or room, in order and once.
+
+XEP-0114 has no acknowledgements. After a batch the deliverer therefore pings the recipient. A server processes the
+stanzas between two addresses in order (RFC 6120 section 10.1), so the error response to a message arrives before that
+to the ping: with an error the batch is tried again later, and without one it is delivered. A repeated message has the
+id that it had before, by which clients recognise it.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from smartfeeds.bot.follows import chat_subscriptions
+from smartfeeds.bot.render import Links, render_item, render_list
+from smartfeeds.bot.schedule import due_us, pause_s
+from smartfeeds.bot.texts import ENGLISH, Texts
+from smartfeeds.core.access import Access
+from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.chat import ChatRow, ChatSettings
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.cursor import MAX_GROUP
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
+from smartfeeds.core.view import Order, Standing, from_canonical
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter
+from smartfeeds.delivery.slices import read_changes
+from smartfeeds.errors import LinkError
+from smartfeeds.formats.xml import Element
+from smartfeeds.service.context import Context, affiliation_of
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.pulls import WHOLE, key_of
+from smartfeeds.service.steps import IndexFirst, index_first
+from smartfeeds.store.base import ReadTx
+from smartfeeds.xmpp.chat import MessageKind, OutgoingChat, encode_message, error_condition
+
+ITEMS = 20  # of one message: as many as a person reads in one piece
+SINGLE = 3  # up to so many items come as messages of their own, to which people can reply
+# A person may be away for weeks. The service gives up after a month, and the person resumes by writing to the bot.
+GIVE_UP_S = 30 * 86_400.0
+BACKOFF = Backoff(first_s=30.0, longest_s=3_600.0)
+ANSWER_S = 30.0
+_PING = b"<ping xmlns='urn:xmpp:ping'/>"
+# The own server answers so for a server that it cannot reach.
+_UNREACHABLE = frozenset({"remote-server-not-found", "remote-server-timeout"})
+_ITEM_ID = re.compile(r"chat-([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})-[0-9]{1,18}", re.ASCII)
+_LIST_ID = re.compile(r"chat-[0-9]{1,18}-[0-9]{1,18}to[0-9]{1,18}", re.ASCII)
+
+
+class ChatLink(Protocol):
+    """The link to the XMPP server."""
+
+    @property
+    def online(self) -> bool:
+        """Whether there is a link."""
+
+    async def notify(self, stanzas: Iterable[bytes]) -> int:
+        """Sends whole stanzas; waits while the server reads slowly. Raises LinkError."""
+
+
+Call = Callable[[str, str, bytes, float], Awaitable[Element]]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageKey:
+    """The item that a message of the bot shows: its node, its key in created order, and its number."""
+
+    node_no: int
+    created_us: int
+    item_no: int
+
+
+def item_message_id(node: Node, item: Item) -> str:
+    """Returns the id of the message for an item: the same each time, another one for each version."""
+    return f"chat-{node.node_no}-{item.created_us}-{item.item_no}-{item.revision}"
+
+
+def list_message_id(node: Node, items: list[Item]) -> str:
+    """Returns the id of the message for several items."""
+    return f"chat-{node.node_no}-{items[0].modified_us}to{items[-1].modified_us}"
+
+
+def parse_message_id(text: str) -> MessageKey | None:
+    """Returns what a message shows, by its id; None if it is no message for an item."""
+    match = _ITEM_ID.fullmatch(text)
+    return None if match is None else MessageKey(int(match[1]), int(match[2]), int(match[3]))
+
+
+def is_message_id(text: str) -> bool:
+    """Whether an id is that of a delivery."""
+    return _ITEM_ID.fullmatch(text) is not None or _LIST_ID.fullmatch(text) is not None
+
+
+def find_item(tx: ReadTx, key: MessageKey) -> tuple[Node, str] | None:
+    """Returns the node and the item id that a message showed. An edit does not change the key in created order."""
+    node = tx.node_by_no(key.node_no)
+    if node is None:
+        return None
+    group = tx.group(key.node_no, Order.CREATED, key.created_us, MAX_GROUP)
+    return next(((node, item_id) for item_no, item_id in group if item_no == key.item_no), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatBatch:
+    """The next items for a recipient: those to send, those that are only passed, and the position behind them."""
+
+    node: Node
+    row: ChatRow
+    items: tuple[Item, ...]
+    end: ConsumerPosition
+    more: bool
+
+
+def read_batch(
+    tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
+) -> ChatBatch | IndexFirst | None:
+    """Returns the next items, or None if the recipient follows the feed no more."""
+    jid = parse_jid(consumer.target)
+    rows = chat_subscriptions(tx, consumer.node_no, consumer.target)
+    if jid is None or not rows:
+        return None
+    view = WHOLE[Order.MODIFIED]
+    changes = read_changes(tx, consumer, position, view, ITEMS)
+    if changes is None:
+        return None
+    node = changes.node
+    rows = [row for row in rows if _may_read(tx, context, node, jid, row)]
+    for row in rows:
+        if (behind := index_first(tx, node, from_canonical(row.view))) is not None:
+            return behind
+    items = tuple(item for item in changes.items if _is_sent(tx, node, item, jid, rows))
+    settings = tx.chat(consumer.target) or ChatRow(consumer.target)
+    return ChatBatch(node, settings, items, changes.end, changes.more)
+
+
+def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscription) -> bool:
+    if row.state is not SubscriptionState.SUBSCRIBED:
+        return False
+    return Access(affiliation_of(tx, context, node, jid), node.options, row.state).reading_error is None
+
+
+def _is_sent(tx: ReadTx, node: Node, item: Item, jid: Jid, rows: list[Subscription]) -> bool:
+    """Whether one of the views contains the item. Deletions are not sent, nor are the recipient's own items."""
+    if item.deleted or item.publisher == str(jid):
+        return False
+    rows = [row for row in rows if item.modified_us > row.since_us]
+    views = [view for view in (from_canonical(row.view) for row in rows) if _has_event(view.order, item)]
+    smart = [view for view in views if view.smart]
+    standings = tx.standings(node.node_no, item, smart) if smart else []
+    return len(smart) < len(views) or Standing.PRESENT in standings
+
+
+def _has_event(order: Order, item: Item) -> bool:
+    """Whether a view in this order announces the item: an edit moves it in modified order only."""
+    return order is Order.MODIFIED or item.revision == 1
+
+
+class ChatSender:
+    """Sends items as chat messages (`delivery.deliverer.Deliverer`).
+
+    `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller then tries to enter.
+    """
+
+    def __init__(
+        self,
+        service: FeedService,
+        link: ChatLink,
+        call: Call,
+        links: Links,
+        *,
+        clock: Callable[[], int],
+        nick_in: Callable[[str], str | None],
+    ) -> None:
+        self._service = service
+        self._link = link
+        self._call = call
+        self._links = links
+        self._clock = clock
+        self._nick_in = nick_in
+        # The error of each recipient with a delivery in flight, empty while there is none.
+        self._errors: dict[tuple[str, int], str] = {}
+        # Consumers whose last batch failed, by recipient: they are tried at once when the recipient writes.
+        self._failed: dict[str, set[Consumer]] = {}
+
+    def kind(self) -> ConsumerKind:
+        """Returns the rules of these consumers."""
+        return ConsumerKind(self, backoff=BACKOFF, give_up_s=GIVE_UP_S)
+
+    def host(self, consumer: Consumer) -> str:
+        """The recipient's domain."""
+        return consumer.target.rpartition("@")[2]
+
+    def note_failed(self, consumer: Consumer) -> None:
+        """Records that the last delivery to a consumer failed."""
+        self._failed.setdefault(consumer.target, set()).add(consumer)
+
+    def take_failed(self, jid: str) -> set[Consumer]:
+        """Returns the consumers of a recipient that wait after a failure, once."""
+        return self._failed.pop(jid, set())
+
+    def note_error(self, sender: Jid, message_id: str, condition: str) -> None:
+        """Records the error response to a message in flight."""
+        node_no = int(message_id.split("-")[1])
+        key = (str(sender.bare), node_no)
+        if key in self._errors:
+            self._errors[key] = condition or "undefined-condition"
+
+    async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
+        """Sends one batch and waits until the recipient's server has processed it. Raises LinkError, StoreError."""
+        if not self._link.online:
+            raise LinkError("the link to the XMPP server is down")
+        batch = await self._service.read(
+            partial(read_batch, consumer=consumer, position=position), turn=f"chat {consumer.target}"
+        )
+        if batch is None:
+            return Gone("the recipient follows the feed no more")
+        if not batch.items:
+            return Delivered(batch.end, batch.more)
+        now_us = self._clock()
+        due = due_us(batch.row.settings, key_of(Order.MODIFIED, batch.items[0]), now_us)
+        if due > now_us:
+            return RetryAfter("the recipient wants messages later", pause_s(due, now_us), planned=True)
+        nick = self._nick_in(consumer.target) if batch.row.room else ""
+        error = "the bot is not in the room" if nick is None else await self._send(consumer, batch, nick)
+        if error:
+            self.note_failed(consumer)
+            return RetryAfter(error)
+        failed = self._failed.get(consumer.target, set())
+        failed.discard(consumer)
+        if not failed:
+            self._failed.pop(consumer.target, None)
+        return Delivered(batch.end, batch.more)
+
+    async def _send(self, consumer: Consumer, batch: ChatBatch, nick: str) -> str:
+        """Sends the messages of a batch and a ping behind them. Returns why they were not delivered, or ""."""
+        messages = await asyncio.to_thread(self._messages, consumer.target, batch)
+        frames = [encode_message(message, self._links.domain) for message in messages]
+        key = (consumer.target, consumer.node_no)
+        self._errors[key] = ""
+        try:
+            await self._link.notify(frames)
+            # In a room the ping to the own nick also shows whether the bot is still there (XEP-0410).
+            to = f"{consumer.target}/{nick}" if nick else consumer.target
+            pong = await self._call("get", to, _PING, ANSWER_S)
+        except TimeoutError:
+            return "the recipient's server does not answer"
+        finally:
+            error = self._errors.pop(key)
+        unreachable = error_condition(pong) if pong.get("type") == "error" else ""
+        if unreachable in _UNREACHABLE or (nick and unreachable == "not-acceptable"):
+            error = error or unreachable
+        return f"the recipient's server returned the message: {error}" if error else ""
+
+    def _messages(self, jid: str, batch: ChatBatch) -> list[OutgoingChat]:
+        settings: ChatSettings = batch.row.settings
+        texts = Texts(settings.language or ENGLISH)
+        node, items = batch.node, list(batch.items)
+        bodies: list[tuple[str, str]]
+        if len(items) <= SINGLE and settings.digest is None:
+            bodies = [
+                (render_item(texts, self._links, node, item, edited=item.revision > 1), item_message_id(node, item))
+                for item in items
+            ]
+        else:
+            bodies = [(render_list(texts, self._links, node, items), list_message_id(node, items))]
+        kind: MessageKind = "groupchat" if batch.row.room else "chat"
+        return [OutgoingChat(jid, body, message_id, kind, texts.language) for body, message_id in bodies]

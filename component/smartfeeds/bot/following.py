@@ -1,0 +1,176 @@
+"""The commands that change what is delivered: subscribe, unsubscribe, quiet, digest, language, join, leave, follow."""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+from smartfeeds.bot.conversation import Conversation, Reply, UsageError
+from smartfeeds.bot.follows import follow, unfollow
+from smartfeeds.bot.grammar import arguments, view_name
+from smartfeeds.bot.reading import command_text
+from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name, render_item
+from smartfeeds.bot.schedule import find_zone, format_minute, parse_minute, parse_quiet
+from smartfeeds.bot.texts import LANGUAGES, N_
+from smartfeeds.core.chat import DAILY, Digest
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.model import SubscriptionState
+
+OFF = frozenset({"off", "aus"})
+_EVERY_DAY = frozenset({"daily", "täglich"})
+_FOR = frozenset({"for", "für"})
+# The names of the weekdays, Monday first, by which digests are requested and confirmed.
+_WEEKDAYS = (
+    N_("monday"),
+    N_("tuesday"),
+    N_("wednesday"),
+    N_("thursday"),
+    N_("friday"),
+    N_("saturday"),
+    N_("sunday"),
+)
+_LANGUAGE_NAMES = {"en": "English", "de": "Deutsch"}
+
+
+async def subscribe(c: Conversation, rest: str) -> Reply:
+    """Delivers the new items of a feed. With `for JID` at the end, an admin of the service subscribes that person."""
+    tokens = arguments(rest)
+    person: Jid | None = None
+    if c.is_admin and len(tokens) > 2 and tokens[-2].casefold() in _FOR:
+        person = parse_jid(tokens.pop())
+        tokens.pop()
+        if person is None or not person.local:
+            raise UsageError
+    name = view_name(tokens[0], tokens[1:]) if tokens else None
+    if name is None:
+        raise UsageError(
+            c.say("Filters are written NAME=VALUE, such as author=bob or category=music.") if tokens else ""
+        )
+    actor = person.bare if person is not None else c.actor
+    answer = await c.tools.service.write(partial(follow, actor=actor, node_name=name), turn=c.jid)
+    c.tools.dispatcher.follow(answer.consumer)
+    if person is None:
+        await c.remember_language()
+    shown = feed_name(answer.node)
+    stop = command_text("unsubscribe", name)
+    if answer.state is SubscriptionState.PENDING:
+        return Reply(c.say("You asked to follow {feed}. Its owner has to approve that.", feed=shown), (stop,))
+    if person is not None:
+        return Reply(c.say("{person} follows {feed} now.", person=str(person.bare), feed=shown))
+    lines = [c.say("You follow {feed} now. New items arrive here. To stop: {command}", feed=shown, command=stop)]
+    if answer.last is not None:
+        lines += ["", await asyncio.to_thread(render_item, c.texts, c.tools.links, answer.node, answer.last)]
+    return Reply("\n".join(lines), ("latest", stop))
+
+
+async def unsubscribe(c: Conversation, rest: str) -> Reply:
+    """Ends the delivery of a feed."""
+    tokens = arguments(rest)
+    name = view_name(tokens[0], tokens[1:]) if tokens else None
+    if name is None:
+        raise UsageError
+    consumers = await c.tools.service.write(partial(unfollow, actor=c.actor, node_name=name), turn=c.jid)
+    # The deliverer finds that nothing is followed any more, and the consumer is removed.
+    c.hurry(consumers)
+    return Reply(c.say("You no longer follow {feed}.", feed=cut(name, NAME_CHARACTERS)), ("subscriptions",))
+
+
+async def quiet(c: Conversation, rest: str) -> Reply:
+    """Sets the hours in which nothing is delivered, and the time zone."""
+    tokens = arguments(rest)
+    if len(tokens) == 1 and tokens[0].casefold() in OFF:
+        await c.save(replace(c.settings, quiet=None))
+        return Reply(c.say("There are no quiet hours any more."))
+    hours = parse_quiet(tokens[0]) if tokens else None
+    if hours is None or len(tokens) > 2:
+        raise UsageError
+    zone = _zone(c, tokens[1:])
+    await c.save(replace(c.settings, quiet=hours, zone=zone))
+    begin, end = format_minute(hours.begin), format_minute(hours.end)
+    text = c.say(
+        "Nothing is delivered from {begin} to {end} ({zone}). The items come afterwards.",
+        begin=begin,
+        end=end,
+        zone=zone,
+    )
+    return Reply(f"{text}\n{_zone_hint(c, zone, 'quiet 22-7')}".strip(), ("quiet off",))
+
+
+async def digest(c: Conversation, rest: str) -> Reply:
+    """Sets the time at which all new items are delivered at once."""
+    tokens = arguments(rest)
+    if len(tokens) == 1 and tokens[0].casefold() in OFF:
+        await c.save(replace(c.settings, digest=None))
+        return Reply(c.say("New items arrive as soon as they are published."))
+    if not 2 <= len(tokens) <= 3:
+        raise UsageError
+    weekday, minute = _weekday(c, tokens[0]), parse_minute(tokens[1])
+    if weekday is None or minute is None:
+        raise UsageError
+    zone = _zone(c, tokens[2:])
+    await c.save(replace(c.settings, digest=Digest(weekday, minute), zone=zone))
+    day = c.say("every day") if weekday == DAILY else c.say(_WEEKDAYS[weekday])
+    text = c.say("New items arrive together: {day} at {time} ({zone}).", day=day, time=format_minute(minute), zone=zone)
+    return Reply(f"{text}\n{_zone_hint(c, zone, 'digest daily 8:00')}".strip(), ("digest off",))
+
+
+async def language(c: Conversation, rest: str) -> Reply:
+    """Sets the language of the bot."""
+    code = rest.strip().casefold()
+    if code not in LANGUAGES:
+        names = ", ".join(f"{one} ({_LANGUAGE_NAMES.get(one, one)})" for one in LANGUAGES)
+        raise UsageError(c.say("The languages are: {names}", names=names))
+    await c.save(replace(c.settings, language=code))
+    texts = type(c.texts)(code)
+    return Reply(texts.say("I speak English with you now."), ("help",))
+
+
+async def join(c: Conversation, rest: str) -> Reply:
+    """Brings the bot into a room."""
+    room = parse_jid(rest.strip())
+    if room is None or not room.local or c.in_room:
+        raise UsageError
+    refusal = await c.tools.rooms.request(room.bare, c.actor, trusted=c.is_admin)
+    return Reply(
+        c.say(refusal) if refusal else c.say("I try to enter {room}.", room=cut(str(room.bare), NAME_CHARACTERS))
+    )
+
+
+async def leave(c: Conversation, rest: str) -> Reply:
+    """Takes the bot out of the room in which the command is given, or out of a room that an admin names."""
+    room = c.actor if c.in_room else parse_jid(rest.strip())
+    if room is None or (not c.in_room and not (c.is_admin and c.tools.rooms.knows(str(room.bare)))):
+        raise UsageError
+    await c.tools.rooms.leave(str(room.bare))
+    return Reply("" if c.in_room else c.say("I left {room}.", room=cut(str(room.bare), NAME_CHARACTERS)))
+
+
+async def follow_web(c: Conversation, _rest: str) -> Reply:
+    """Says that feeds of the web cannot be followed."""
+    return Reply(c.say("This service cannot follow feeds of the web yet. It has these feeds: list"), ("list",))
+
+
+def _zone(c: Conversation, tokens: list[str]) -> str:
+    """The time zone in the arguments, or that of the settings. Raises UsageError."""
+    if not tokens:
+        return c.settings.zone
+    zone = find_zone(tokens[0])
+    if zone is None:
+        raise UsageError(c.say("I do not know this time zone. Write it as Europe/Berlin or America/New_York."))
+    return zone
+
+
+def _zone_hint(c: Conversation, zone: str, example: str) -> str:
+    if zone != "UTC":
+        return ""
+    return c.say("For your own time zone: {command}", command=f"{example} Europe/Berlin")
+
+
+def _weekday(c: Conversation, text: str) -> int | None:
+    """The weekday of a text in English or in the language of the conversation."""
+    word = text.casefold()
+    if word in _EVERY_DAY:
+        return DAILY
+    for number, name in enumerate(_WEEKDAYS):
+        if word in (name, c.say(name).casefold()):
+            return number
+    return None

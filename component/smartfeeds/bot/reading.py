@@ -1,0 +1,200 @@
+"""The commands that read: list, search, show, latest, subscriptions, conflicts."""
+
+import asyncio
+
+from smartfeeds.bot.conversation import Conversation, Reply, UsageError
+from smartfeeds.bot.follows import list_follows
+from smartfeeds.bot.grammar import arguments, take, view_name
+from smartfeeds.bot.render import NAME_CHARACTERS, TEXT_CHARACTERS, cut, feed_name, render_item, render_line
+from smartfeeds.core.filters import MAX_QUERY_WORDS
+from smartfeeds.core.model import Item, KeyRange, Node, SubscriptionState
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.text import words
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service import requests as r
+from smartfeeds.service.conflicts import ConflictList, ListConflicts
+
+PAGE = 20  # feeds of one answer
+SEARCHED = 500  # feeds whose names one search compares
+SHOWN = 5  # items of one answer if the command names no number
+MOST = 20  # items of one answer
+LISTED = 200  # subscriptions that one command reads
+FEEDS = 20  # followed feeds that one command reads
+
+
+async def list_feeds(c: Conversation, rest: str) -> Reply:
+    """Lists the feeds that the user may see, page by page."""
+    number = _number(rest, 1, 10_000) if rest else 1
+    page = ResultSetRequest(max=str(PAGE + 1), index=str((number - 1) * PAGE))
+    nodes = (await c.ask(r.GetNodes(c.actor, c.service, page), r.NodeList)).nodes
+    if not nodes:
+        return Reply(c.say("There are no feeds.") if number == 1 else c.say("There are no more feeds."))
+    lines = [c.say("Feeds:"), *(f"- {feed_name(node)}" for node in nodes[:PAGE])]
+    more = f"list {number + 1}"
+    if len(nodes) > PAGE:
+        lines.append(c.say("More: {command}", command=more))
+    first = nodes[0].name
+    return Reply("\n".join(lines), (command_text("show", first), *((more,) if len(nodes) > PAGE else ())))
+
+
+async def search(c: Conversation, rest: str) -> Reply:
+    """Searches the names of feeds, and the items of the feeds that the user follows."""
+    query = words(rest)
+    if not query or len(query) > MAX_QUERY_WORDS:
+        raise UsageError
+    page = ResultSetRequest(max=str(SEARCHED))
+    nodes = (await c.ask(r.GetNodes(c.actor, c.service, page), r.NodeList)).nodes
+    matches = [node for node in nodes if query <= words(f"{node.name} {node.options.title} {node.options.description}")]
+    lines = [f"- {feed_name(node)}" for node in matches[:PAGE]]
+    if lines:
+        lines.insert(0, c.say("Feeds:"))
+    followed = {node.name: node for node, _ in await _follows(c)}
+    pairs: list[tuple[Node, Item]] = []
+    for node in [*followed.values()][:FEEDS]:
+        pairs += [
+            (node, item)
+            for item in await _newest_if_readable(c, view_name(node.name, [f"q={' '.join(sorted(query))}"]), SHOWN)
+        ]
+    if pairs:
+        lines += [c.say("Items:"), *await _item_lines(c, pairs[:MOST])]
+    if not lines:
+        return Reply(
+            c.say("Nothing found. Items are searched in the feeds that you follow; show FEED q=WORD searches one feed.")
+        )
+    return Reply("\n".join(lines), (command_text("show", matches[0].name),) if matches else ())
+
+
+async def show(c: Conversation, rest: str) -> Reply:
+    """Describes a feed and shows its newest items."""
+    name, filters = _feed(rest)
+    info = await c.ask(r.GetNodeInfo(c.actor, c.service, name), r.NodeInfo)
+    node = info.node
+    lines = [feed_name(node), cut(node.options.description, TEXT_CHARACTERS)]
+    if not info.readable:
+        lines.append(
+            c.say("You may not read this feed. To ask its owner: {command}", command=command_text("subscribe", name))
+        )
+        return Reply("\n".join(line for line in lines if line), (command_text("subscribe", name),))
+    lines.append(c.texts.count(info.subscribers, "{number} subscriber", "{number} subscribers"))
+    items = await pull_newest(c, name, SHOWN)
+    lines += (
+        [c.say("Newest items:"), *await _item_lines(c, [(node, item) for item in items])]
+        if items
+        else [c.say("The feed has no items yet.") if not filters else c.say("No item matches.")]
+    )
+    return Reply("\n".join(line for line in lines if line), (command_text("subscribe", name),))
+
+
+async def latest(c: Conversation, rest: str) -> Reply:
+    """Shows the newest items of a feed, or of all feeds that the user follows."""
+    tokens = arguments(rest)
+    count = SHOWN
+    if tokens and tokens[-1].isdecimal():
+        count = _number(tokens.pop(), 1, MOST)
+    pairs: list[tuple[Node, Item]] = []
+    if tokens:
+        name = view_name(tokens[0], tokens[1:])
+        if name is None:
+            raise UsageError
+        node = (await c.ask(r.GetNodeInfo(c.actor, c.service, name), r.NodeInfo)).node
+        pairs = [(node, item) for item in await pull_newest(c, name, count)]
+    else:
+        follows = await _follows(c)
+        if not follows:
+            return Reply(c.say("You follow no feed yet."), ("list",))
+        for node, text in follows[:FEEDS]:
+            pairs += [(node, item) for item in await _newest_if_readable(c, text, count)]
+        # Two views of one feed may both contain an item.
+        unique = {(node.node_no, item.item_no): (node, item) for node, item in pairs}
+        pairs = sorted(unique.values(), key=lambda pair: pair[1].modified_us)[-count:]
+    if not pairs:
+        return Reply(c.say("There are no items yet."))
+    if len(pairs) == 1:
+        (node, item), links = pairs[0], c.tools.links
+        return Reply(await asyncio.to_thread(render_item, c.texts, links, node, item))
+    return Reply("\n".join(await _item_lines(c, pairs)))
+
+
+async def subscriptions(c: Conversation, _rest: str) -> Reply:
+    """Lists what the user follows by chat."""
+    part: KeyRange[int] = KeyRange(LISTED)
+    rows = await c.tools.service.read(lambda tx, _context: list_follows(tx, c.jid, part), turn=c.jid)
+    if not rows:
+        return Reply(c.say("You follow no feed yet."), ("list",))
+    lines = [c.say("You follow:")]
+    for node, row in rows:
+        text = cut(row.node_text, NAME_CHARACTERS)
+        title = cut(node.options.title, NAME_CHARACTERS)
+        pending = c.say(" - waits for approval") if row.state is SubscriptionState.PENDING else ""
+        lines.append(f"- {text}{f': {title}' if title else ''}{pending}")
+    return Reply("\n".join(lines), ("latest", command_text("unsubscribe", rows[0][1].node_text)))
+
+
+async def conflicts(c: Conversation, rest: str) -> Reply:
+    """Lists the items of a feed that have conflicts."""
+    name, _ = take(rest)
+    if not name:
+        raise UsageError
+    page = ResultSetRequest(max=str(MOST))
+    answer = await c.ask(ListConflicts(c.actor, c.service, name, page), ConflictList)
+    if not answer.entries:
+        return Reply(c.say("No item of {feed} has a conflict.", feed=cut(name, NAME_CHARACTERS)))
+    lines = [c.say("Items with conflicts in {feed}:", feed=cut(name, NAME_CHARACTERS))]
+    for entry in answer.entries:
+        number = len(entry.version.conflicts)
+        count = c.texts.count(number, "{number} conflict", "{number} conflicts")
+        lines.append(f"- {cut(entry.item.id, NAME_CHARACTERS)}: {count}")
+    lines.append(
+        c.say("To settle them, use the web page of the item, or the command “Conflicts of a node” of an XMPP client.")
+    )
+    return Reply("\n".join(lines))
+
+
+def _feed(rest: str) -> tuple[str, list[str]]:
+    """The name of a view from a feed and filters. Raises UsageError."""
+    tokens = arguments(rest)
+    name = view_name(tokens[0], tokens[1:]) if tokens else None
+    if name is None:
+        raise UsageError
+    return name, tokens[1:]
+
+
+def _number(text: str, least: int, most: int) -> int:
+    text = text.strip()
+    if not (text.isascii() and text.isdecimal() and len(text) < 7 and least <= int(text) <= most):
+        raise UsageError
+    return int(text)
+
+
+def command_text(verb: str, feed: str) -> str:
+    """A command as a user types it."""
+    return f'{verb} "{feed}"' if " " in feed else f"{verb} {feed}"
+
+
+async def _follows(c: Conversation) -> list[tuple[Node, str]]:
+    """The views that the user follows by chat and that were approved."""
+    part: KeyRange[int] = KeyRange(LISTED)
+    rows = await c.tools.service.read(lambda tx, _context: list_follows(tx, c.jid, part), turn=c.jid)
+    return [(node, row.node_text) for node, row in rows if row.state is SubscriptionState.SUBSCRIBED]
+
+
+async def pull_newest(c: Conversation, name: str | None, count: int) -> list[Item]:
+    """The newest live items of a view, oldest first. Raises FeedError."""
+    page = ResultSetRequest(max=str(count), before="")
+    answer = await c.ask(r.Pull(c.actor, c.service, name, page=page), r.Page)
+    return [item for item in answer.items if not item.deleted]
+
+
+async def _newest_if_readable(c: Conversation, name: str | None, count: int) -> list[Item]:
+    """As `pull_newest`, but without items if the feed has been closed to the user."""
+    try:
+        return await pull_newest(c, name, count)
+    except FeedError as error:
+        if error.condition is Condition.BUSY:
+            raise
+        return []
+
+
+async def _item_lines(c: Conversation, pairs: list[tuple[Node, Item]]) -> list[str]:
+    links = c.tools.links
+    return await asyncio.to_thread(lambda: [render_line(links, node, item) for node, item in pairs])

@@ -1,0 +1,83 @@
+"""An item as plain text: its title, its author, its first lines, and a link to the whole."""
+
+from dataclasses import dataclass
+
+from smartfeeds.bot.texts import Texts
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.options import AccessModel
+from smartfeeds.core.text import one_line
+from smartfeeds.core.urls import entry_path, xmpp_uri
+from smartfeeds.formats.entry import read_entry
+
+TITLE_CHARACTERS = 200
+TEXT_CHARACTERS = 600
+NAME_CHARACTERS = 100
+LINK_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The addresses of the service. `http_base_url` is empty if it serves no HTTP."""
+
+    domain: str
+    http_base_url: str = ""
+
+    def of_item(self, node: Node, item_id: str, alternate: str = "") -> str:
+        """Returns the address of an item: of its page, else of the page that it names itself, else its XMPP address.
+
+        Only the items of an open node have a page that everybody can read.
+        """
+        if self.http_base_url and node.options.access_model is AccessModel.OPEN:
+            return f"{self.http_base_url}{entry_path(node.name, item_id)}"
+        if alternate.startswith(("https://", "http://")):
+            return alternate
+        return xmpp_uri(self.domain, node.name, item_id)
+
+
+def cut(text: str, characters: int) -> str:
+    """Returns the text on one line and without control characters, shortened to a length."""
+    text = one_line(text[: characters + 1])
+    return text if len(text) <= characters else f"{text[: characters - 1]}\u2026"
+
+
+def feed_name(node: Node) -> str:
+    """Returns the name of a feed for people: its title and, in parentheses, the name that commands need."""
+    title, name = cut(node.options.title, NAME_CHARACTERS), cut(node.name, NAME_CHARACTERS)
+    return f"{title} ({name})" if title and title != name else name
+
+
+def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: bool = False) -> str:
+    """Returns an item as a message of its own. It parses the payload, which takes time if the payload is long."""
+    entry = read_entry(item)
+    title = cut(entry.title.plain, TITLE_CHARACTERS)
+    body = next((text.plain for text in (entry.summary, entry.content) if text is not None and text.plain), "")
+    excerpt = cut(body, TEXT_CHARACTERS) if body != entry.title.plain else ""
+    headline = title or cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)
+    if edited:
+        headline = texts.say("{title} (edited)", title=headline)
+    author = next((cut(person.label, NAME_CHARACTERS) for person in entry.authors if person.label), "")
+    source = feed_name(node)
+    about = texts.say("{author} in {feed}", author=author, feed=source) if author else source
+    lines = [
+        headline,
+        about,
+        excerpt if title else "",
+        cut(links.of_item(node, item.id, entry.alternate), LINK_CHARACTERS),
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def render_line(links: Links, node: Node, item: Item) -> str:
+    """Returns an item as one line and its link below, for lists."""
+    entry = read_entry(item)
+    body = next(
+        (text.plain for text in (entry.title, entry.summary, entry.content) if text is not None and text.plain), ""
+    )
+    link = cut(links.of_item(node, item.id, entry.alternate), LINK_CHARACTERS)
+    return f"- {cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)}\n  {link}"
+
+
+def render_list(texts: Texts, links: Links, node: Node, items: list[Item]) -> str:
+    """Returns several new items of one feed as one message."""
+    head = texts.count(len(items), "{number} new item in {feed}", "{number} new items in {feed}", feed=feed_name(node))
+    return "\n".join([head, *(render_line(links, node, item) for item in items)])

@@ -1,0 +1,247 @@
+"""Group chats: entering, staying and leaving rooms (XEP-0045, XEP-0249).
+
+The store has the rooms that the bot stays in; everything else is learnt again with each connection. An admin of the
+bot may bring it into any room, and so may the room itself, which vouches for the invitations that it passes on. For
+other users the bot enters, and stays if the user is an owner or admin of the room. Most rooms do not show who is who.
+There the bot waits until an owner or admin writes to it. Until then it writes nothing in the room, and the next
+connection ends its stay.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+
+from smartfeeds.bot.follows import unfollow_all
+from smartfeeds.bot.texts import N_
+from smartfeeds.core.chat import ChatRow
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.base import WriteTx
+from smartfeeds.xmpp.chat import RoomPresence, encode_join, encode_leave
+
+MAX_NICKS = 4  # attempts with another nick if the nick is taken
+MAX_UNPROVED = 10  # rooms in which the bot waits for an owner or admin; with more it leaves the oldest
+MAX_ADMINS = 1_000  # nicks of owners and admins that are remembered for a room
+_MANAGERS = frozenset({"owner", "admin"})
+_SELF = "110"
+_CREATED = "201"
+# XEP-0045 section 15.6: removed by a ban, a kick, a change of affiliation, or because the room is for members only.
+_REMOVED = frozenset({"301", "307", "321", "322"})
+_RENAMED = "303"
+# The room does not exist for the bot, or does not admit it: another attempt would fail as well.
+_FINAL = frozenset({"forbidden", "registration-required", "not-authorized", "item-not-found", "not-allowed", "gone"})
+
+_log = structlog.get_logger()
+
+_IS_IN = N_("I am in that room already.")
+_TOO_MANY = N_("I am in too many rooms; ask the operator of this service.")
+_ENTERED = N_("I am in the room now. Write my name and a command there, such as: {nick}: help")
+_NO_MANAGER = N_("I left the room again, because you are not one of its admins. An admin of the room can invite me.")
+_PROVE = N_("I am in the room, but it does not show me who its admins are. If you are one, write there: {nick}: help")
+_NO_ROOM = N_("There is no such room.")
+PASSWORD = N_("The room has a password. I do not enter rooms with passwords, because I would have to store them.")
+_REFUSED = N_("The room does not let me in.")
+
+# Informs the user who asked for a room. Parameters: the user, a text to translate, the nick of the bot in the room.
+Tell = Callable[[Jid, str, str], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Room:
+    """A room that the bot is in or enters. `managers` are the nicks of its owners and admins.
+
+    `asked_by` is the user to inform once the bot is in or was refused. `proved`: somebody with the right to do so has
+    brought the bot here. `jids` are the real addresses of occupants that the room has shown before the bot was in.
+    """
+
+    nick: str
+    is_in: bool = False
+    attempts: int = 1
+    managers: set[str] = field(default_factory=set)
+    asked_by: Jid | None = None
+    proved: bool = True
+    jids: dict[Jid, str] = field(default_factory=dict)
+
+
+class Rooms:
+    """The rooms of the bot. `sender` is its address, `nick` the name that it prefers.
+
+    `send` sends one stanza, and `tell` informs a user. `on_entered` receives the room, `on_removed` the consumers that
+    have ended.
+    """
+
+    def __init__(
+        self,
+        service: FeedService,
+        *,
+        sender: str,
+        nick: str,
+        most: int,
+        configured: tuple[str, ...],
+        send: Callable[[bytes], object],
+        tell: Tell,
+        on_entered: Callable[[str], None],
+        on_removed: Callable[[Iterable[Consumer]], None],
+    ) -> None:
+        self._service = service
+        self._sender = sender
+        self.nick = nick
+        self._most = most
+        self._configured = configured
+        self._send = send
+        self._tell = tell
+        self._on_entered = on_entered
+        self._on_removed = on_removed
+        self._rooms: dict[str, Room] = {}
+
+    def knows(self, room: str) -> bool:
+        """Whether the bot is in this room or enters it."""
+        return room in self._rooms
+
+    def nick_in(self, room: str) -> str | None:
+        """Returns the bot's nick in a room, or None if it is not in it; then it enters, unless it does so already."""
+        state = self._rooms.get(room)
+        if state is None:
+            self._enter(room)
+        return state.nick if state is not None and state.is_in else None
+
+    def is_manager(self, occupant: Jid) -> bool:
+        """Whether an occupant is an owner or admin of the room."""
+        state = self._rooms.get(str(occupant.bare))
+        return state is not None and occupant.resource in state.managers
+
+    async def listens_to(self, occupant: Jid) -> bool:
+        """Whether the bot answers an occupant. The message of an owner or admin proves the right to have it there."""
+        room = str(occupant.bare)
+        state = self._rooms.get(room)
+        if state is None or not state.is_in:
+            return False
+        if not state.proved and occupant.resource in state.managers:
+            state.proved = True
+            await self._service.write(partial(_remember_room, room=room))
+        return state.proved
+
+    async def rejoin(self) -> None:
+        """Enters all rooms, after the link came up. Raises StoreError."""
+        self._rooms.clear()
+        rows = await self._service.read(lambda tx, _context: tx.chat_rooms())
+        for jid in dict.fromkeys([*self._configured, *(row.jid for row in rows)]):
+            self._enter(jid)
+
+    async def request(self, room: Jid, user: Jid, *, trusted: bool) -> str:
+        """Enters a room for a user. Returns why not (a text to translate), or an empty text."""
+        name = str(room.bare)
+        state = self._rooms.get(name)
+        if state is not None and state.is_in:
+            return _IS_IN
+        if len(self._rooms) >= self._most:
+            return _TOO_MANY
+        self._enter(name, asked_by=user, proved=trusted)
+        unproved = [jid for jid, one in self._rooms.items() if not one.proved]
+        if len(unproved) > MAX_UNPROVED:
+            await self.leave(unproved[0])
+        return ""
+
+    async def leave(self, room: str) -> None:
+        """Leaves a room and ends its subscriptions. Raises StoreError."""
+        state = self._rooms.get(room)
+        if state is not None:
+            self._send(encode_leave(self._sender, room, state.nick))
+        await self._forget(room)
+
+    async def on_presence(self, presence: RoomPresence) -> None:
+        """Follows who is in the rooms. Raises StoreError."""
+        room = str(presence.actor.bare)
+        state = self._rooms.get(room)
+        if state is None:
+            return
+        if presence.kind == "error":
+            await self._on_refused(room, state, presence.condition)
+        elif _SELF in presence.statuses or presence.actor.resource == state.nick:
+            await self._on_self(room, state, presence)
+        else:
+            self._on_occupant(state, presence)
+
+    def _enter(self, room: str, *, asked_by: Jid | None = None, proved: bool = True) -> None:
+        self._rooms[room] = Room(self.nick, asked_by=asked_by, proved=proved)
+        self._send(encode_join(self._sender, room, self.nick))
+
+    def _on_occupant(self, state: Room, presence: RoomPresence) -> None:
+        nick = presence.actor.resource
+        state.managers.discard(nick)
+        if presence.kind:
+            return
+        if not state.is_in and presence.jid is not None and len(state.jids) < MAX_ADMINS:
+            state.jids[presence.jid.bare] = presence.affiliation
+        if presence.affiliation in _MANAGERS and len(state.managers) < MAX_ADMINS:
+            state.managers.add(nick)
+
+    async def _on_self(self, room: str, state: Room, presence: RoomPresence) -> None:
+        if presence.kind == "unavailable":
+            if _RENAMED in presence.statuses:
+                return
+            if presence.destroyed or presence.statuses & _REMOVED:
+                _log.info("room_removed_bot", room=room, statuses=sorted(presence.statuses))
+                await self._forget(room)
+            else:
+                # The room or its service stops; the next delivery or connection enters again.
+                self._rooms.pop(room, None)
+            return
+        state.nick = presence.actor.resource
+        if state.is_in:
+            return
+        # The room sends the presence of all others before that of the bot, so the managers are known now. A room that
+        # the bot has just created is nobody's room, and disappears when the bot leaves.
+        asked_by, state.asked_by = state.asked_by, None
+        shown = state.jids.get(asked_by.bare) if asked_by is not None else None
+        state.proved = state.proved or shown in _MANAGERS
+        refusal = _NO_ROOM if _CREATED in presence.statuses else _NO_MANAGER if state.jids and not state.proved else ""
+        if refusal:
+            self._send(encode_leave(self._sender, room, state.nick))
+            await self._forget(room)
+        else:
+            state.is_in = True
+            state.jids.clear()
+            if state.proved:
+                await self._service.write(partial(_remember_room, room=room))
+            self._on_entered(room)
+        if asked_by is not None:
+            await self._tell(asked_by, refusal or (_ENTERED if state.proved else _PROVE), state.nick)
+
+    async def _on_refused(self, room: str, state: Room, condition: str) -> None:
+        """The room did not admit the bot."""
+        if state.is_in:
+            return
+        if condition == "conflict" and state.attempts < MAX_NICKS:
+            state.attempts += 1
+            state.nick = f"{self.nick}{state.attempts}"
+            self._send(encode_join(self._sender, room, state.nick))
+            return
+        _log.warning("room_refused_bot", room=room, reason=condition)
+        if condition in _FINAL:
+            await self._forget(room)
+        else:
+            self._rooms.pop(room, None)
+        if state.asked_by is not None:
+            await self._tell(state.asked_by, PASSWORD if condition == "not-authorized" else _REFUSED, state.nick)
+
+    async def _forget(self, room: str) -> None:
+        self._rooms.pop(room, None)
+        jid = parse_jid(room)
+        assert jid is not None
+        consumers = await self._service.write(partial(_forget_room, jid=jid))
+        self._on_removed(consumers)
+
+
+def _remember_room(tx: WriteTx, _context: Context, room: str) -> None:
+    if tx.chat(room) is None:
+        tx.put_chat(ChatRow(room, room=True))
+
+
+def _forget_room(tx: WriteTx, context: Context, jid: Jid) -> list[Consumer]:
+    tx.remove_chat(str(jid.bare))
+    return unfollow_all(tx, context, jid)

@@ -1,0 +1,93 @@
+"""The types of settings: how texts such as addresses, networks and paths are checked and normalised."""
+
+import re
+from collections.abc import Callable
+from contextvars import ContextVar
+from ipaddress import ip_interface
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.stores import database_path
+
+
+def _jid(kind: str, fits: Callable[[Jid], bool]) -> AfterValidator:
+    def check(text: str) -> str:
+        jid = parse_jid(text)
+        if jid is None or jid.resource or not fits(jid):
+            raise ValueError(f'must be {kind}, not "{text}"')
+        return str(jid)
+
+    return AfterValidator(check)
+
+
+def _creator(text: str) -> str:
+    jid = parse_jid(text)
+    if text == "*":
+        return text
+    if jid is None or jid.resource:
+        raise ValueError(f'must be a bare JID, a domain or "*", not "{text}"')
+    return str(jid)
+
+
+def _store_url(text: str) -> str:
+    database_path(text)
+    return text
+
+
+def _listen(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if text and not (host and colon and port.isdecimal() and int(port) < 65536):
+        raise ValueError(f'must be HOST:PORT, or empty for no HTTP, not "{text}"')
+    return text
+
+
+def _origin(text: str) -> str:
+    text = text.removesuffix("/")
+    if text and not re.fullmatch(r"https?://[^/?#\s\"<>@]+", text):
+        raise ValueError(f'must be scheme and host such as "https://feeds.example.org", not "{text}"')
+    return text
+
+
+def _network(text: str) -> str:
+    try:
+        interface = ip_interface(text)
+    except ValueError:
+        raise ValueError(f'must be an address or a network such as "10.0.0.0/8", not "{text}"') from None
+    address, network = interface.ip, interface.network
+    if address != network.network_address:
+        raise ValueError(f'"{text}" is no network: write "{network}", or "{address}" for this address alone')
+    return str(network)
+
+
+def _address(pattern: str, examples: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text) or not text.isprintable():
+            raise ValueError(f'must be an address such as {examples}, not "{text}"')
+        return text
+
+    return AfterValidator(check)
+
+
+# The folder of the configuration file while settings are read; relative paths are relative to it. It is a context
+# variable, because pydantic-settings passes no context to validators.
+FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
+
+
+Domain = Annotated[str, _jid('a domain such as "feeds.example.org"', lambda jid: not jid.local)]
+BareJid = Annotated[str, _jid('a bare JID such as "alice@example.org"', lambda jid: bool(jid.local))]
+StoreUrl = Annotated[str, AfterValidator(_store_url)]
+ListenAddress = Annotated[str, AfterValidator(_listen)]
+Creator = Annotated[str, AfterValidator(_creator)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Origin = Annotated[str, AfterValidator(_origin)]
+NetworkText = Annotated[str, AfterValidator(_network)]
+WebAddress = Annotated[str, _address(r"https?://[^/?#\s\"<>]+[^\s\"<>]*", '"https://example.org/feed.ess"')]
+ContactAddress = Annotated[
+    str, _address(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", '"mailto:abuse@example.org" or "xmpp:a@example.org"')
+]
+FilePath = Annotated[Path, AfterValidator(lambda path: FOLDER.get() / path)]
+Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]

@@ -1,0 +1,276 @@
+"""The stanzas of chat: messages to the bot and from it, and the stanzas of rooms.
+
+Implements RFC 6121 section 5, XEP-0045 (rooms), XEP-0184 (receipts), XEP-0249 (invitations), XEP-0308 (corrections),
+XEP-0439 (quick responses), XEP-0444 (reactions) and XEP-0461 (replies). `bot/` decides what the stanzas mean.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.text import FORBIDDEN, attribute, escape
+from smartfeeds.service.requests import Request
+from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.parsing import COMPONENT_NS
+
+ANY_TYPE = ""  # in the table of messages: a message of any type
+MessageKind = Literal["chat", "groupchat"]
+
+_BODY = ns.tag(COMPONENT_NS, "body")
+_ERROR = ns.tag(COMPONENT_NS, "error")
+_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+_DELAY = ns.tag(ns.DELAY, "delay")
+_REPLY = ns.tag(ns.REPLY, "reply")
+_FALLBACK = ns.tag(ns.FALLBACK, "fallback")
+_FALLBACK_BODY = ns.tag(ns.FALLBACK, "body")
+_REPLACE = ns.tag(ns.CORRECTION, "replace")
+_REACTIONS = ns.tag(ns.REACTIONS, "reactions")
+_REACTION = ns.tag(ns.REACTIONS, "reaction")
+_RECEIPT_REQUEST = ns.tag(ns.RECEIPTS, "request")
+_CONFERENCE_X = ns.tag(ns.CONFERENCE, "x")
+_MUC_USER_X = ns.tag(ns.MUC_USER, "x")
+_INVITE, _PASSWORD, _ITEM, _STATUS, _DESTROY = (
+    ns.tag(ns.MUC_USER, name) for name in ("invite", "password", "item", "status", "destroy")
+)
+_ID_CHARACTERS = 512  # a longer id is not repeated in a receipt
+_REACTIONS_READ = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage(Request):
+    """A message to the bot, by its full sender `actor`; in a room the sender is the occupant.
+
+    `text` is without the quotation of a reply. `reply_to`, `replaces` and `reacts_to` are ids of other messages, empty
+    if there is none. `reactions` are those to the message `reacts_to`; none means that all were removed. `private` is
+    set if the message came to one person through a room.
+    """
+
+    kind: MessageKind
+    message_id: str
+    text: str = ""
+    language: str = ""
+    reply_to: str = ""
+    replaces: str = ""
+    reacts_to: str = ""
+    reactions: tuple[str, ...] = ()
+    wants_receipt: bool = False
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoomInvitation(Request):
+    """An invitation to a room. `vouched`: the room itself sent it, so the inviter is an occupant who may invite."""
+
+    room: Jid
+    inviter: Jid
+    password: bool
+    vouched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPresence(Request):
+    """A presence from a room, whose occupant is `actor`.
+
+    `kind` is the type: empty, `unavailable` or `error`; `condition` is that of an error. `statuses` are the codes of
+    XEP-0045 section 15.6. `jid` is the real address of the occupant if the room shows it.
+    """
+
+    kind: str
+    affiliation: str = ""
+    jid: Jid | None = None
+    statuses: frozenset[str] = frozenset()
+    condition: str = ""
+    destroyed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageError(Request):
+    """An error response to a message of the bot, with its id and its condition."""
+
+    message_id: str
+    condition: str
+
+
+class ChatService(Protocol):
+    """What answers chat."""
+
+    def handle(self, request: Request) -> Awaitable[object]:
+        """Handles one of the requests of this module. Raises StoreError."""
+
+    def follows_message(self, message_id: str) -> bool:
+        """Whether the id is one of the bot's messages."""
+
+
+# Parameters: the stanza, its sender, our address that it was sent to. Returns None for a stanza without an answer.
+ChatReader = Callable[[Element, Jid, str], Request | None]
+
+
+def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | None:
+    """Returns a message of type chat or groupchat; None for history (XEP-0203) and for a message without content."""
+    if element.find(_DELAY) is not None:
+        return None
+    reactions = element.find(_REACTIONS)
+    text = "" if reactions is not None else _text_of(element)
+    if reactions is None and not text.strip():
+        return None
+    return ChatMessage(
+        sender,
+        address,
+        "groupchat" if element.get("type") == "groupchat" else "chat",
+        element.get("id") or "",
+        text,
+        element.get(_LANG) or "",
+        _id_of(element.find(_REPLY)),
+        _id_of(element.find(_REPLACE)),
+        _id_of(reactions),
+        tuple((one.text or "").strip() for one in reactions.iterfind(_REACTION))[:_REACTIONS_READ]
+        if reactions is not None
+        else (),
+        element.find(_RECEIPT_REQUEST) is not None,
+        element.find(_MUC_USER_X) is not None,
+    )
+
+
+def _id_of(element: Element | None) -> str:
+    return "" if element is None else element.get("id") or ""
+
+
+def _text_of(element: Element) -> str:
+    """Returns the first body without the part that a client quotes for readers without XEP-0461 (XEP-0428)."""
+    text = element.findtext(_BODY) or ""
+    for fallback in element.iterfind(_FALLBACK):
+        part = fallback.find(_FALLBACK_BODY)
+        if fallback.get("for") != ns.REPLY or part is None:
+            continue
+        start, end = part.get("start", ""), part.get("end", "")
+        # str.isdecimal also accepts digits of other scripts, and int reads them as well.
+        if start.isdecimal() and end.isdecimal() and len(start) < 10 and len(end) < 10:
+            return text[: int(start)] + text[max(int(start), int(end)) :]
+        return text if start or end else ""
+    return text
+
+
+def read_direct_invitation(element: Element, sender: Jid, address: str) -> RoomInvitation | None:
+    """Returns an invitation that a user sent (XEP-0249)."""
+    invitation = element.find(_CONFERENCE_X)
+    room = parse_jid(invitation.get("jid") or "") if invitation is not None else None
+    # A mediated invitation of an older service has this element too, and is read from the other one.
+    if invitation is None or room is None or not room.local or element.find(_MUC_USER_X) is not None:
+        return None
+    return RoomInvitation(sender, address, room.bare, sender, bool(invitation.get("password")), vouched=False)
+
+
+def read_mediated_invitation(element: Element, sender: Jid, address: str) -> RoomInvitation | None:
+    """Returns an invitation that a room sent for a user (XEP-0045 section 7.8.2)."""
+    details = element.find(_MUC_USER_X)
+    invite = details.find(_INVITE) if details is not None else None
+    inviter = parse_jid(invite.get("from") or "") if invite is not None else None
+    if details is None or inviter is None or not sender.local or element.find(_DELAY) is not None:
+        return None
+    password = bool(details.findtext(_PASSWORD))
+    return RoomInvitation(sender, address, sender.bare, inviter, password, vouched=True)
+
+
+def read_room_presence(element: Element, sender: Jid, address: str) -> RoomPresence | None:
+    """Returns a presence of an occupant, or the error response to a join (XEP-0045 section 7)."""
+    kind = element.get("type") or ""
+    if kind == "error":
+        return RoomPresence(sender, address, kind, condition=error_condition(element))
+    details = element.find(_MUC_USER_X)
+    if kind not in ("", "unavailable") or details is None:
+        return None
+    item = details.find(_ITEM)
+    return RoomPresence(
+        sender,
+        address,
+        kind,
+        "" if item is None else item.get("affiliation") or "",
+        None if item is None else parse_jid(item.get("jid") or ""),
+        frozenset(status.get("code") or "" for status in details.iterfind(_STATUS)),
+        destroyed=details.find(_DESTROY) is not None,
+    )
+
+
+def error_condition(stanza: Element) -> str:
+    """Returns the defined condition of an error stanza, or an empty text."""
+    prefix = ns.tag(ns.STANZAS, "")
+    for error in stanza.iterchildren(_ERROR):
+        for child in error.iterchildren("*"):
+            name: str = child.tag
+            if name.startswith(prefix) and not name.endswith("}text"):
+                return name.removeprefix(prefix)
+    return ""
+
+
+# The readers of messages by the type of the message and the tag of a child.
+MESSAGES: Mapping[tuple[str, str], ChatReader] = {
+    ("chat", _BODY): read_message,
+    ("groupchat", _BODY): read_message,
+    ("chat", _REACTIONS): read_message,
+    (ANY_TYPE, _CONFERENCE_X): read_direct_invitation,
+    (ANY_TYPE, _MUC_USER_X): read_mediated_invitation,
+}
+# What the bot understands, for service discovery.
+FEATURES = (
+    ns.CONFERENCE,
+    ns.CORRECTION,
+    ns.QUICK_RESPONSE,
+    ns.REACTIONS,
+    ns.RECEIPTS,
+    ns.REPLY,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingChat:
+    """A message of the bot. `responses` are values and labels of quick responses (XEP-0439)."""
+
+    to: str
+    text: str
+    message_id: str
+    kind: MessageKind = "chat"
+    language: str = "en"
+    responses: tuple[tuple[str, str], ...] = ()
+
+
+def encode_message(message: OutgoingChat, sender: str) -> bytes:
+    """Returns a message from `sender`. Characters that XML forbids are replaced."""
+    responses = "".join(
+        f"<response xmlns='{ns.QUICK_RESPONSE}' value='{attribute(value)}' label='{attribute(label)}'/>"
+        for value, label in message.responses
+    )
+    return (
+        f"<message from='{attribute(sender)}' to='{attribute(message.to)}' type='{message.kind}'"
+        f" id='{attribute(message.message_id)}' xml:lang='{attribute(message.language)}'>"
+        f"<body>{escape(FORBIDDEN.sub(chr(0xFFFD), message.text))}</body>{responses}</message>"
+    ).encode()
+
+
+def encode_receipt(message: ChatMessage) -> bytes:
+    """Returns the receipt of a message (XEP-0184), or no bytes if its id is missing or too long."""
+    if not 0 < len(message.message_id) <= _ID_CHARACTERS:
+        return b""
+    received = f"<received xmlns='{ns.RECEIPTS}' id='{attribute(message.message_id)}'/>"
+    addresses = f"from='{attribute(message.service)}' to='{attribute(str(message.actor))}'"
+    return f"<message {addresses} type='chat'>{received}</message>".encode()
+
+
+def encode_join(sender: str, room: str, nick: str) -> bytes:
+    """Returns the presence that enters a room without its history (XEP-0045 section 7.2)."""
+    to = attribute(f"{room}/{nick}")
+    history = f"<x xmlns='{ns.MUC}'><history maxstanzas='0'/></x>"
+    return f"<presence from='{attribute(sender)}' to='{to}'>{history}</presence>".encode()
+
+
+def encode_leave(sender: str, room: str, nick: str) -> bytes:
+    """Returns the presence that leaves a room (XEP-0045 section 7.14)."""
+    return f"<presence from='{attribute(sender)}' to='{attribute(f'{room}/{nick}')}' type='unavailable'/>".encode()
+
+
+def encode_decline(sender: str, invitation: RoomInvitation, reason: str) -> bytes:
+    """Returns the refusal of an invitation, which the room passes on to the inviter (XEP-0045 section 7.8.2)."""
+    decline = f"<decline to='{attribute(str(invitation.inviter))}'><reason>{escape(reason)}</reason></decline>"
+    addresses = f"from='{attribute(sender)}' to='{attribute(str(invitation.room))}'"
+    return f"<message {addresses}><x xmlns='{ns.MUC_USER}'>{decline}</x></message>".encode()

@@ -1,0 +1,116 @@
+"""The chat bot in group chats of real servers."""
+
+import itertools
+from pathlib import Path
+
+from support.client import Client, ClientFactory
+from support.servers import ROOMS, TestServer
+from support.service import running, write_config
+from support.talk import ask, hear, next_from, say, text_of
+
+_rooms = (f"room-{number}@{ROOMS}" for number in itertools.count())
+
+
+async def enter(client: Client, room: str, nick: str) -> None:
+    """Enters a room, and makes it usable if the client has created it."""
+    client.send_raw(f"<presence to='{room}/{nick}'><x xmlns='http://jabber.org/protocol/muc'/></presence>")
+    while True:
+        presence = await client.next_presence()
+        codes = {one.get("code") for one in presence.iter("{http://jabber.org/protocol/muc#user}status")}
+        if "201" in codes:
+            owner = (
+                "<query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data' type='submit'/></query>"
+            )
+            assert (await client.set(room, owner)).get("type") == "result"
+        if "110" in codes:
+            return
+
+
+async def in_room(client: Client, room: str, text: str, nick: str = "feeds") -> str:
+    """Sends a message to a room and returns the next one of the bot there."""
+    say(client, room, text, kind="groupchat")
+    return await hear_in_room(client, room, nick)
+
+
+async def hear_in_room(client: Client, room: str, nick: str = "feeds") -> str:
+    """The next message of the bot in a room that is no answer to somebody else."""
+    while True:
+        message = await next_from(client, room)
+        text = text_of(message)
+        name = client.bare.partition("@")[0].capitalize()
+        if message.get("from") == f"{room}/{nick}" and text.startswith(("Alice: ", "Bob: ")) <= text.startswith(name):
+            return text
+
+
+async def test_room_follows_a_feed(server: TestServer, client: ClientFactory, tmp_path: Path) -> None:
+    domain, room = server.take_name(), next(_rooms)
+    path = write_config(tmp_path, server, domain)
+    alice, bob = await client(server, "alice"), await client(server, "bob")
+    await enter(alice, room, "Alice")
+    async with running(path):
+        await create_open_feed(alice, domain)
+        invitation = f"<x xmlns='jabber:x:conference' jid='{room}'/>"
+        alice.send_raw(f"<message to='{domain}'>{invitation}</message>")
+        assert (await hear(alice, domain)).startswith("I am in the room, but it does not show me who its admins are.")
+        await enter(bob, room, "Bob")
+
+        assert (await in_room(alice, room, "feeds: subscribe village")).startswith("Alice: You follow village now.")
+        assert await in_room(bob, room, "feeds: unsubscribe village") == (
+            "Bob: Only owners and admins of this room may do that."
+        )
+        assert (await ask(bob, domain, "post village Market on Sunday")).startswith("Published in village")
+        assert (await hear_in_room(bob, room)).startswith("Market on Sunday\nbob in village\n")
+    # After a restart the bot enters again, and what was published meanwhile is delivered.
+    async with running(path):
+        assert (await ask(bob, domain, "post village Second", message_id="m2")).startswith("Published in village")
+        assert (await hear_in_room(bob, room)).startswith("Second\n")
+        kick = "<query xmlns='http://jabber.org/protocol/muc#admin'><item nick='feeds' role='none'/></query>"
+        assert (await alice.set(room, kick)).get("type") == "result"
+        assert await ask(alice, domain, f"/join {room}") == f"I try to enter {room}."
+        assert (await hear(alice, domain)).startswith("I am in the room, ")
+        assert await in_room(alice, room, "feeds: subscriptions") == "Alice: You follow no feed yet."
+
+
+async def test_mediated_invitation_and_taken_nick(server: TestServer, client: ClientFactory, tmp_path: Path) -> None:
+    domain, room = server.take_name(), next(_rooms)
+    alice, bob = await client(server, "alice"), await client(server, "bob")
+    await enter(alice, room, "Alice")
+    await enter(bob, room, "feeds")
+    async with running(write_config(tmp_path, server, domain)):
+        invite = f"<x xmlns='http://jabber.org/protocol/muc#user'><invite to='{domain}'/></x>"
+        alice.send_raw(f"<message to='{room}'>{invite}</message>")
+        # Prosody gives the occupant as the inviter, so the answer comes in the room; ejabberd gives the real address.
+        told = hear(alice, domain) if server.software == "ejabberd" else hear_in_room(alice, room, "feeds2")
+        assert (await told).startswith("I am in the room now.")
+
+        assert (await in_room(alice, room, "feeds2: list", "feeds2")).startswith("Alice: There are no feeds.")
+
+
+async def test_person_who_is_no_admin_of_a_room_cannot_bring_the_bot(
+    server: TestServer, client: ClientFactory, tmp_path: Path
+) -> None:
+    domain, room = server.take_name(), next(_rooms)
+    alice, bob = await client(server, "alice"), await client(server, "bob")
+    await enter(alice, room, "Alice")
+    await enter(bob, room, "Bob")
+    async with running(write_config(tmp_path, server, domain)):
+        await ask(bob, domain, f"/join {room}")
+        assert (await hear(bob, domain)).startswith("I am in the room, ")
+        # The bot answers Bob only after an owner of the room has written to it.
+        say(bob, room, "feeds: list", kind="groupchat")
+        say(bob, room, "done", kind="groupchat", message_id="m2")
+        assert [text_of(await next_from(alice, room)) for _ in range(2)] == ["feeds: list", "done"]
+        assert await in_room(alice, room, "feeds: list") == "Alice: There are no feeds."
+        await ask(bob, domain, f"/join no-such-room@{ROOMS}")
+        assert await hear(bob, domain) == "There is no such room."
+
+
+async def create_open_feed(owner: Client, domain: str) -> None:
+    """Makes the feed `village`, in which everybody may publish."""
+    ps = "http://jabber.org/protocol/pubsub"
+    form = (
+        f"<x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE'><value>{ps}#node_config</value></field>"
+        "<field var='pubsub#publish_model'><value>open</value></field></x>"
+    )
+    body = f"<pubsub xmlns='{ps}'><create node='village'/><configure>{form}</configure></pubsub>"
+    assert (await owner.set(domain, body)).get("type") == "result"

@@ -1,0 +1,31 @@
+"""Persons and rooms that use the chat bot, in every store."""
+
+from dataclasses import replace
+
+from smartfeeds.core.chat import DAILY, ChatRow, ChatSettings, Digest, QuietHours
+from smartfeeds.store.base import Store, WriteTx
+
+PERSON = ChatRow(
+    "alice@example.org", False, ChatSettings("de", "Europe/Berlin", QuietHours(1320, 420), Digest(DAILY, 480))
+)
+ROOM = ChatRow("club@rooms.example.org", True)
+
+
+async def test_row_is_returned_as_it_was(store: Store) -> None:
+    def work(tx: WriteTx) -> None:
+        tx.put_chat(PERSON)
+        tx.put_chat(ROOM)
+
+    await store.write(work)
+    assert await store.read(lambda tx: tx.chat(PERSON.jid)) == PERSON
+    assert await store.read(lambda tx: tx.chat("nobody@example.org")) is None
+    assert await store.read(lambda tx: tx.chat_rooms()) == [ROOM]
+
+
+async def test_row_is_replaced_and_removed(store: Store) -> None:
+    other = replace(PERSON, settings=ChatSettings())
+    await store.write(lambda tx: tx.put_chat(PERSON))
+    await store.write(lambda tx: tx.put_chat(other))
+    assert await store.read(lambda tx: tx.chat(PERSON.jid)) == other
+    await store.write(lambda tx: tx.remove_chat(PERSON.jid))
+    assert await store.read(lambda tx: tx.chat(PERSON.jid)) is None

@@ -1,0 +1,82 @@
+"""The texts of the bot in all languages."""
+
+import gettext
+import re
+import runpy
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from smartfeeds.bot.commands import COMMANDS, COMMANDS_BY_WORD
+from smartfeeds.bot.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
+
+ROOT = Path(__file__).parents[3]
+TEXTS: list[tuple[str, ...]] = runpy.run_path(str(ROOT / "tools/bot_texts.py"))["bot_texts"]()
+TRANSLATIONS = [language for language in LANGUAGES if language != "en"]
+
+
+def catalogue(language: str) -> dict[object, str]:
+    """The compiled catalogue: a plural has a key of the text and the number of the form."""
+    loaded = gettext.translation(DOMAIN, LOCALE, [language])
+    assert isinstance(loaded, gettext.GNUTranslations)
+    entries: dict[object, str] = dict(loaded._catalog)  # type: ignore[attr-defined]
+    del entries[""]
+    return entries
+
+
+def fields(text: str) -> set[str]:
+    """The names of the values in a text."""
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+@pytest.mark.parametrize("language", TRANSLATIONS)
+def test_catalogue_has_each_text_and_no_other(language: str) -> None:
+    expected = {text[0] if len(text) == 1 else (text[0], form) for text in TEXTS for form in range(len(text))}
+    assert len(expected) > 80
+    assert set(catalogue(language)) == expected
+
+
+@pytest.mark.parametrize("language", TRANSLATIONS)
+def test_translations_have_the_values_of_the_text(language: str) -> None:
+    for key, translation in catalogue(language).items():
+        text = key[0] if isinstance(key, tuple) else str(key)
+        assert translation and fields(translation) == fields(text), key
+
+
+@pytest.mark.parametrize("language", TRANSLATIONS)
+def test_compiled_catalogue_is_current(language: str) -> None:
+    """Each translation of the source is in the compiled catalogue, without a compiler."""
+    source = (LOCALE / language / "LC_MESSAGES" / "bot.po").read_text()
+    written = re.findall(r'(?m)^msgstr(?:\[\d\])? "(.+)"$', source)
+    compiled = [text.replace("\\", "\\\\").replace('"', '\\"') for text in catalogue(language).values()]
+    assert sorted(written) == sorted(compiled)
+
+
+def test_value_is_never_read_as_a_format() -> None:
+    assert Texts("en").say("{title} (edited)", title="{0.__class__} %s {title}") == "{0.__class__} %s {title} (edited)"
+
+
+def test_counts_have_a_singular() -> None:
+    for language, texts in (("en", ["1 subscriber", "2 subscribers"]), ("de", ["1 Abonnent", "2 Abonnenten"])):
+        assert [Texts(language).count(n, "{number} subscriber", "{number} subscribers") for n in (1, 2)] == texts
+
+
+def test_choose_language() -> None:
+    assert choose_language(["de-AT"]) == "de"
+    assert choose_language(["fr", "DE"]) == "de"
+    assert choose_language(["../de", "", "x" * 9]) == "en"
+
+
+def test_each_word_belongs_to_one_command() -> None:
+    words = [row.name for row in COMMANDS] + [
+        a for row in COMMANDS for aliases in row.aliases.values() for a in aliases
+    ]
+    assert len(words) == len(set(words)) == len(COMMANDS_BY_WORD)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_usage_begins_with_a_name_of_the_command(language: str) -> None:
+    for row in COMMANDS:
+        word = Texts(language).say(row.usage).split()[0].removeprefix("/")
+        assert COMMANDS_BY_WORD[word] is row

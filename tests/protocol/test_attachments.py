@@ -253,3 +253,36 @@ async def test_attachment_node_is_described_and_subscribed_to_by_its_name(blog: 
     (message,) = await blog.events(bare(CAROL))
     assert message.xpath("string(.//ev:items/@node)", namespaces=NS) == node_of()
     assert message.xpath("string(.//ev:item/@id)", namespaces=NS) == bare(EVE)
+
+
+@pytest.mark.parametrize("name", [node_of(), ALL])
+async def test_outcast_of_the_target_receives_no_more_attachments(blog: Component, name: str) -> None:
+    """[xep-map 181]: although the attachment node itself has not changed."""
+    ok(await attach(blog, CAROL, NOTICED))
+    await blog.subscribe(BOB, name)
+    await blog.subscribe(CAROL, name)
+    ok(await attach(blog, CAROL, reactions("👍")))
+    assert len(await blog.events(bare(BOB))) == len(await blog.events(bare(CAROL))) == 1
+
+    await blog.affiliate(ALICE, BLOG, BOB, "outcast")
+    ok(await attach(blog, CAROL, reactions("🎉")))
+
+    assert await blog.events(bare(BOB)) == []
+    assert len(await blog.events(bare(CAROL))) == 1
+
+
+async def test_subscriber_of_a_target_with_authorization_reads_its_attachments(component: Component) -> None:
+    """XEP-0470 4.4: the same access as to the target."""
+    await component.create(ALICE, BLOG, access_model="authorize")
+    await component.publish(ALICE, BLOG, "one")
+    assert await component.subscribe(BOB, BLOG) == "pending"
+    assert refusal(await attach(component, BOB, NOTICED)) == Refusal("auth", "not-authorized", "not-subscribed")
+    state = f"<subscription jid='{bare(BOB)}' subscription='subscribed'/>"
+    ok(await component.owner_set(ALICE, f"<subscriptions node='{BLOG}'>{state}</subscriptions>"))
+
+    ok(await attach(component, BOB, NOTICED))
+
+    assert (await pull(component, node_of(), user=BOB)).ids == [bare(BOB)]
+    assert await summary(component, user=BOB) == [("noticed", "1")]
+    closed = await component.get(CAROL, f"<items node={quoteattr(node_of())}/>")
+    assert refusal(closed) == Refusal("auth", "not-authorized", "not-subscribed")

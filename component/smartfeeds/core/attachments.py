@@ -15,6 +15,7 @@ from smartfeeds.core.urls import xmpp_uri
 ATTACHMENTS = "urn:xmpp:pubsub-attachments:1"
 SUMMARY = "urn:xmpp:pubsub-attachments:summary:1"
 _PREFIX = f"{ATTACHMENTS}/xmpp:"
+_ANY_PREFIX = "urn:xmpp:pubsub-attachments:"
 _SUMMARY_PREFIX = f"{SUMMARY}/"
 # A reaction is an emoji. Longer texts, and texts with letters or digits, are stored but not counted.
 MAX_REACTION_CHARACTERS = 16
@@ -75,12 +76,18 @@ def attachment_names(domain: str, node: str) -> tuple[str, str]:
 
 def is_reserved(name: str | None, domain: str) -> bool:
     """Returns whether only the service may create a node of this name."""
-    target = target_of(name)
-    return (name or "").startswith(_SUMMARY_PREFIX) or (target is not None and target.domain == domain)
+    return name is not None and target_node(name, domain) is not None
+
+
+def follows_target(name: str) -> bool:
+    """Returns whether a node of this name may be an attachment node or a summary node."""
+    return name.startswith(_ANY_PREFIX)
 
 
 def target_node(name: str, domain: str) -> str | None:
     """Returns the node to which an attachment node or a summary node of this domain belongs, or None."""
+    if not follows_target(name):  # nearly every name
+        return None
     if name.startswith(_SUMMARY_PREFIX):
         return name.removeprefix(_SUMMARY_PREFIX)
     target = target_of(name)

@@ -173,7 +173,8 @@ def parse_view(text: str) -> View | None:
     Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25), and for a
     search without words.
     """
-    text = _SEPARATOR.sub("&", text)
+    if ";" in text:
+        text = _SEPARATOR.sub("&", text)
     try:
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.attachments import follows_target
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import flag
@@ -98,6 +99,9 @@ class AudienceCache:
 
     def put(self, node: Node, after_no: int, page: AudiencePage) -> None:
         """Stores a page."""
+        # The people of such a node are those of its target, and its audience number does not count their changes.
+        if follows_target(node.name):
+            return
         self._pages[node.node_no, after_no] = (node.audience, page)
         self._pages.move_to_end((node.node_no, after_no))
         while len(self._pages) > self._limit:

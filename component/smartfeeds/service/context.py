@@ -94,10 +94,13 @@ def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affi
     bare = str(actor.bare)
     if bare in context.policy.admins:
         return Affiliation.OWNER
-    # The people of a node are also those of the attachments to its items.
+    return tx.affiliation(_governor(tx, context, node).node_no, bare)
+
+
+def _governor(tx: ReadTx, context: Context, node: Node) -> Node:
+    """The node whose people have access: for attachments to items, the node of the items (XEP-0470 4.4)."""
     name = target_node(node.name, context.policy.domain)
-    governor = node if name is None else tx.node(name) or node
-    return tx.affiliation(governor.node_no, bare)
+    return node if name is None else tx.node(name) or node
 
 
 class OverdueItems(Exception):  # noqa: N818 - a use case that raises it runs again, so it is no error
@@ -131,7 +134,8 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
         return access
     bare = str(actor.bare)
     # A subscription of another resource of the actor does not count.
-    states = {sub.state for sub in tx.subscriptions_on(node.node_no, bare) if sub.jid in (bare, str(actor))}
+    governor = _governor(tx, context, node)
+    states = {sub.state for sub in tx.subscriptions_on(governor.node_no, bare) if sub.jid in (bare, str(actor))}
     best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
     return access._replace(subscription=next(best, SubscriptionState.NONE))
 

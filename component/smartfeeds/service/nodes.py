@@ -93,7 +93,8 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult 
         if request.form.get(KIND, ("",))[:1] not in ((), ("",), (options.kind.value,)):
             raise FeedError(
                 Condition.NOT_ACCEPTABLE,
-                f"{KIND}: this node is a {options.kind.value} node, and only a feed without items can change its kind",
+                f"{KIND}: this node stays a {options.kind.value} node; only a feed that has never had an item, and that"
+                " has no subscribers of its views, can become generic",
             )
         options = options.apply(request.form, context.policy.options)
         if options != node.options:

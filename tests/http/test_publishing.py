@@ -403,13 +403,17 @@ async def test_a_mistyped_option_makes_no_feed(web: Web, name: str, hint: str) -
     ("kind", "status"), [("feed", 400), ("generic", 201), ("leaf", None), (["generic"], None), (True, None)]
 )
 async def test_the_kind_of_a_new_node(web: Web, kind: Any, status: int | None) -> None:
-    """[SF-114] [xep-map 135] A feed, or a generic node, which takes payloads that are no entries; 400 for others."""
+    """[SF-114] [xep-map 135] A feed, or a generic node, which takes payloads that are no entries; 400 for others.
+
+    A feed without items would become generic with the first payload that is no entry.
+    """
     token = await bearer(web, ALICE, TokenScope.ADMIN)
     body = json.dumps({"kind": kind, "title": "News"}).encode()
     made = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
     assert made.status == (400 if status is None else 201)
     assert status is not None or made.json["detail"] == "kind: one of feed, generic"
     if status is not None:
+        await web.component.publish(ALICE, "news", "old")
         payload = b"<geoloc xmlns='http://jabber.org/protocol/geoloc'><lat>1</lat></geoloc>"
         got = await web.ask("PUT", "/entries/news/a", payload, Authorization=token, Content_Type=ATOM)
         assert got.status == status

@@ -8,7 +8,7 @@ import pytest
 from smartfeeds.client.follow import Follower
 from smartfeeds.client.transport import SlixLink, Timeouts
 from smartfeeds.push.bounces import Bounces
-from smartfeeds.service.requests import Bounce
+from smartfeeds.service.subscriptions import Bounce
 from support.client import Client, ClientFactory, Session
 from support.component import PS, entry, text_of
 from support.federation import FederatedServer, Federation, component_on

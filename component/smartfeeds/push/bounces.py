@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.requests import Bounce
+from smartfeeds.service.subscriptions import Bounce
 
 BOUND = 1_000  # errors of one subscription in one period: a busy feed may cause many while a user is away
 PERIOD_S = 86_400

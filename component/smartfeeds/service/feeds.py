@@ -88,7 +88,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     authorization.ResendPending: ("resend_pending", authorization.resend),
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),
-    r.Bounce: ("bounce", subscriptions.bounced),
+    subscriptions.Bounce: ("bounce", subscriptions.bounced),
     admin_records.AddToken: ("add_token", admin_records.create_token),
     admin_records.RevokeToken: ("revoke_token", admin_records.remove_token),
     admin_records.AddMirror: ("add_mirror", admin_records.create_mirror),

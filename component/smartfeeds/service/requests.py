@@ -5,7 +5,7 @@ Every request carries `actor`, the full address of its sender, and `service`, th
 subscriptions and about archives are in `service.conflicts`, `service.authorization` and `service.archive`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Item, Node, NodeKind, SubscriptionState
@@ -496,11 +496,3 @@ class ItemIds(Answer):
     node: str
     ids: tuple[str, ...]
     result_set: ResultSet | None
-
-
-@dataclass(frozen=True, slots=True)
-class Bounce(Request):
-    """An error response to an event (XEP-0060 12.4): the `sub_no` in its message id, and the condition."""
-
-    sub_no: int
-    condition: str = field(default="")

@@ -1,6 +1,6 @@
 """Subscribing, subscription options, and the owner's list of subscriptions (XEP-0060 5.6, 6.1 to 6.4, 8.8)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from smartfeeds.core.access import Access
@@ -14,7 +14,6 @@ from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, LocatedNode, affiliation_of, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
-    Bounce,
     EmptyResult,
     GetDefaultSubscribeOptions,
     GetNodeSubscriptions,
@@ -22,6 +21,7 @@ from smartfeeds.service.requests import (
     GetSubscriptions,
     NodeRequest,
     PartlyRefused,
+    Request,
     SetSubscribeOptions,
     SetSubscriptions,
     Subscribe,
@@ -48,6 +48,14 @@ from smartfeeds.store.base import ReadTx, WriteTx
 _ENDING = frozenset({"gone", "too-many-bounces"})  # other errors are counted first (`push.bounces`)
 STEP = 100  # entries of an owner's list that one transaction applies: some 5 ms
 _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState.NONE}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounce(Request):
+    """An error response to an event (XEP-0060 12.4): the `sub_no` in its message id, and the condition."""
+
+    sub_no: int
+    condition: str = ""
 
 
 def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed | IndexFirst:

@@ -22,6 +22,7 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.archive import ArchivePage
 from smartfeeds.service.feeds import OPERATIONS
+from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.authorization import read_authorization
@@ -121,7 +122,7 @@ class StanzaRouter:
         info: ServiceInfo,
         *,
         observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
-        on_bounce: Callable[[r.Bounce], Awaitable[object]] | None = None,
+        on_bounce: Callable[[Bounce], Awaitable[object]] | None = None,
         follows: Callable[[str], bool] = lambda _jid: False,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
         commands: Mapping[str, Command] = COMMANDS,
@@ -156,7 +157,7 @@ class StanzaRouter:
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
             ListCommands: self._commands.list_commands,
-            r.Bounce: on_bounce or service.handle,
+            Bounce: on_bounce or service.handle,
             **({} if chat is None else dict.fromkeys(_CHAT, chat.handle)),
         }
         self._chat = chat
@@ -358,7 +359,7 @@ class StanzaRouter:
         if sender is None or address is None:
             return True
         if match is not None:
-            return self._start(r.Bounce(sender.jid, address.bare, int(match[1]), error_condition(element)))
+            return self._start(Bounce(sender.jid, address.bare, int(match[1]), error_condition(element)))
         if self._chat is not None and self._chat.follows_message(stanza_id):
             return self._start(MessageError(sender.jid, address.bare, stanza_id, error_condition(element)))
         return True

@@ -4,7 +4,7 @@ import pytest
 
 from smartfeeds.push import bounces as module
 from smartfeeds.push.bounces import BOUND, PERIOD_S, Bounces
-from smartfeeds.service.requests import Bounce
+from smartfeeds.service.subscriptions import Bounce
 from support.world import ALICE, BOB, FEED, SERVICE, World, jid
 
 

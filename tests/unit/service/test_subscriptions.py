@@ -6,7 +6,6 @@ from smartfeeds.core.model import NodeKind, SubscriptionState
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import (
-    Bounce,
     EmptyResult,
     GetDefaultSubscribeOptions,
     GetNodeSubscriptions,
@@ -21,6 +20,7 @@ from smartfeeds.service.requests import (
     SubscriptionShown,
     Unsubscribe,
 )
+from smartfeeds.service.subscriptions import Bounce
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, OWNER, SERVICE, World, form, jid, refusal
 
 SUBSCRIBED, PENDING, NONE = SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING, SubscriptionState.NONE

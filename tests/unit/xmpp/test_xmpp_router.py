@@ -11,6 +11,7 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
+from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp.commands import Command, CommandNote, CommandResult, StepInput, table_of
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, COMMANDS, StanzaRouter
@@ -473,15 +474,15 @@ def bounce(stanza_id: str = "17.1304942400000000", condition: str = f"<gone xmln
 
 
 BOUNCES = {
-    "item": (bounce(), r.Bounce(ACTOR, SERVICE, 17, "gone")),
-    "event": (bounce("17.5e9"), r.Bounce(ACTOR, SERVICE, 17, "gone")),
-    "no condition": (bounce(condition=""), r.Bounce(ACTOR, SERVICE, 17, "")),
-    "foreign condition": (bounce(condition="<gone xmlns='urn:x'/>"), r.Bounce(ACTOR, SERVICE, 17, "")),
+    "item": (bounce(), Bounce(ACTOR, SERVICE, 17, "gone")),
+    "event": (bounce("17.5e9"), Bounce(ACTOR, SERVICE, 17, "gone")),
+    "no condition": (bounce(condition=""), Bounce(ACTOR, SERVICE, 17, "")),
+    "foreign condition": (bounce(condition="<gone xmlns='urn:x'/>"), Bounce(ACTOR, SERVICE, 17, "")),
 }
 
 
 @pytest.mark.parametrize(("stanza", "expected"), BOUNCES.values(), ids=BOUNCES.keys())
-async def test_router_error_for_an_event_is_a_bounce_without_an_answer(stanza: str, expected: r.Bounce) -> None:
+async def test_router_error_for_an_event_is_a_bounce_without_an_answer(stanza: str, expected: Bounce) -> None:
     """Matched by its id; errors are never answered [xep-map 14] [xep-map 241]."""
     noted: list[r.Request] = []
 
@@ -501,7 +502,7 @@ async def test_router_bounces_go_to_the_service_unless_told_otherwise() -> None:
 
     await asked.offer(bounce())
 
-    assert asked.requests == [r.Bounce(ACTOR, SERVICE, 17, "gone")]
+    assert asked.requests == [Bounce(ACTOR, SERVICE, 17, "gone")]
 
 
 @pytest.mark.parametrize("failure", [FeedError(Condition.BUSY), RuntimeError("x")])

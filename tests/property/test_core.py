@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from lxml import etree
@@ -119,9 +120,15 @@ def test_canonical_text_of_a_view_is_one_whatever_the_order_of_its_parameters(
     pairs = [*pairs, ("order", order.value)]
     shuffled = pairs[:]
     random.shuffle(shuffled)
-    view, same = parse_view(urlencode(pairs)), parse_view(urlencode(shuffled))
+    try:
+        view = parse_view(urlencode(pairs))
+    except FeedError:
+        assert not words(" ".join(value for name, value in pairs if name == "q"))
+        with pytest.raises(FeedError):
+            parse_view(urlencode(shuffled))
+        return
 
-    assert view == same
+    assert view == parse_view(urlencode(shuffled))
     if view is None:
         assert any(
             not value.strip() or value.strip().lower().startswith("xmpp:") or "\0" in value for _, value in pairs

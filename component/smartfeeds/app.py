@@ -53,6 +53,7 @@ from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
+from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.stream import ComponentStream
@@ -120,6 +121,7 @@ class App:
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self._bounces = Bounces(self.service, clock=clock)
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
+        self.presences = Presences(self.service, outbox)
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
         self.router = StanzaRouter(
             self,
@@ -138,6 +140,7 @@ class App:
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
             chat=self.bot,
+            presences=self.presences,
         )
         self._operations = ServiceOperations(
             self.service,
@@ -268,6 +271,7 @@ class App:
             GATHERED.source = self._readings
             parts.push_async_callback(self._end_tasks)
             parts.push_async_callback(self.supervisor.stop)
+            parts.push_async_callback(self.presences.leave)
             parts.push_async_callback(_logged, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
             for fetcher in self._fetchers:
@@ -367,14 +371,14 @@ class App:
         )
 
     async def _resume(self) -> None:
-        """Starts the deliveries over XMPP, from the marks."""
+        """Starts the deliveries over XMPP from the marks, and sends presence to all contacts."""
         resumes: list[Callable[[], Coroutine[None, None, None]]] = [
             partial(self.dispatcher.resume, PUSH),
             self.mirrors.resume,
         ]
         if self.bot is not None:
             resumes.append(self.bot.resume)
-        await asyncio.gather(*map(_repeated, resumes))
+        await asyncio.gather(*map(_repeated, resumes), self.presences.resume())
 
     async def _fill(self, section: NnoSettings) -> None:
         """Fills a node with the newest entries of other feeds, for ever (`sources.planet`)."""

@@ -148,6 +148,7 @@ class PubsubSettings(SettingsSection):
 
     default_kind: NodeKind = NodeKind.FEED
     creators: tuple[Creator, ...] = ()
+    contacts: tuple[Creator, ...] = ("*",)
     admins: tuple[BareJid, ...] = ()
     auto_create: bool = False
     owners_subscribe_others: bool = False
@@ -193,6 +194,8 @@ class LimitsSettings(SettingsSection):
     nodes_per_jid: Count = 1_000
     subscriptions_per_domain: Count = 1_000_000
     nodes_per_domain: Count = 1_000_000
+    contacts_per_jid: Count = 100
+    contacts_per_domain: Count = 100_000
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096
 
@@ -359,7 +362,6 @@ SECTIONS: Mapping[str, type[SettingsSection]] = {
     for name, field in Settings.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, SettingsSection)
 }
-
 # Sections that may occur several times, as [[name]].
 LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": MirrorSettings}
 

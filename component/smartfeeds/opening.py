@@ -22,6 +22,7 @@ def policy_of(settings: Settings) -> Policy:
         domain=settings.component.jid,
         default_kind=pubsub.default_kind,
         creators=frozenset(pubsub.creators),
+        contacts=frozenset(pubsub.contacts),
         admins=frozenset(pubsub.admins),
         auto_create=pubsub.auto_create,
         owners_subscribe_others=pubsub.owners_subscribe_others,
@@ -36,6 +37,8 @@ def policy_of(settings: Settings) -> Policy:
         subscriptions_per_domain=limits.subscriptions_per_domain,
         nodes_per_domain=limits.nodes_per_domain,
         restarts=settings.run.restarts,
+        contacts_per_jid=limits.contacts_per_jid,
+        contacts_per_domain=limits.contacts_per_domain,
         options=OptionLimits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
     )
 

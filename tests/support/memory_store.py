@@ -36,6 +36,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.presence import Contact
 from smartfeeds.core.suboptions import lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
@@ -93,6 +94,7 @@ class Data:
     marks: dict[tuple[int, str, str], Mark] = field(default_factory=dict)
     failures: dict[Consumer, Failure] = field(default_factory=dict)
     purges: dict[int, OpenPurge] = field(default_factory=dict)
+    contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
     chats: dict[str, ChatRow] = field(default_factory=dict)
@@ -383,6 +385,18 @@ class MemoryReadTx:
     def open_purge(self, node_no: int) -> OpenPurge | None:
         return self._data.purges.get(node_no)
 
+    def contact(self, address: str, jid: str) -> Contact | None:
+        return self._data.contacts.get((address, jid))
+
+    def contacts(self, after: tuple[str, str], limit: int) -> list[Contact]:
+        return [one for key, one in sorted(self._data.contacts.items()) if key > after][:limit]
+
+    def contacts_of(self, jid: str) -> int:
+        return sum(one.jid == jid for one in self._data.contacts.values())
+
+    def contacts_in(self, domain: str) -> int:
+        return sum(domain_of(one.jid) == domain for one in self._data.contacts.values())
+
     def token(self, token_id: str) -> Token | None:
         return self._data.tokens.get(token_id)
 
@@ -632,6 +646,12 @@ class MemoryWriteTx(MemoryReadTx):
         self.set_failure(consumer, None)
         for order in Order:
             self._drop(self._data.marks, (consumer.node_no, order.value, consumer.name))
+
+    def put_contact(self, contact: Contact) -> None:
+        self._set(self._data.contacts, (contact.address, contact.jid), contact)
+
+    def remove_contact(self, contact: Contact) -> None:
+        self._drop(self._data.contacts, (contact.address, contact.jid))
 
     def add_token(self, token: Token) -> None:
         if token.token_id in self._data.tokens:

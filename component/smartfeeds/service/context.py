@@ -24,14 +24,16 @@ REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The operator's settings. `creators` and `admins` hold addresses, `creators` also domains or `*`.
+    """The operator's settings.
 
-    `restarts`: a process manager starts the service again when it exits for a restart.
+    `creators`, `contacts` and `admins` hold addresses, the first two also domains or `*`. `restarts`: a process manager
+    starts the service again when it exits for a restart.
     """
 
     domain: str
     default_kind: NodeKind = NodeKind.FEED
     creators: frozenset[str] = frozenset({"*"})
+    contacts: frozenset[str] = frozenset({"*"})
     admins: frozenset[str] = frozenset()
     auto_create: bool = False
     owners_subscribe_others: bool = False
@@ -46,6 +48,8 @@ class Policy:
     subscriptions_per_domain: int = 1_000_000
     nodes_per_domain: int = 1_000_000
     restarts: bool = False
+    contacts_per_jid: int = 100
+    contacts_per_domain: int = 100_000
     options: OptionLimits = field(default_factory=OptionLimits)
 
     @property
@@ -59,6 +63,11 @@ class Policy:
     ) -> PagePlan:
         """The plan of a page within the limits of this service. Raises FeedError(BAD_REQUEST)."""
         return plan(page, max_items, page_default=self.page_default, page_max=self.page_max, descending=descending)
+
+
+def admits(allowed: frozenset[str], actor: Jid) -> bool:
+    """Whether a setting with addresses, domains or `*` includes an actor."""
+    return not allowed.isdisjoint(("*", str(actor.bare), actor.domain))
 
 
 @dataclass(slots=True)

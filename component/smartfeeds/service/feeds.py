@@ -23,6 +23,7 @@ from smartfeeds.service import (
     discovery,
     documents,
     nodes,
+    presence,
     pulls,
     subscriptions,
 )
@@ -64,6 +65,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     discovery.GetAddressInfo: ("get_address_info", discovery.address_info),
     r.GetNodes: ("get_nodes", discovery.address_items),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
+    presence.ContactProbe: ("probe", presence.probed),
     conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
     administration.GetStanding: ("get_standing", administration.get_standing),
     administration.ListManagedNodes: ("list_managed_nodes", administration.list_managed),
@@ -89,6 +91,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),
     subscriptions.Bounce: ("bounce", subscriptions.bounced),
+    presence.ChangeContact: ("change_contact", presence.change_contact),
     admin_records.AddToken: ("add_token", admin_records.create_token),
     admin_records.RevokeToken: ("revoke_token", admin_records.remove_token),
     admin_records.AddMirror: ("add_mirror", admin_records.create_mirror),

@@ -9,7 +9,7 @@ from smartfeeds.core.options import KIND, MAX_TEXT, FormFields, NodeOptions
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import BARE, canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, LocatedNode, find, locate_for, lock_located
+from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
 from smartfeeds.service.requests import (
     Configuration,
@@ -73,8 +73,7 @@ def add_node(
 
 def may_create(context: Context, actor: Jid) -> bool:
     """Whether the operator lets this actor create nodes (xep-map 59)."""
-    allowed = context.policy.creators | context.policy.admins
-    return bool({"*", str(actor.bare), actor.domain} & allowed)
+    return admits(context.policy.creators | context.policy.admins, actor)
 
 
 def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -> Configuration:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol, TypeVar
 
+from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_items import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
@@ -22,13 +23,13 @@ from smartfeeds.store.sql_records import RecordReads, RecordWrites
 T = TypeVar("T")
 
 
-class ReadTx(CountReads, PeopleReads, PushReads, RecordReads):
+class ReadTx(ContactReads, CountReads, PeopleReads, PushReads, RecordReads):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending.
     """
 
 
-class WriteTx(ItemWrites, PeopleWrites, PushWrites, RecordWrites, ReadTx):
+class WriteTx(ContactWrites, ItemWrites, PeopleWrites, PushWrites, RecordWrites, ReadTx):
     """The reading and writing operations of a transaction. Each method maintains the derived counts (total, live,
     subscriptions).
 

@@ -32,6 +32,7 @@ REVISIONS = (
     "0015",
     "0016",
     "0017",
+    "0018",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -6,8 +6,8 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
--- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN` and `subscriptions@DOMAIN` are
--- what the JIDs of a domain have.
+-- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN`, `subscriptions@DOMAIN`
+-- and `contacts@DOMAIN` are what the JIDs of a domain have.
 CREATE TABLE tally (
     name TEXT NOT NULL PRIMARY KEY,
     value INTEGER NOT NULL CHECK (value >= 0)
@@ -186,6 +186,16 @@ CREATE TABLE token (
     created_us INTEGER NOT NULL,
     expires_us INTEGER
 ) STRICT, WITHOUT ROWID;
+
+-- Bare JIDs that are subscribed to the presence of one of our addresses (core.presence).
+CREATE TABLE contact (
+    address TEXT NOT NULL,
+    jid TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('asked', 'granted', 'refused')),
+    PRIMARY KEY (address, jid)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX contact_jid ON contact (jid);
 
 -- Nodes that are kept in step with a feed elsewhere; settings and state are JSON (core.mirror).
 CREATE TABLE mirror (

@@ -177,7 +177,8 @@ def read_room_presence(element: Element, sender: Jid, address: str) -> RoomPrese
     """Returns a presence of an occupant, or the error response to a join (XEP-0045 section 7)."""
     kind = element.get("type") or ""
     if kind == "error":
-        return RoomPresence(sender, address, kind, condition=error_condition(element))
+        # A room answers as the occupant that the service wanted to be; contacts answer from their bare addresses.
+        return RoomPresence(sender, address, kind, condition=error_condition(element)) if sender.resource else None
     details = element.find(_MUC_USER_X)
     if kind not in ("", "unavailable") or details is None:
         return None

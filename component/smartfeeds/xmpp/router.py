@@ -22,6 +22,7 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.archive import ArchivePage
 from smartfeeds.service.feeds import OPERATIONS
+from smartfeeds.service.presence import ChangeContact, ContactProbe
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
@@ -58,6 +59,7 @@ from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
 from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.stanza_errors import encode_error
 
@@ -112,7 +114,8 @@ class StanzaRouter:
     seconds. `on_bounce` receives bounces of notifications, by default the service. `follows` returns whether we follow
     a feed at a bare JID; notifications from there are left to the follower. A response above `answer_limit_bytes` is
     replaced by an error, because a server ends the link for everybody if it receives a stanza above its limit. There is
-    no response at all if the id of the request alone exceeds the limit. Without `chat`, chat messages are ignored.
+    no response at all if the id of the request alone exceeds the limit. Without `chat`, chat messages are ignored, and
+    without `presences` presence of users.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class StanzaRouter:
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
         commands: Mapping[str, Command] = COMMANDS,
         chat: ChatService | None = None,
+        presences: Presences | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         clock: Callable[[], float] = time.perf_counter,
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
@@ -159,8 +163,10 @@ class StanzaRouter:
             ListCommands: self._commands.list_commands,
             Bounce: on_bounce or service.handle,
             **({} if chat is None else dict.fromkeys(_CHAT, chat.handle)),
+            **({} if presences is None else dict.fromkeys((ChangeContact, ContactProbe), presences.handle)),
         }
         self._chat = chat
+        self._presences = presences
         # Messages by their type and the tag of a child; errors have a handler of their own. Other messages are ignored
         # (xep-map 14).
         self._messages: Mapping[tuple[str, str], StanzaHandler] = {
@@ -172,9 +178,7 @@ class StanzaRouter:
         self._kinds: Mapping[str, StanzaHandler] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
             ns.tag(COMPONENT_NS, "message"): self._on_message,
-            ns.tag(COMPONENT_NS, "presence"): lambda element: (
-                chat is None or self._on_chat(read_room_presence, element)
-            ),
+            ns.tag(COMPONENT_NS, "presence"): self._on_presence,
         }
 
     @property
@@ -313,6 +317,18 @@ class StanzaRouter:
             return FeedError(Condition.BUSY, f"the store is not available; try again later (incident {incident})")
         log.error("request_failed", operation=operation, incident=incident, exc_info=error)
         return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")
+
+    def _on_presence(self, element: Element) -> bool | asyncio.Task[float]:
+        """Passes presence from rooms to the bot, and other presence to the contacts of the service."""
+        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        if sender is None or address is None:
+            return True
+        request: r.Request | None = None
+        if self._chat is not None:
+            request = read_room_presence(element, sender.jid, address.bare)
+        if request is None and self._presences is not None:
+            request = self._presences.read(element, sender.jid, address.bare)
+        return True if request is None else self._start(request)
 
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
         if element.get("type") == "error":

@@ -1,0 +1,53 @@
+"""Contacts of the service in SQL (`core.presence`)."""
+
+from smartfeeds.core.presence import Contact, ContactState
+from smartfeeds.store.engine import Row
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import CONTACT
+
+CONTACTS_IN = "contacts@"
+
+
+def _to_contact(row: Row) -> Contact:
+    address, jid, state = row
+    return Contact(address, jid, ContactState(state))
+
+
+class ContactReads(NodeReads):
+    """The part of ReadTx for contacts."""
+
+    def contact(self, address: str, jid: str) -> Contact | None:
+        """Returns the contact with this bare JID at one of our addresses."""
+        row = self._db.row(f"{CONTACT.select} WHERE address = ? AND jid = ?", (address, jid))
+        return _to_contact(row) if row else None
+
+    def contacts(self, after: tuple[str, str], limit: int) -> list[Contact]:
+        """Returns contacts by address and JID."""
+        rows = self._db.rows(
+            f"{CONTACT.select} WHERE (address, jid) > (?, ?) ORDER BY address, jid LIMIT ?", (*after, limit)
+        )
+        return [_to_contact(row) for row in rows]
+
+    def contacts_of(self, jid: str) -> int:
+        """Returns the number of our addresses that a bare JID has as contacts."""
+        return self._number("SELECT count(*) FROM contact WHERE jid = ?", (jid,))
+
+    def contacts_in(self, domain: str) -> int:
+        """Returns the same number for all bare JIDs of a domain. O(1)."""
+        return self._tallied(CONTACTS_IN, domain)
+
+
+class ContactWrites(NodeWrites, ContactReads):
+    """The part of WriteTx for contacts."""
+
+    def put_contact(self, contact: Contact) -> None:
+        """Stores a contact in place of the one with the same addresses."""
+        if self.contact(contact.address, contact.jid) is None:
+            self._tally(CONTACTS_IN, contact.jid, 1)
+        self._db.run(CONTACT.replace, (contact.address, contact.jid, contact.state.value))
+
+    def remove_contact(self, contact: Contact) -> None:
+        """Removes a contact."""
+        if self.contact(contact.address, contact.jid) is not None:
+            self._tally(CONTACTS_IN, contact.jid, -1)
+            self._db.run(CONTACT.delete, (contact.address, contact.jid))

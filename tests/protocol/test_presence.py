@@ -1,0 +1,205 @@
+"""Presence of the service and of its contacts (RFC 6121 sections 3 and 4)."""
+
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from smartfeeds.core.presence import Contact, Resource
+from smartfeeds.store.sql_contacts import ContactWrites
+from support.component import ALICE, BOB, DOMAIN, EVE, Component, Starter, bare
+
+NEWS = f"news@{DOMAIN}"
+
+
+async def tell(component: Component, user: str, kind: str = "", to: str = DOMAIN, inner: str = "") -> None:
+    type_ = f" type='{kind}'" if kind else ""
+    await component.send(f"<presence from={quoteattr(user)} to={quoteattr(to)}{type_}>{inner}</presence>")
+
+
+async def told(component: Component, user: str) -> list[tuple[str, str]]:
+    """The presence stanzas to a user since the last call: our address and the type."""
+    await component.settle()
+    mine = [each for each in component.presences if each.get("to") == bare(user)]
+    component.presences = [each for each in component.presences if each not in mine]
+    return [(str(each.get("from")), each.get("type", "")) for each in mine]
+
+
+async def befriend(component: Component, user: str, to: str = DOMAIN) -> None:
+    """Subscribes a user to our presence and grants our request."""
+    await tell(component, bare(user), "subscribe", to)
+    assert [kind for _, kind in await told(component, user)] == ["subscribed", "", "subscribe"]
+    await tell(component, bare(user), "subscribed", to)
+    assert await told(component, user) == []
+
+
+@pytest.mark.parametrize("address", [DOMAIN, NEWS])
+async def test_subscribe_is_accepted_and_returned(component: Component, address: str) -> None:
+    await tell(component, bare(BOB), "subscribe", address)
+    assert await told(component, BOB) == [(address, "subscribed"), (address, ""), (address, "subscribe")]
+
+
+async def test_repeated_subscribe_does_not_repeat_our_request(component: Component) -> None:
+    """Otherwise two services that answer each other would never stop."""
+    await befriend(component, BOB)
+    await tell(component, bare(BOB), "subscribe")
+    assert await told(component, BOB) == [(DOMAIN, "subscribed"), (DOMAIN, "")]
+
+
+async def test_unsubscribe_ends_both_directions(component: Component) -> None:
+    await befriend(component, BOB)
+    await tell(component, BOB)
+    await tell(component, bare(BOB), "unsubscribe")
+    assert [kind for _, kind in await told(component, BOB)] == ["unsubscribed", "unavailable", "unsubscribe"]
+    await tell(component, bare(BOB), "unsubscribed")
+    await tell(component, BOB)
+    await tell(component, bare(BOB), "unsubscribe")
+    assert await told(component, BOB) == []
+    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {}
+    await tell(component, bare(BOB), "probe")
+    assert await told(component, BOB) == [(DOMAIN, "unsubscribed")]
+
+
+async def test_probe_of_a_contact_gets_our_presence(component: Component) -> None:
+    await befriend(component, BOB)
+    await tell(component, BOB, "probe")
+    assert await told(component, BOB) == [(DOMAIN, "")]
+    await tell(component, BOB, "probe", NEWS)
+    assert await told(component, BOB) == [(NEWS, "unsubscribed")]
+
+
+async def test_resources_of_contacts_come_and_go(component: Component) -> None:
+    await befriend(component, BOB)
+    phone = f"{bare(BOB)}/phone"
+    await tell(component, BOB, inner="<priority>5</priority>")
+    await tell(component, phone, inner="<priority>-1</priority>")
+    await component.settle()
+    resources = component.app.presences.availability.resources
+    assert resources(DOMAIN, bare(BOB)) == {"work": Resource(5), "phone": Resource(-1)}
+    await tell(component, phone, "unavailable")
+    await component.settle()
+    assert resources(DOMAIN, bare(BOB)) == {"work": Resource(5)}
+    await tell(component, bare(BOB), "error")
+    await component.settle()
+    assert resources(DOMAIN, bare(BOB)) == {}
+
+
+async def test_presence_of_strangers_is_not_stored(component: Component) -> None:
+    await befriend(component, BOB)
+    await tell(component, ALICE)
+    await tell(component, BOB, to=NEWS)
+    for kind in ("subscribed", "unsubscribed", "unsubscribe", "unavailable", "error", "nonsense"):
+        await tell(component, ALICE, kind)
+    assert await told(component, ALICE) == []
+    availability = component.app.presences.availability
+    assert availability.resources(DOMAIN, bare(ALICE)) == availability.resources(NEWS, bare(BOB)) == {}
+
+
+async def test_contact_that_refuses_our_request_is_not_asked_again(component: Component) -> None:
+    await befriend(component, BOB)
+    await tell(component, bare(BOB), "unsubscribed")
+    await tell(component, BOB)
+    await component.settle()
+    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {}
+    await component.cut()
+    await component.link()
+    assert await told(component, BOB) == [(DOMAIN, "")]
+
+
+async def test_reconnect_greets_and_probes_all_contacts(component: Component) -> None:
+    await befriend(component, BOB)
+    await tell(component, BOB)
+    await tell(component, bare(ALICE), "subscribe", NEWS)
+    await told(component, ALICE)
+    await component.cut()
+    await component.link()
+    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {}
+    assert await told(component, BOB) == [(DOMAIN, ""), (DOMAIN, "probe")]
+    assert await told(component, ALICE) == [(NEWS, ""), (NEWS, "subscribe")]
+    await tell(component, BOB)
+    await component.settle()
+    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
+
+
+async def test_contacts_survive_a_restart(component: Component, start: Starter) -> None:
+    await befriend(component, BOB)
+    again = await start.again(component)
+    assert await told(again, BOB) == [(DOMAIN, ""), (DOMAIN, "probe")]
+
+
+async def test_stop_sends_unavailable_to_all_contacts(component: Component) -> None:
+    await befriend(component, BOB)
+    await component.app.presences.leave()
+    assert await told(component, BOB) == [(DOMAIN, "unavailable")]
+
+
+async def test_contacts_are_greeted_in_pieces(component: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        pauses.append(pause_s)
+
+    monkeypatch.setattr("smartfeeds.xmpp.presence.GREETED", 2)
+    monkeypatch.setattr(component.app.presences, "_sleep", sleep)
+    users = [f"u{number}@example.org" for number in range(5)]
+    for user in users:
+        await tell(component, user, "subscribe")
+    await component.settle()
+    component.presences.clear()
+    await component.app.presences.resume()
+    for user in users:
+        assert await told(component, user) == [(DOMAIN, ""), (DOMAIN, "subscribe")]
+    assert pauses == [0.1, 0.1]
+
+
+async def test_only_those_named_by_the_operator_may_subscribe(start: Starter) -> None:
+    component = await start(pubsub={"contacts": ["example.org"]})
+    await tell(component, bare(EVE), "subscribe")
+    assert await told(component, EVE) == [(DOMAIN, "unsubscribed")]
+    await befriend(component, BOB)
+
+
+async def test_contacts_of_a_jid_and_of_a_domain_are_limited(start: Starter) -> None:
+    component = await start(limits={"contacts_per_jid": 2, "contacts_per_domain": 3})
+    for address, kind in ((DOMAIN, "subscribed"), (NEWS, "subscribed"), (f"more@{DOMAIN}", "unsubscribed")):
+        await tell(component, bare(BOB), "subscribe", address)
+        assert (await told(component, BOB))[0] == (address, kind)
+    await befriend(component, ALICE)
+    await tell(component, "carol@example.org", "subscribe")
+    assert await told(component, "carol@example.org") == [(DOMAIN, "unsubscribed")]
+    await tell(component, bare(ALICE), "unsubscribe")
+    await told(component, ALICE)
+    await befriend(component, "carol@example.org")
+
+
+async def test_flood_of_presence_writes_one_row(component: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a real change of a contact is written."""
+    rows: list[Contact] = []
+    put_contact = ContactWrites.put_contact
+
+    def put(tx: ContactWrites, contact: Contact) -> None:
+        rows.append(contact)
+        put_contact(tx, contact)
+
+    monkeypatch.setattr(ContactWrites, "put_contact", put)
+    for _ in range(20):
+        await tell(component, bare(BOB), "subscribe")
+        await tell(component, BOB)
+        await tell(component, BOB, "unavailable")
+    await component.settle()
+    assert len(rows) == 1
+
+
+@pytest.mark.parametrize("priority", ["", "x", "128", "-129", "9" * 400, "1 2", "٣"])
+async def test_malformed_priorities_count_as_zero(component: Component, priority: str) -> None:
+    await befriend(component, BOB)
+    await tell(component, BOB, inner=f"<priority>{priority}</priority>")
+    await component.settle()
+    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
+
+
+async def test_malformed_addresses_close_nothing(component: Component) -> None:
+    for sender, to in (("@@", DOMAIN), ("a b@c", DOMAIN), ("", DOMAIN), (bare(BOB), "elsewhere.example")):
+        for kind in ("", "subscribe", "probe", "unavailable"):
+            await tell(component, sender, kind, to)
+    await component.settle()
+    assert component.presences == []

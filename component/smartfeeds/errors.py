@@ -29,6 +29,7 @@ class Condition(Enum):
     FORBIDDEN = "forbidden"
     NOT_AUTHORIZED = "not-authorized"
     NOT_SUBSCRIBED_READER = "not-subscribed-reader"
+    PRESENCE_REQUIRED = "presence-subscription-required"
     PENDING_SUBSCRIPTION = "pending-subscription"
     NOT_ALLOWED = "not-allowed"
     CLOSED_NODE = "closed-node"

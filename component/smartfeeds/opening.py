@@ -39,7 +39,9 @@ def policy_of(settings: Settings) -> Policy:
         restarts=settings.run.restarts,
         contacts_per_jid=limits.contacts_per_jid,
         contacts_per_domain=limits.contacts_per_domain,
-        options=OptionLimits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
+        options=OptionLimits(
+            max_payload_size_bytes=pubsub.max_payload_size_bytes, presence_access="*" not in pubsub.contacts
+        ),
     )
 
 

@@ -6,9 +6,26 @@ import pytest
 
 from smartfeeds.core.presence import Contact, Resource
 from smartfeeds.store.sql_contacts import ContactWrites
-from support.component import ALICE, BOB, DOMAIN, EVE, Component, Starter, bare
+from support.component import (
+    ALICE,
+    BOB,
+    CAROL,
+    DOMAIN,
+    EVE,
+    NODE_CONFIG,
+    Component,
+    Refusal,
+    Starter,
+    bare,
+    form,
+    ok,
+    refusal,
+)
 
 NEWS = f"news@{DOMAIN}"
+RESTRICTED = {"contacts": ["example.org"]}
+PRESENCE_REQUIRED = Refusal("auth", "not-authorized", "presence-subscription-required")
+CLOSED_MODEL = Refusal("modify", "not-acceptable", "unsupported-access-model")
 
 
 async def tell(component: Component, user: str, kind: str = "", to: str = DOMAIN, inner: str = "") -> None:
@@ -203,3 +220,73 @@ async def test_malformed_addresses_close_nothing(component: Component) -> None:
             await tell(component, sender, kind, to)
     await component.settle()
     assert component.presences == []
+
+
+async def test_presence_node_admits_contacts_of_the_service(start: Starter) -> None:
+    """XEP-0060 sections 4.5, 6.1.3.4 and 6.5.9.3."""
+    component = await start(pubsub=RESTRICTED)
+    await component.create(ALICE, "diary", access_model="presence")
+    await component.publish(ALICE, "diary", "one")
+    await befriend(component, CAROL, NEWS)
+    subscribe = f"<subscribe node='diary' jid='{bare(BOB)}'/>"
+    for user in (BOB, CAROL):
+        assert refusal(await component.get(user, "<items node='diary'/>")) == PRESENCE_REQUIRED
+    assert refusal(await component.set(BOB, subscribe)) == PRESENCE_REQUIRED
+    await befriend(component, BOB)
+    assert await component.item_ids(BOB, "diary") == ["one"]
+    assert await component.subscribe(BOB, "diary") == "subscribed"
+    await component.publish(ALICE, "diary", "two")
+    assert len(await component.events(bare(BOB))) == 1
+
+
+async def test_former_contact_loses_its_subscriptions_to_presence_nodes(
+    start: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other subscriptions, and those of owners and members, remain."""
+    monkeypatch.setattr("smartfeeds.service.presence.STEP", 2)
+    component = await start(pubsub=RESTRICTED)
+    await befriend(component, BOB)
+    models = {"diary": "presence", "news": "open", "members": "presence", "photos": "presence"}
+    for node, model in models.items():
+        await component.create(ALICE, node, access_model=model)
+    await component.affiliate(ALICE, "members", BOB, "member")
+    for node in models:
+        await component.subscribe(BOB, node)
+    await tell(component, bare(BOB), "unsubscribe")
+    assert len(await component.events(bare(BOB))) == 2
+    for node in models:
+        await component.publish(ALICE, node, "one")
+    nodes = [each.xpath("string(.//@node)") for each in await component.events(bare(BOB))]
+    assert sorted(nodes) == ["members", "news"]
+
+
+@pytest.mark.parametrize(
+    ("contacts", "model", "reason"),
+    [
+        ("*", "presence", "everybody may subscribe to the presence of this service"),
+        ("*", "roster", "cannot read the contact list"),
+        ("example.org", "roster", "cannot read the contact list"),
+        ("example.org", "x", "open, authorize, whitelist, presence"),
+    ],
+)
+async def test_model_that_cannot_close_a_node_is_refused_with_the_reason(
+    start: Starter, contacts: str, model: str, reason: str
+) -> None:
+    """[xep-map 62]"""
+    component = await start(pubsub={"contacts": [contacts]})
+    options = form(NODE_CONFIG, access_model=model)
+    answer = await component.set(ALICE, f"<create node='diary'/><configure>{options}</configure>")
+    assert refusal(answer) == CLOSED_MODEL
+    assert reason in "".join(answer[-1].itertext())
+
+
+async def test_presence_node_stays_closed_when_everybody_may_become_a_contact(start: Starter) -> None:
+    component = await start(pubsub=RESTRICTED)
+    await component.create(ALICE, "diary", access_model="presence")
+    await befriend(component, BOB)
+    again = await start.again(component)
+    await told(again, BOB)
+    await befriend(again, EVE)
+    for user in (BOB, EVE):
+        assert refusal(await again.get(user, "<items node='diary'/>")) == PRESENCE_REQUIRED
+    ok(await again.get(ALICE, "<items node='diary'/>"))

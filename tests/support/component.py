@@ -227,6 +227,10 @@ class Component:
         await self.deaf()
         self.session = await self.server.session(number)
         self.reading = asyncio.get_running_loop().create_task(self.read())
+        await self.resumed()
+
+    async def resumed(self) -> None:
+        """Returns once the component is online and has done everything that it does after a connection."""
         await self.app.online.wait()
         await asyncio.gather(*(task for task in self.app._tasks if task.get_name() == "push resume"))
         await self.settle()
@@ -256,9 +260,7 @@ class Component:
         await asyncio.gather(self.reading, return_exceptions=True)
         self.session = session
         self.reading = asyncio.get_running_loop().create_task(self.read())
-        await self.app.online.wait()
-        await asyncio.gather(*(task for task in self.app._tasks if task.get_name() == "push resume"))
-        await self.settle()
+        await self.resumed()
 
     async def settle(self) -> None:
         """Returns once everything delivered so far is worked off and everything it caused is on the wire."""
@@ -341,7 +343,7 @@ class Starter:
         component = Component(app, server, await server.session(), self._clock)
         component.reading = asyncio.get_running_loop().create_task(component.read())
         self._running.append(component)
-        await component.settle()
+        await component.resumed()
         return component
 
     async def again(self, component: Component, **sections: dict[str, Any]) -> Component:

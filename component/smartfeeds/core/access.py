@@ -38,6 +38,7 @@ KEPT_OUT = frozenset(affiliation for affiliation, rights in RIGHTS.items() if ri
 _CLOSED = {
     AccessModel.AUTHORIZE: Condition.NOT_SUBSCRIBED_READER,
     AccessModel.WHITELIST: Condition.CLOSED_NODE,
+    AccessModel.PRESENCE: Condition.PRESENCE_REQUIRED,
 }
 
 
@@ -45,12 +46,19 @@ class Access(NamedTuple):
     """What one actor may do on one node. It is resolved once per request (`service.context.access_of`).
 
     `subscription` is the best state among the actor's subscriptions. It is NONE where `depends_on_subscription` is
-    false, because it would not change any answer.
+    false, because it would not change any answer. `is_contact` says whether the actor is a contact of the service.
+    It is false where `depends_on_contact` is false.
     """
 
     affiliation: Affiliation
     options: NodeOptions
     subscription: SubscriptionState = SubscriptionState.NONE
+    is_contact: bool = False
+
+    @property
+    def depends_on_contact(self) -> bool:
+        """Whether a presence subscription to the service changes what the actor may do."""
+        return self.rights.read is None and self.options.access_model is AccessModel.PRESENCE
 
     @property
     def rights(self) -> Rights:
@@ -89,6 +97,8 @@ class Access(NamedTuple):
         if read or model is AccessModel.OPEN:
             return None
         if model is AccessModel.AUTHORIZE and self.subscription is SubscriptionState.SUBSCRIBED:
+            return None
+        if self.depends_on_contact and self.is_contact:
             return None
         return FeedError(_CLOSED[model])
 
@@ -136,6 +146,7 @@ class Access(NamedTuple):
             raise FeedError(Condition.FORBIDDEN)
         if read or model is AccessModel.OPEN:
             return SubscriptionState.SUBSCRIBED
-        if model is AccessModel.WHITELIST:
-            raise FeedError(Condition.CLOSED_NODE)
-        return SubscriptionState.PENDING
+        if model is AccessModel.AUTHORIZE:
+            return SubscriptionState.PENDING
+        self.check_read()
+        return SubscriptionState.SUBSCRIBED

@@ -48,11 +48,15 @@ class NodeKind(Enum):
 
 
 class AccessModel(Enum):
-    """Values of `pubsub#access_model`. The models that need presence are not supported."""
+    """Values of `pubsub#access_model`.
+
+    `PRESENCE` admits the contacts of the service (`core.presence`). A component cannot read the rosters of the owners.
+    """
 
     OPEN = "open"
     AUTHORIZE = "authorize"
     WHITELIST = "whitelist"
+    PRESENCE = "presence"
 
 
 class PublishModel(Enum):
@@ -77,11 +81,13 @@ class OptionLimits:
     """The upper bounds of the service.
 
     `max_items` is the largest number of items of a generic node. A feed accepts greater numbers and stores them as
-    `max`, because it never expires items.
+    `max`, because it never expires items. `presence_access`: the operator restricts who becomes a contact, so that the
+    access model `presence` closes a node.
     """
 
     max_payload_size_bytes: int = DEFAULT_PAYLOAD_SIZE_BYTES
     max_items: int = 10_000
+    presence_access: bool = False
 
 
 # Returns the stored form of a field's values on a node of this kind. Raises ValueError with the reason (the condition
@@ -215,9 +221,23 @@ def _check_payload_size(values: Values, _kind: NodeKind, limits: OptionLimits) -
     return (str(_number(values, limits.max_payload_size_bytes)),)
 
 
-def _check_access_model(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
-    if values[:1] not in {(model.value,) for model in AccessModel}:
-        raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, "open, authorize and whitelist are supported")
+# Why a service refuses an access model that XEP-0060 section 4.5 defines. With `presence` on a service that accepts
+# everybody as a contact, a node would be open although its owner closed it.
+_REFUSED_MODELS = {
+    "presence": (
+        "everybody may subscribe to the presence of this service, so the access model presence would open the node to "
+        "everybody; use authorize or whitelist"
+    ),
+    "roster": "this service cannot read the contact list of the owner; use authorize or whitelist",
+}
+
+
+def _check_access_model(values: Values, _kind: NodeKind, limits: OptionLimits) -> Values:
+    model = values[0] if values else ""
+    supported = [each.value for each in AccessModel if each is not AccessModel.PRESENCE or limits.presence_access]
+    if model not in supported:
+        reason = _REFUSED_MODELS.get(model, f"the access models are {', '.join(supported)}")
+        raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, reason)
     return values
 
 

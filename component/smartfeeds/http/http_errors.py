@@ -30,7 +30,7 @@ _CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
     HTTPStatus.UNAUTHORIZED: (Condition.NOT_AUTHORIZED,),
     HTTPStatus.FORBIDDEN: (
         *(Condition.FORBIDDEN, Condition.NOT_SUBSCRIBED_READER, Condition.PENDING_SUBSCRIPTION),
-        *(Condition.NOT_ALLOWED, Condition.CLOSED_NODE, Condition.POLICY_VIOLATION),
+        *(Condition.NOT_ALLOWED, Condition.CLOSED_NODE, Condition.PRESENCE_REQUIRED, Condition.POLICY_VIOLATION),
     ),
     HTTPStatus.NOT_FOUND: (Condition.ITEM_NOT_FOUND,),
     HTTPStatus.NOT_ACCEPTABLE: (Condition.NOT_ACCEPTABLE,),

@@ -13,7 +13,7 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import flag
 from smartfeeds.push.frames import RecipientGroup, recipient
-from smartfeeds.service.context import Context, affiliation_of
+from smartfeeds.service.context import Context, affiliation_of, with_contact
 from smartfeeds.store.base import ReadTx
 
 PAGE = 1_000  # subscriptions of one transaction, so that other reads run in between
@@ -60,7 +60,8 @@ def _is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -
     jid = parse_jid(sub.jid)
     if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
         return False
-    return Access(affiliation_of(tx, context, node, jid), node.options, sub.state).reading_error is None
+    access = Access(affiliation_of(tx, context, node, jid), node.options, sub.state)
+    return with_contact(tx, context, access, jid).reading_error is None
 
 
 def _groups(subs: list[Subscription]) -> dict[RecipientGroup, GroupRecipients]:

@@ -131,6 +131,17 @@ def find_overdue(tx: ReadTx, context: Context, node: Node) -> OverdueItems | Non
     return OverdueItems(node.node_no, before_us) if oldest and oldest[0].modified_us <= before_us else None
 
 
+def with_contact(tx: ReadTx, context: Context, access: Access, actor: Jid) -> Access:
+    """Reads whether an actor is a contact of the service, if the access depends on it.
+
+    Nobody counts as a contact while everybody may become one: nodes that were closed before must not open.
+    """
+    policy = context.policy
+    if not (access.depends_on_contact and policy.options.presence_access):
+        return access
+    return access._replace(is_contact=tx.contact(policy.domain, str(actor.bare)) is not None)
+
+
 def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     """Reads what an actor may do on a node. Every request of an actor for a node begins here.
 
@@ -138,7 +149,7 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     """
     if (overdue := find_overdue(tx, context, node)) is not None:
         raise overdue
-    access = Access(affiliation_of(tx, context, node, actor), node.options)
+    access = with_contact(tx, context, Access(affiliation_of(tx, context, node, actor), node.options), actor)
     if not access.depends_on_subscription:
         return access
     bare = str(actor.bare)

@@ -6,10 +6,17 @@ a contact writes one row; a repeated stanza writes nothing.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from smartfeeds.core.access import Access
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import KeyRange, SubscriptionState
+from smartfeeds.core.options import AccessModel
 from smartfeeds.core.presence import Contact, ContactState
-from smartfeeds.service.context import Context, admits
+from smartfeeds.service.context import Context, admits, affiliation_of, with_contact
 from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.subscriptions import STEP, change_state
 from smartfeeds.store.base import ReadTx, WriteTx
 
 AVAILABLE = ""  # available presence has no type (RFC 6121 section 4.7.1)
@@ -42,12 +49,35 @@ class ContactAnswer(Answer):
     contact: Contact | None = None
 
 
-def change_contact(tx: WriteTx, context: Context, request: ChangeContact) -> ContactAnswer:
-    """Changes a contact as RFC 6121 appendix A requires."""
+def change_contact(tx: WriteTx, context: Context, request: ChangeContact) -> ContactAnswer | MoreSteps[ContactAnswer]:
+    """Changes a contact as RFC 6121 appendix A requires.
+
+    A contact of the service that unsubscribes loses its subscriptions to nodes of the access model `presence`.
+    """
     contact = tx.contact(request.service, str(request.actor.bare))
     if contact is None:
         return _add(tx, context, request) if request.kind == "subscribe" else ContactAnswer()
-    return CHANGES[request.kind](tx, contact)
+    answer = CHANGES[request.kind](tx, contact)
+    if answer.contact is None and contact.address == context.policy.domain:
+        return MoreSteps(partial(_end_subscriptions, contact=contact, answer=answer))
+    return answer
+
+
+def _end_subscriptions(
+    tx: WriteTx, context: Context, contact: Contact, answer: ContactAnswer, after_no: int = 0
+) -> ContactAnswer | MoreSteps[ContactAnswer]:
+    """Ends the subscriptions that the contact may not have any more (XEP-0060 section 4.5), `STEP` in a transaction."""
+    subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no))
+    for node, subscription in subscriptions:
+        jid = parse_jid(subscription.jid)
+        if node.options.access_model is AccessModel.PRESENCE and jid is not None:
+            access = Access(affiliation_of(tx, context, node, jid), node.options, subscription.state)
+            if with_contact(tx, context, access, jid).reading_error is not None:
+                change_state(tx, context, subscription, SubscriptionState.NONE)
+    if len(subscriptions) < STEP:
+        return answer
+    after_no = subscriptions[-1][1].sub_no
+    return MoreSteps(partial(_end_subscriptions, contact=contact, answer=answer, after_no=after_no))
 
 
 def probed(tx: ReadTx, _context: Context, request: ContactProbe) -> ContactAnswer:

@@ -38,6 +38,7 @@ STANZA_ERRORS: Mapping[Condition, StanzaError] = {
     Condition.FORBIDDEN: StanzaError("auth", "forbidden"),
     Condition.NOT_AUTHORIZED: StanzaError("auth", "not-authorized"),
     Condition.NOT_SUBSCRIBED_READER: StanzaError("auth", "not-authorized", "not-subscribed"),
+    Condition.PRESENCE_REQUIRED: StanzaError("auth", "not-authorized", "presence-subscription-required"),
     Condition.PENDING_SUBSCRIPTION: StanzaError("auth", "not-authorized", "pending-subscription"),
     Condition.NOT_ALLOWED: StanzaError("cancel", "not-allowed"),
     Condition.CLOSED_NODE: StanzaError("cancel", "not-allowed", "closed-node"),

@@ -81,6 +81,8 @@ def test_reading_by_outcasts_and_publish_only_is_forbidden(affiliation: Affiliat
         (M.WHITELIST, S.NONE, Condition.CLOSED_NODE),
         (M.WHITELIST, S.PENDING, Condition.CLOSED_NODE),
         (M.WHITELIST, S.SUBSCRIBED, Condition.CLOSED_NODE),
+        (M.PRESENCE, S.NONE, Condition.PRESENCE_REQUIRED),
+        (M.PRESENCE, S.SUBSCRIBED, Condition.PRESENCE_REQUIRED),
     ],
 )
 def test_reading_by_an_outsider_follows_the_access_model(
@@ -99,6 +101,8 @@ def test_subscription_on_request_follows_affiliation_and_model(affiliation: Affi
     refused = {A.OUTCAST: Condition.FORBIDDEN, A.PUBLISH_ONLY: Condition.FORBIDDEN}
     if affiliation is A.NONE and model is M.WHITELIST:
         refused[A.NONE] = Condition.CLOSED_NODE
+    if affiliation is A.NONE and model is M.PRESENCE:
+        refused[A.NONE] = Condition.PRESENCE_REQUIRED
     if affiliation in refused:
         with pytest.raises(FeedError) as caught:
             access(affiliation, model).subscription_on_request()
@@ -106,6 +110,15 @@ def test_subscription_on_request_follows_affiliation_and_model(affiliation: Affi
     else:
         pending = affiliation is A.NONE and model is M.AUTHORIZE
         assert access(affiliation, model).subscription_on_request() is (S.PENDING if pending else S.SUBSCRIBED)
+
+
+@pytest.mark.parametrize("affiliation", A)
+def test_contact_reads_a_presence_node_unless_its_affiliation_forbids_it(affiliation: Affiliation) -> None:
+    """[xep-map 184]"""
+    refused = access(affiliation, M.PRESENCE)._replace(is_contact=True).reading_error
+
+    assert (refused is not None) is (affiliation in {A.OUTCAST, A.PUBLISH_ONLY})
+    assert access(A.NONE, M.WHITELIST)._replace(is_contact=True).reading_error is not None
 
 
 @pytest.mark.parametrize("subscribed", [True, False])

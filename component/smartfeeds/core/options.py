@@ -298,10 +298,10 @@ def _choice(label: str, *choices: str, check: Check | None = None) -> Option[str
 E = TypeVar("E", AccessModel, PublishModel)
 
 
-def _model(label: str, default: E, *, check: Check | None = None) -> Option[E]:
-    """A member of the enumeration of `default`."""
+def _model(label: str, default: E, *, check: Check | None = None, unlisted: E | None = None) -> Option[E]:
+    """A member of the enumeration of `default`. Forms do not offer `unlisted`, which only some services accept."""
     model = type(default)
-    choices = tuple(member.value for member in model)
+    choices = tuple(member.value for member in model if member is not unlisted)
     return Option(
         label,
         FieldType.LIST_SINGLE,
@@ -336,7 +336,9 @@ class NodeOptions:
     type = _text("The type of the payloads", feeds=SOCIAL_FEED)
     language = _text("The language of the texts (BCP 47, such as en or pt-BR)", check=_check_language)
     contact = Option("Whom to contact", FieldType.JID_MULTI, _same(), lambda values: values, metadata=True)
-    access_model = _model("Who may subscribe and retrieve", AccessModel.OPEN, check=_check_access_model)
+    access_model = _model(
+        "Who may subscribe and retrieve", AccessModel.OPEN, check=_check_access_model, unlisted=AccessModel.PRESENCE
+    )
     publish_model = _model("Who may publish", PublishModel.PUBLISHERS)
     max_items = _count("How many items are kept", _check_max_items)
     item_expire = _count("Seconds after which items expire", _check_item_expire)

@@ -16,7 +16,8 @@ from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.service.context import Context, admits, affiliation_of, with_contact
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.steps import MoreSteps
-from smartfeeds.service.subscriptions import STEP, change_state
+from smartfeeds.service.subscription_states import change_state
+from smartfeeds.service.subscriptions import STEP
 from smartfeeds.store.base import ReadTx, WriteTx
 
 AVAILABLE = ""  # available presence has no type (RFC 6121 section 4.7.1)

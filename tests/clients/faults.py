@@ -23,38 +23,6 @@ class Fault(NamedTuple):
     answer: str
 
 
-_MAX_ITEMS = Fault(
-    "`max_items` below the ceiling is refused",
-    "<create node='n'/><configure><x type='submit'>... pubsub#title=Notes, pubsub#access_model=open,"
-    " pubsub#persist_items=true, pubsub#max_items=20</x></configure>; slixfeed: max_items=50,"
-    " type=http://www.w3.org/2005/Atom, deliver_payloads=0, and no FORM_TYPE",
-    "modify/not-acceptable: pubsub#max_items: a feed never expires items; leave it at max, or make a generic node",
-)
-_EMPTY_FEED = Fault(
-    "`max_items` below the ceiling is refused for an empty feed",
-    "<create node='n'/>, then (#owner) <configure node='n'><x type='submit'>... pubsub#max_items=20</x></configure>",
-    "modify/not-acceptable: pubsub#max_items: a feed never expires items; leave it at max, or make a generic node",
-)
-_SPACE = Fault(
-    "`pubsub#type` of a Space makes a feed",
-    "<create node='n'/><configure><x type='submit'>... pubsub#type=urn:xmpp:spaces:0, pubsub#access_model=authorize,"
-    " pubsub#max_items=max</x></configure>, then <publish node='n'><item id='room@muc'><conference"
-    " xmlns='urn:xmpp:bookmarks:1' name='Room'/></item></publish>",
-    "the node is created; publish: modify/bad-request, invalid-payload: items of a feed are Atom entries",
-)
-_NOTIFY_SUB = Fault(
-    "conflict on `pubsub#notify_sub`",
-    "<publish node='n'><item id='p5'><entry/></item></publish><publish-options><x type='submit'>..."
-    " pubsub#persist_items=true, pubsub#max_items=max, pubsub#itemreply=publisher, pubsub#notify_sub=true</x>"
-    "</publish-options>",
-    "cancel/conflict, precondition-not-met: pubsub#notify_sub is not so",
-)
-_TYPE = Fault(
-    "conflict on `pubsub#type`, which follows from creating a node",
-    "<publish node='n'>...</publish><publish-options><x type='submit'>(no FORM_TYPE) pubsub#type=urn:xmpp:spaces:0,"
-    " pubsub#notify_sub=true, pubsub#notify_config=true, pubsub#access_model=authorize ...</x></publish-options>",
-    "cancel/conflict, precondition-not-met: pubsub#type is not so",
-)
 _AVATAR = Fault(
     "conflict on `pubsub#access_model` and `pubsub#max_items`",
     "<publish node='n'><item id='urn:xmpp:avatar:metadata'><metadata xmlns='urn:xmpp:avatar:metadata'><info .../>"
@@ -80,30 +48,9 @@ _NEWEST = Fault(
     "the two oldest items, with <first index='0'>",
 )
 
-_REACTION = Fault(
-    "does not create the node for attachments (XEP-0470)",
-    "<publish node='urn:xmpp:pubsub-attachments:1/xmpp:feeds.localhost?;node=n;item=p2'><item id='libervia@localhost'>"
-    "<attachments xmlns='urn:xmpp:pubsub-attachments:1'><reactions timestamp='...'><reaction>♥</reaction></reactions>"
-    "</attachments></item></publish>; before it <items max_items='1'/> and (#owner) <configure/> of that node",
-    "cancel/item-not-found: no such node, or it is closed to you",
-)
 
 # The service does it wrong: to be repaired.
 FAULTS: dict[tuple[str, str, str], Fault] = {
-    ("slixmpp", "generic", "create a node"): _MAX_ITEMS,
-    ("slixmpp, remote user", "generic", "create a node"): _MAX_ITEMS,
-    ("aioxmpp", "generic", "create a node"): _EMPTY_FEED,
-    ("xmpp.js", "generic", "create a node"): _MAX_ITEMS,
-    ("StanzaJS", "generic", "create a node"): _MAX_ITEMS,
-    ("strophe.js", "generic", "create a node"): _MAX_ITEMS,
-    ("Libervia", "generic", "create a node"): _MAX_ITEMS,
-    ("Libervia", "feed", "react to an item (XEP-0470)"): _REACTION,
-    ("slixfeed", "generic", "create a node"): _MAX_ITEMS,
-    ("Movim", "generic", "create a node"): _SPACE,
-    ("Movim", "generic", "read the configuration"): _SPACE,
-    ("Movim", "feed", "publish with publish-options"): _NOTIFY_SUB,
-    ("Movim", "generic", "publish with publish-options"): _TYPE,
-    ("Movim", "feed", "post, comment and like"): _NOTIFY_SUB,
     ("Movim", "*", "set an avatar for a node"): _AVATAR,
     ("Movim", "*", "page forward (result sets)"): _NEWER,
     ("Movim", "generic", "ask for pending subscribers"): _PENDING,

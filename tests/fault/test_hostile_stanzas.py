@@ -211,6 +211,9 @@ async def stage(server: TestServer, folder: Path) -> AsyncIterator[tuple[App, st
         try:
             for who, node in ((alice, "good"), (await eve.client(), NODE)):
                 ok(await who.set(component, f"<pubsub xmlns='{PS}'><create node='{node}'/></pubsub>"))
+                # An empty feed would become a generic node with the first payload that is no entry.
+                first = f"<publish node='{node}'><item id='first'>{ENTRY}</item></publish>"
+                ok(await who.set(component, f"<pubsub xmlns='{PS}'>{first}</pubsub>"))
             yield app, component, alice, eve
         finally:
             eve.leave()

@@ -126,7 +126,8 @@ def test_pages_joined_are_the_view_in_both_directions(rows: list[Row], name: str
         page = await world.pull(name, order_by=order, max=size, before="")
         while page.items:
             found = ids(page) + found
-            assert page.index == len(expected) - len(found)
+            # The bare view has no index on backward pages (docs/xmpp.md 3.1, rows 9 and 10).
+            assert page.index == (len(expected) - len(found) if "?" in name else None)
             page = await world.pull(name, order_by=order, max=size, before=page.first or "")
         assert found == expected
 

@@ -502,11 +502,10 @@ async def test_commands_of_the_service_are_listed(component: Component) -> None:
     """[xep-map 46]"""
     commands = "http://jabber.org/protocol/commands"
     conflicts = f"<item jid='{DOMAIN}' node='urn:smartfeeds:0#conflicts' name='Conflicts of a node'/>"
-    pending = f"<item jid='{DOMAIN}' node='{PS}#get-pending' name='Pending subscription requests'/>"
 
     answer = ok(await component.ask(EVE, "get", f"<query xmlns='{ITEMS}' node='{commands}'/>"))
 
-    assert body(answer) == [tree(f"<query xmlns='{ITEMS}' node='{commands}'>{conflicts}{pending}</query>")]
+    assert body(answer) == [tree(f"<query xmlns='{ITEMS}' node='{commands}'>{conflicts}</query>")]
 
 
 async def test_contact_addresses_are_those_of_the_configuration(start: Starter) -> None:

@@ -12,7 +12,7 @@ from smartfeeds.service.authorization import (
     ResentRequests,
 )
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
 from smartfeeds.xmpp.forms import FormField, encode_form
 
 _SUBID, _NODE, _JID, _ALLOW = (f"{PUBSUB}{name}" for name in ("subid", "node", "subscriber_jid", "allow"))
@@ -70,5 +70,9 @@ async def _resend(step: StepInput) -> CommandResult:
 
 
 GET_PENDING = Command(
-    ns.GET_PENDING, "Pending subscription requests", ns.SUBSCRIBE_AUTHORIZATION, (_choose_node, _resend)
+    ns.GET_PENDING,
+    "Pending subscription requests",
+    ns.SUBSCRIBE_AUTHORIZATION,
+    (_choose_node, _resend),
+    Audience.OWNERS,
 )

@@ -243,11 +243,12 @@ async def test_link_that_is_back_resumes_pushes_mirrors_and_chat(
         if kinds.count(kind) == 1:
             raise StoreError("the database is locked")
 
-    async def rejoin() -> None:
-        """Has no rooms."""
+    async def nothing() -> None:
+        """There are no rooms and no contacts."""
 
     assert app.bot is not None
-    monkeypatch.setattr(app.bot.rooms, "rejoin", rejoin)
+    monkeypatch.setattr(app.bot.rooms, "rejoin", nothing)
+    monkeypatch.setattr(app.presences, "resume", nothing)
     monkeypatch.setattr(app.dispatcher, "resume", resume)
     monkeypatch.setattr(app_module, "RETRY_S", 0.0)
     await app._resume()

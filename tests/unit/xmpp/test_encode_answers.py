@@ -7,6 +7,7 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import conflicts as s
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
+from smartfeeds.service.presence import ContactAnswer
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
@@ -185,7 +186,7 @@ def test_encode_answer_gives_tree(answer: object, expected: str) -> None:
 def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     known = {*ENCODERS, *archive.ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
     # Answers to what no pubsub stanza asks.
-    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests}
+    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests, ContactAnswer}
 
     # By name: a class with slots replaces the one that was declared, which may still exist. Answers of administration
     # are for the steps of commands.

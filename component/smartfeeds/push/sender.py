@@ -5,7 +5,7 @@ and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in me
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -64,12 +64,12 @@ class SentCursors:
 
     `by_view` has the cursor that was sent last in each view; after a restart the store gives it. Items up to the key
     `purged_us` were announced by one purge event; after a restart they are announced one by one, which is correct too.
-    The event `event_no` and those before it were sent; they are in the store as long as their removal fails.
+    `sent_events` are the numbers of events that were sent, but whose removal from the store failed.
     """
 
     by_view: Mapping[str, str] = field(default_factory=dict)
     purged_us: int = -1
-    event_no: int = 0
+    sent_events: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -79,6 +79,7 @@ class _BatchRun:
     batch: NodeBatch
     last_cursors: dict[str, str]
     purged_us: int
+    sent_events: frozenset[int]
     events_sent: int = 0
     dropped: int = 0
     frames: list[bytes] = field(default_factory=list)
@@ -134,8 +135,7 @@ class PushSender:
         if batch is None:
             return Delivered(ConsumerPosition())
         last_cursors = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
-        events_sent = sum(event.event_no <= sent.event_no for event in batch.events)
-        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, events_sent)
+        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, sent.sent_events)
         for order in batch.orders:
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
@@ -147,11 +147,13 @@ class PushSender:
         await self._flush(run, 0)
         self.counters.dropped += run.dropped
         ends = {order.order: order.end for order in batch.orders}
-        event_no = batch.events[run.events_sent - 1].event_no if run.events_sent else sent.event_no
-        position = ConsumerPosition(ends, SentCursors(run.last_cursors, run.purged_us, event_no))
+        memory = SentCursors(run.last_cursors, run.purged_us)
+        position = ConsumerPosition(ends, memory)
         try:
             reaped = await self._clean_up(batch, run.events_sent)
         except StoreError as error:
+            sent_events = frozenset(event.event_no for event in batch.events[: run.events_sent])
+            position = ConsumerPosition(ends, replace(memory, sent_events=sent_events))
             # The pause is short and constant: new items of the feed wait for it, too.
             return RetryAfter(f"sent events cannot be removed from the store: {error}", RETRY_S, position)
         return Delivered(ConsumerPosition()) if reaped else Delivered(position, more=batch.more)
@@ -198,6 +200,8 @@ class PushSender:
             if before_us is not None and event.at_us >= before_us:
                 return
             run.events_sent += 1
+            if event.event_no in run.sent_events:
+                continue
             if event.kind == "subscription":
                 run.frames.append(subscription_message(run.node, event))
             elif event.kind == "retract":

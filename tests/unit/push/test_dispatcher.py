@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.core.consumers import PUSH, Consumer
-from smartfeeds.core.model import Mark
+from smartfeeds.core.model import Mark, NodeEvent
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery import dispatcher as module
@@ -435,3 +435,23 @@ async def test_event_whose_removal_failed_is_not_sent_again_behind_later_items(
 
     assert not errors and await world.told() == "+c"
     assert await world.store.read(lambda tx: tx.events(1, 10)) == []
+
+
+async def test_events_whose_numbers_and_times_differ_in_order_are_all_sent(world: World) -> None:
+    """A clock that steps back gives a later event an earlier time. Each is sent once, in the order of times."""
+    await world.create()
+    await world.subscribe(ALICE, FEED)
+    await world.settle()
+    await world.dispatcher.pause(PUSH)
+    first_us = world.clock()
+    for number in range(70):  # more than a batch, so that the events are sent in two
+        await world.publish(f"i{number}")
+        world.clock.move(1)
+    for at_us in (world.clock(), first_us):
+        event = NodeEvent(0, 1, at_us, "configuration")
+        await world.store.write(lambda tx, event=event: tx.add_event(event))  # type: ignore[misc]
+    await world.dispatcher.resume(PUSH)
+    told = (await world.told()).split()
+
+    assert [text for text in told if not text.startswith("+")] == ["configuration", "configuration"]
+    assert len(told) == 72 and told[-1] == "configuration"

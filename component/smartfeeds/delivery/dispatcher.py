@@ -56,6 +56,7 @@ class Dispatcher:
     async def resume(self, name: str) -> None:
         """Starts the deliveries of a kind, from the mark of each consumer. Raises StoreError."""
         lane = self._lanes[name]
+        lane.prepare_resume()
         behind, failures = await self._service.read(_read_states)
         for consumer, failure in failures:
             if consumer.kind == name:

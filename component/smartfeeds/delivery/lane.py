@@ -77,6 +77,7 @@ class DeliveryLane:
         self._remove = remove
         self._followed: dict[int, set[Consumer]] = {}
         self._turns = DeliveryTurns(kind.deliverer.host, kind.host_at_once)
+        self._woken: set[int] = set()  # feeds that changed between the read of what is behind and the resumption
         self._again: set[Consumer] = set()  # woken while a delivery to them ran
         self._retries: dict[Consumer, PlannedCall] = {}
         # Since when each consumer has had something to receive; the oldest entry comes first.
@@ -122,6 +123,7 @@ class DeliveryLane:
     def wake(self, node_nos: Collection[int]) -> None:
         """Serves the consumers of these feeds, which have changed."""
         if self.paused:
+            self._woken.update(node_nos)
             return
         for node_no in node_nos:
             if self._kind.every_feed:
@@ -163,6 +165,10 @@ class DeliveryLane:
             pause_s = failure.pause_s(self._timing.clock())
             self._retries[consumer] = timers.call_later(pause_s, partial(self._retry, consumer))
 
+    def prepare_resume(self) -> None:
+        """Begins to collect the feeds that change. It is called before the store is read for `resume`."""
+        self._woken.clear()
+
     def resume(self, behind: Collection[Consumer]) -> None:
         """Starts the deliveries, from the marks. `behind` are the consumers that have something to receive."""
         self.paused = False
@@ -172,6 +178,8 @@ class DeliveryLane:
             if self.follows(consumer):
                 self.plan(consumer)
         self.wake_consumers(behind)
+        self.wake(self._woken)
+        self._woken.clear()
 
     async def pause(self) -> None:
         """Cancels the deliveries that run and starts no others. Positions stay."""

@@ -772,6 +772,28 @@ async def test_request_of_an_operator_is_not_overwritten_by_a_failure_that_waits
     assert bench.got("a") == "1" and await bench.failure(consumer) is None
 
 
+async def test_change_between_the_read_of_a_resumption_and_its_end_is_delivered(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would wait for the next look at the store."""
+    await bench.follow("a")
+    await bench.quiet()
+    await bench.dispatcher.pause(HOOK)
+    read = bench.world.service.read
+
+    async def slow_read(work: Callable[..., object], *, turn: str = "") -> object:
+        answer = await read(work, turn=turn)  # type: ignore[arg-type]
+        monkeypatch.setattr(bench.world.service, "read", read)
+        await publish(bench, "1")
+        return answer
+
+    monkeypatch.setattr(bench.world.service, "read", slow_read)
+    await bench.dispatcher.resume(HOOK)
+    await bench.quiet()
+
+    assert bench.got("a") == "1"
+
+
 async def test_lag_grows_while_the_link_is_down(bench: Bench) -> None:
     """A consumer without a link has something to receive, and alarms depend on its lag."""
     (consumer,) = await bench.follow("a")

@@ -283,10 +283,12 @@ class World:
         """The link comes up."""
         self.wire.up = True
         await self.dispatcher.resume(PUSH)
+        await self.dispatcher.resume(HELD)
 
     async def cut(self) -> None:
         """The link goes down."""
         await self.dispatcher.pause(PUSH)
+        await self.dispatcher.pause(HELD)
 
     async def stop(self) -> None:
         """An orderly end."""
@@ -299,6 +301,7 @@ class World:
     async def crash(self) -> None:
         """The process dies: whatever was not written is lost. Another one starts over the same store."""
         await self.dispatcher.pause(PUSH)
+        await self.dispatcher.pause(HELD)
         saver = self.dispatcher._saver
         if saver is not None:
             saver.cancel()

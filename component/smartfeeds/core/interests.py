@@ -17,7 +17,7 @@ NODES_MAX = 100
 
 class Interest(NamedTuple):
     """A resource that requests notifications: its full JID, our address that it sent its presence to, and the time in
-    microseconds from which it receives them."""
+    microseconds after which it receives them."""
 
     jid: str
     address: str

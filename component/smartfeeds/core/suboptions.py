@@ -19,7 +19,7 @@ class SubscribeOption:
 
     `read` returns the stored form of submitted values at a time in microseconds. It raises ValueError with the reason
     for a value that may not be set. A field that has the stored form `default` is not stored. `choices` are the
-    values of a list, `datatype` is the XEP-0122 hint.
+    values of a list.
     """
 
     var: str
@@ -28,7 +28,6 @@ class SubscribeOption:
     default: Values
     kinds: frozenset[NodeKind]
     read: Callable[[Values, int], Values]
-    datatype: str = ""
     choices: Values = ()
 
 
@@ -80,9 +79,7 @@ SUBSCRIBE_OPTIONS: Mapping[str, SubscribeOption] = {
         SubscribeOption(
             "include_body", "Whether events carry a readable body", _BOOLEAN, ("false",), _FEEDS, _read_flag
         ),
-        SubscribeOption(
-            "expire", "When the subscription ends", FieldType.TEXT_SINGLE, (), _EVERY, _read_lease, "xs:dateTime"
-        ),
+        SubscribeOption("expire", "When the subscription ends", FieldType.TEXT_SINGLE, (), _EVERY, _read_lease),
         SubscribeOption(
             "show-values",
             "In which states of presence events are sent",

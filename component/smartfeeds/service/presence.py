@@ -196,6 +196,11 @@ def has_temporary(tx: ReadTx, _context: Context, bare: str) -> bool:
     return tx.has_temporary(bare)
 
 
+def list_temporary(tx: ReadTx, _context: Context, after_no: int) -> list[Subscription]:
+    """Returns `STEP` subscriptions of all users that end with their presence."""
+    return tx.temporary_subscriptions(after_no, STEP)
+
+
 def left(tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0) -> EmptyResult | MoreSteps[Answer]:
     """Ends the subscriptions that end when these resources go offline (XEP-0060 12.5), `STEP` in a transaction."""
     bare = str(request.actor.bare)

@@ -178,4 +178,4 @@ def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[Form
 
 def _subscribe_field(option: SubscribeOption, options: Mapping[str, Values]) -> FormField:
     values, choices = values_of(options, option.var), tuple((choice, "") for choice in option.choices)
-    return FormField(PUBSUB + option.var, option.type.value, values, option.label, choices, option.datatype)
+    return FormField(PUBSUB + option.var, option.type.value, values, option.label, choices)

@@ -18,12 +18,10 @@ from smartfeeds.core.caps import Caps, CapsKey
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.interests import Interest, Interests
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Subscription
 from smartfeeds.core.presence import ONLINE, SHOWS, Availability, Contact, Resource
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import LinkError, StoreError
-from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.presence import (
     AVAILABLE,
@@ -37,9 +35,10 @@ from smartfeeds.service.presence import (
     ContactProbe,
     NotifyRequested,
     has_temporary,
+    list_temporary,
 )
 from smartfeeds.service.requests import Request
-from smartfeeds.store.base import ReadTx
+from smartfeeds.service.subscriptions import STEP
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.capabilities import Call, CapabilityReader, encode_caps, read_caps
 from smartfeeds.xmpp.elements import Element
@@ -167,7 +166,8 @@ class Presences:
         resource = self.availability.resources_of(str(sender.bare)).get(sender.resource)
         if resource is None or resource.caps is None or resource.caps.key != key:
             return
-        nodes = self._interests.add(key, Interest(str(sender), address, self._now_us()))
+        # What is published in this microsecond is still sent.
+        nodes = self._interests.add(key, Interest(str(sender), address, self._now_us() - 1))
         if nodes:
             self._spawn(self._announce(NotifyRequested(sender, address, nodes)))
 
@@ -257,7 +257,7 @@ class Presences:
         await self._sleep(ANSWER_S)
         after_no = 0
         while self._outbox.epoch == epoch:
-            part = await self._service.read(partial(_temporary, after_no=after_no), turn="presence")
+            part = await self._service.read(partial(list_temporary, after_no=after_no), turn="presence")
             for subscription in part:
                 jid = parse_jid(subscription.jid)
                 names = self.availability.resources_of(str(jid.bare)) if jid is not None else {}
@@ -265,7 +265,7 @@ class Presences:
                     await self._service.handle(
                         ContactLeft(jid, subscription.service, (jid.resource,), is_offline=not names)
                     )
-            if len(part) < GREETED:
+            if len(part) < STEP:
                 return
             after_no = part[-1].sub_no
 
@@ -304,10 +304,6 @@ class Presences:
 
     def _greetings(self, contacts: Iterable[Contact]) -> list[bytes]:
         return [self._presence(kind, each.address, each.jid) for each in contacts for kind in GREETINGS[each.state]]
-
-
-def _temporary(tx: ReadTx, _context: Context, after_no: int) -> list[Subscription]:
-    return tx.temporary_subscriptions(after_no, GREETED)
 
 
 async def _logged(work: Coroutine[None, None, object]) -> None:

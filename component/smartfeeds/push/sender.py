@@ -292,8 +292,8 @@ class PushSender:
             for group, members in page.groups.items():
                 if group.view in chains:
                     await self._send(run, frame(group), members.after(key_us))
-            waiting = [each for each in page.by_presence if each.group.view in chains and each.since_us < key_us]
-            if waiting:
+            if page.by_presence:
+                waiting = [each for each in page.by_presence if each.group.view in chains and each.since_us < key_us]
                 await self._send_by_presence(run, waiting, frame, holding=holding)
 
     async def _send_by_presence(
@@ -333,8 +333,9 @@ class PushSender:
                 page = await self._read_page(node, after_no, everybody=everybody)
             yield page
             after_no = page.next_after
-        interests = self._interests.of(node.name)
-        version = self._interests.version(node.name) if interests else ()
+        if self._interests.since_us(node.name) is None:
+            return
+        interests, version = self._interests.of(node.name), self._interests.version(node.name)
         for start in range(0, len(interests), PAGE):
             yield await self._interested_page(node, -1 - start, interests[start : start + PAGE], version)
 

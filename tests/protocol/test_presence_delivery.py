@@ -192,6 +192,18 @@ async def test_former_reader_receives_nothing_that_was_held(news: Component) -> 
     assert "one" not in await received(news)
 
 
+@pytest.mark.parametrize("kind", ["unsubscribe", "unsubscribed"])
+async def test_nothing_waits_for_presence_that_is_unknown(news: Component, kind: str) -> None:
+    """Former contacts receive what was held, and all later events at once."""
+    await news.subscribe(BOB, "news", PHONE)
+    await news.publish(ALICE, "news", "one")
+    assert len(await held(news)) == 2
+    await tell(news, BOBS, kind)
+    assert (await received(news), await received(news, PHONE)) == (["one"], ["one"])
+    await news.publish(ALICE, "news", "two")
+    assert (await received(news), await received(news, PHONE)) == (["two"], ["two"])
+
+
 async def test_deletion_is_announced_to_those_who_are_offline_too(news: Component) -> None:
     ok(await news.owner_set(ALICE, "<delete node='news'/>"))
     (message,) = await news.events(BOBS)

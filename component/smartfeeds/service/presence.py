@@ -57,6 +57,7 @@ class ContactAnswer(Answer):
 class ContactArrived(Request):
     """A resource of a contact is available: the full JID `actor`. `is_new`: it was not available before.
 
+    A bare JID stands for all its resources. It comes from a former contact, whose presence is unknown now.
     `after_no` is the number of the subscription behind which the answer continues.
     """
 
@@ -134,7 +135,8 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
     bare, last, held = str(request.actor.bare), [], []
     subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=request.after_no))
     for node, subscription in subscriptions:
-        if subscription.state is not SubscriptionState.SUBSCRIBED or subscription.jid not in (bare, str(request.actor)):
+        is_other = bool(request.actor.resource) and subscription.jid not in (bare, str(request.actor))
+        if subscription.state is not SubscriptionState.SUBSCRIBED or is_other:
             continue
         view, consumer = from_canonical(subscription.view), held_consumer(node.node_no, subscription.sub_no)
         if tx.mark(node.node_no, view.order, consumer.name) is not None:

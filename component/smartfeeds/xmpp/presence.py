@@ -119,12 +119,12 @@ class Presences:
             clock=lambda: now_us() / US_PER_S,
         )
         self._tasks: set[asyncio.Task[None]] = set()
-        # By the type of the request; the router passes requests of these types to `handle`.
+        # By the type of the request; the router calls the functions.
         self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[object]]] = {
             ChangeContact: self._change,
             ContactProbe: self._change,
             ContactArrived: self._greet,
-            ContactLeft: self._bid_farewell,
+            ContactLeft: self._end_subscriptions,
         }
 
     def read(self, element: Element, sender: Jid, address: str) -> Request | None:
@@ -139,7 +139,7 @@ class Presences:
         if kind not in ("unavailable", "error"):
             return None
         gone = self.availability.leave(address, str(sender.bare), sender.resource)
-        return self._forget(sender, address, gone) if gone else None
+        return self._note_departure(sender, address, gone) if gone else None
 
     def _read_available(self, element: Element, sender: Jid, address: str) -> ContactArrived | None:
         bare = str(sender.bare)
@@ -155,7 +155,7 @@ class Presences:
             return ContactArrived(sender, address, before is None)
         return None
 
-    def _forget(self, sender: Jid, address: str, names: Sequence[str]) -> ContactLeft:
+    def _note_departure(self, sender: Jid, address: str, names: Sequence[str]) -> ContactLeft:
         bare = str(sender.bare)
         for name in names:
             self._interests.remove(f"{bare}/{name}")
@@ -199,21 +199,21 @@ class Presences:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def handle(self, request: Request) -> object:
-        """Applies a request and sends the responses. Raises StoreError."""
-        return await self.handlers[type(request)](request)
-
     async def _change(self, request: ChangeContact | ContactProbe) -> ContactAnswer:
         answer = await self._service.handle(request)
         assert isinstance(answer, ContactAnswer)
         address, jid = request.service, str(request.actor.bare)
         # Before the responses are sent, because the contact may send its presence at once.
-        if answer.contact is not None and answer.contact.is_watched:
+        is_watched = answer.contact is not None and answer.contact.is_watched
+        if answer.contact is not None and is_watched:
             self.availability.watch(address, jid, granted=answer.contact.is_granted)
         else:
-            self._forget(request.actor, address, self.availability.forget(address, jid))
+            self._note_departure(request.actor, address, self.availability.forget(address, jid))
         for kind in answer.kinds:
             self._outbox.reply(self._presence(kind, address, jid))
+        if not is_watched and isinstance(request, ChangeContact):
+            # Nothing waits for presence that the service does not see.
+            await self._greet(ContactArrived(request.actor.bare, address, is_new=False))
         return answer
 
     async def _greet(self, request: ContactArrived) -> None:
@@ -226,7 +226,7 @@ class Presences:
                     self._release(consumer)
                 after_no = answer.next_after
 
-    async def _bid_farewell(self, request: ContactLeft) -> None:
+    async def _end_subscriptions(self, request: ContactLeft) -> None:
         """Ends the subscriptions that end with the presence. A read costs less than an empty transaction."""
         bare = str(request.actor.bare)
         if await self._service.read(partial(has_temporary, bare=bare), turn=request.turn):

@@ -171,6 +171,7 @@ async def test_strangers_are_not_asked(news: Component) -> None:
 async def test_end_of_the_contact_ends_notifications(news: Component, kind: str) -> None:
     await come(news, "news")
     await tell(news, BOBS, kind)
+    await news.settle()
     await news.publish(ALICE, "news", "one")
     assert await received(news) == []
 

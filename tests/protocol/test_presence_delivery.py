@@ -167,6 +167,7 @@ async def test_subscription_that_ends_or_waits_no_more_forgets_what_is_held(news
     assert await held(news) == []
     await news.subscribe(BOB, "news")
     await news.publish(ALICE, "news", "two")
+    assert len(await held(news)) == 1
     await news.configure(ALICE, "news", presence_based_delivery="false")
     await news.publish(ALICE, "news", "three")
     assert await received(news) == ["three"]

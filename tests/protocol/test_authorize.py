@@ -1,10 +1,14 @@
 """Requests to subscribe that an owner decides, through the whole component (XEP-0060 8.6, 8.7)."""
 
+import asyncio
+from collections.abc import Iterable
+
 import pytest
 from lxml import etree
 from structlog.testing import capture_logs
 
-from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.service.authorization import ResendPending
 from smartfeeds.service.requests import Subscribe
 from support.component import (
     ALICE,
@@ -291,6 +295,83 @@ async def test_affiliation_decides_a_request(waiting: Component, affiliation: st
 
     assert await states(waiting) == [state]
     assert await listed(waiting) == ([("comments", BOBS, state)] if state == "subscribed" else [])
+
+
+def _jid(text: str) -> Jid:
+    jid = parse_jid(text)
+    assert jid is not None
+    return jid
+
+
+async def repeat(component: Component, user: str, times: int) -> int:
+    """Requests and withdraws so often, with the last request left; the number of forms that Alice received."""
+    for number in range(times):
+        if number:
+            ok(await component.set(user, f"<unsubscribe node='comments' jid='{bare(user)}'/>"))
+        ok(await request(component, bare(user), user=user))
+    return len(await asked(component))
+
+
+async def test_repeated_request_sends_three_forms_an_hour(component: Component) -> None:
+    """The loop of one person reaches the owners three times; the request itself is exact [xep-map 105]."""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await component.create(ALICE, "other", access_model="authorize")
+
+    assert await repeat(component, BOB, 10) == 3
+    assert await listed(component) == [("comments", BOBS, "pending")]
+    assert nodes(ok(await command(component, ALICE))) == ["comments"]
+    ok(await request(component, node="other"))
+    ok(await request(component, bare(CAROL), user=CAROL))
+    assert [form["subscriber_jid"] for form in await asked(component)] == [[BOBS], [bare(CAROL)]]
+    component.clock.advance(3_599)
+    assert await repeat(component, EVE, 1) == 1
+    ok(await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}'/>"))
+    assert await repeat(component, BOB, 1) == 0
+    component.clock.advance(1)
+    ok(await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}'/>"))
+    assert await repeat(component, BOB, 1) == 1
+
+
+async def test_users_of_one_domain_send_thirty_forms_an_hour(component: Component) -> None:
+    """Somebody who creates JIDs is bounded too; owners get the others by the command [xep-map 105]."""
+    await component.create(ALICE, "comments", access_model="authorize")
+    users = [f"u{number}@elsewhere.example/x" for number in range(40)]
+
+    assert sum([await repeat(component, user, 1) for user in users]) == 30
+    assert await repeat(component, BOB, 1) == 1
+
+    session = ok(await command(component, ALICE))[0].get("sessionid", "")
+    last = ok(await command(component, ALICE, session, submit({"FORM_TYPE": [TYPE], "pubsub#node": ["comments"]})))
+    assert notes(last) == ["41 requests sent to you as messages."]
+    assert len(await asked(component)) == 41
+
+
+async def test_forms_of_one_node_do_not_hold_back_another(
+    component: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forms are events of their node, which takes turns with other nodes, so 300 of them do not go first."""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await component.create(CAROL, "tea")
+    ok(await request(component, node="tea"))
+    for number in range(100):
+        ok(await request(component, f"u@d{number}.example", user=f"u@d{number}.example/x"))
+    await component.settle()
+    written: list[bytes] = []
+    outbox = component.app.stream.outbox
+    notify = outbox.notify
+
+    async def write(stanzas: Iterable[bytes]) -> int:
+        written.extend(stanzas)
+        return await notify(stanzas)
+
+    monkeypatch.setattr(outbox, "notify", write)
+    resend = ResendPending(_jid(ALICE), DOMAIN, "comments")
+    await asyncio.gather(*(component.app.service.handle(resend) for _ in range(3)))
+    await component.publish_unseen("tea", "one", CAROL)
+    await component.settle()
+
+    places = [b"<event" in stanza for stanza in written]
+    assert (len(places), places.index(True) < 150) == (301, True)
 
 
 # The command

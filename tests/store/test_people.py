@@ -238,3 +238,33 @@ async def test_totals_count_what_live_nodes_have(store: Store) -> None:
 
     await store.write(work)
     assert await store.read(lambda tx: tx.totals()) == (1, 1, 1)
+
+
+async def test_forms_are_counted_for_each_requester_of_a_node_in_its_window(store: Store) -> None:
+    """[xep-map 105]"""
+    first, second = [(await store.write(add_feed(name=name))).node_no for name in "ab"]
+
+    def count(tx: WriteTx) -> None:
+        for node_no, whom, now_us in (
+            (first, "bob@x", 100),
+            (first, "bob@x", 150),
+            (first, "@x", 150),
+            (second, "@x", 9),
+        ):
+            tx.count_request_form(node_no, whom, now_us, 0)
+
+    async def counted(after_us: int) -> list[int]:
+        places = ((first, "bob@x"), (first, "@x"), (second, "@x"), (second, "bob@x"))
+        return await store.read(lambda tx: [tx.request_forms(*place, after_us) for place in places])
+
+    await store.write(count)
+    assert await counted(8) == [2, 1, 1, 0]
+    assert await counted(9) == [2, 1, 0, 0]
+    assert await counted(100) == [0, 1, 0, 0]
+
+    await store.write(lambda tx: tx.count_request_form(first, "bob@x", 200, 100))
+    assert await counted(0) == [1, 1, 0, 0]
+
+    await store.write(lambda tx: tx.retire_node(first))
+    await store.write(lambda tx: tx.reap(first, 99))
+    assert await counted(0) == [0, 0, 0, 0]

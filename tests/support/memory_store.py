@@ -94,6 +94,7 @@ class Data:
     marks: dict[tuple[int, str, str], Mark] = field(default_factory=dict)
     failures: dict[Consumer, Failure] = field(default_factory=dict)
     purges: dict[int, OpenPurge] = field(default_factory=dict)
+    request_forms: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
@@ -235,6 +236,10 @@ class MemoryReadTx:
         live = [node for node in self._data.nodes.values() if node.state is NodeState.LIVE]
         mine = [n for n in live if owner is None or self.affiliation(n.node_no, owner) is Affiliation.OWNER]
         return sorted((n for n in mine if self.pending_subscriptions(n.node_no, 1)), key=lambda n: n.name)[:limit]
+
+    def request_forms(self, node_no: int, whom: str, after_us: int) -> int:
+        since_us, forms = self._data.request_forms.get((node_no, whom), (after_us, 0))
+        return forms if since_us > after_us else 0
 
     def owns_nodes(self, jid: str) -> bool:
         return any(of == jid and kind is Affiliation.OWNER for (_, of), kind in self._data.affiliations.items())
@@ -544,7 +549,9 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.events, event.event_no) for event in events]
         steps += [partial(self._drop, data.purges, key) for key in list(data.purges) if key == node_no]
         steps += [partial(self._drop, data.marks, key) for key in list(data.marks) if key[0] == node_no]
-        return steps + [partial(self._drop, data.failures, key) for key in list(data.failures) if key[0] == node_no]
+        steps += [partial(self._drop, data.failures, key) for key in list(data.failures) if key[0] == node_no]
+        forms = [key for key in data.request_forms if key[0] == node_no]
+        return steps + [partial(self._drop, data.request_forms, key) for key in forms]
 
     def put_item(self, node_no: int, item: Item) -> Item:
         node = self._known(node_no)
@@ -655,6 +662,14 @@ class MemoryWriteTx(MemoryReadTx):
         self.set_failure(consumer, None)
         for order in Order:
             self._drop(self._data.marks, (consumer.node_no, order.value, consumer.name))
+
+    def count_request_form(self, node_no: int, whom: str, now_us: int, after_us: int) -> None:
+        self._known(node_no)
+        for key, (since_us, _) in list(self._data.request_forms.items()):
+            if since_us <= after_us:
+                self._drop(self._data.request_forms, key)
+        since_us, forms = self._data.request_forms.get((node_no, whom), (now_us, 0))
+        self._set(self._data.request_forms, (node_no, whom), (since_us, forms + 1))
 
     def put_contact(self, contact: Contact) -> None:
         self._set(self._data.contacts, (contact.address, contact.jid), contact)

@@ -9,10 +9,18 @@ from urllib.parse import quote
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, Subscription, SubscriptionState
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.service.context import Context, locate_for
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
+
+# Somebody who requests and withdraws in a loop would otherwise fill the chat windows of all owners. Three forms an hour
+# suffice for a request from two devices and for one that is repeated after a refusal. The bound of a domain holds for
+# somebody who creates JIDs.
+FORMS_WINDOW_US = 3_600 * US_PER_S
+FORMS_PER_JID = 3
+FORMS_PER_DOMAIN = 30
 
 
 def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
@@ -43,7 +51,18 @@ def tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscri
 
 
 def ask_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
-    """Sends a request to subscribe to every owner of the node (XEP-0060 8.6, 12.13). The first answer counts."""
+    """Sends a request to subscribe to every owner of the node (XEP-0060 8.6, 12.13). The first answer counts.
+
+    Nothing is sent if the requester or its domain has used up its forms for the node. The request is pending all the
+    same, and the owners see it in the command get-pending.
+    """
+    bare = subscription.jid.partition("/")[0]
+    after_us = context.now_us - FORMS_WINDOW_US
+    limits = ((bare, FORMS_PER_JID), (f"@{bare.rpartition('@')[2]}", FORMS_PER_DOMAIN))
+    if any(tx.request_forms(node.node_no, whom, after_us) >= most for whom, most in limits):
+        return
+    for whom, _ in limits:
+        tx.count_request_form(node.node_no, whom, context.now_us, after_us)
     for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
         ask(tx, context, node, subscription, jid)
 

@@ -18,7 +18,14 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import WITH_PRESENCE_US, prefixed, subscription_values, to_node, to_subscription
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import AFFILIATION, MARK, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW
+from smartfeeds.store.sql_tables import (
+    AFFILIATION,
+    MARK,
+    NODE_COLUMNS,
+    REQUEST_FORM,
+    SUBSCRIPTION,
+    SUBSCRIPTION_ROW,
+)
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _PENDING = "SELECT DISTINCT node_no FROM subscription WHERE state = 'pending'"
@@ -167,6 +174,12 @@ class PeopleReads(NodeReads):
         )
         return [to_node(row) for row in rows]
 
+    def request_forms(self, node_no: int, whom: str, after_us: int) -> int:
+        """Returns the number of forms sent for a requester of a node in its window, if this began after `after_us`."""
+        return self._number(
+            "SELECT forms FROM request_form WHERE node_no = ? AND whom = ? AND since_us > ?", (node_no, whom, after_us)
+        )
+
     def owns_nodes(self, jid: str) -> bool:
         """Returns whether a bare JID owns a node. O(1)."""
         return bool(
@@ -268,3 +281,11 @@ class PeopleWrites(NodeWrites, PeopleReads):
         held = held_consumer(old.node_no, sub_no)
         self._db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
         self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
+
+    def count_request_form(self, node_no: int, whom: str, now_us: int, after_us: int) -> None:
+        """Counts a form for a requester of a node. Windows that did not begin after `after_us` end before that."""
+        self._change("DELETE FROM request_form WHERE since_us <= ?", (after_us,))
+        self._db.run(
+            f"{REQUEST_FORM.insert} ON CONFLICT (node_no, whom) DO UPDATE SET forms = forms + 1",
+            (node_no, whom, now_us, 1),
+        )

@@ -13,7 +13,19 @@ from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.rows import KEYS
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
-from smartfeeds.store.sql_tables import AFFILIATION, EVENT, FACET, FAILURE, ITEM, MARK, NODE, PURGE, SUBSCRIPTION, Table
+from smartfeeds.store.sql_tables import (
+    AFFILIATION,
+    EVENT,
+    FACET,
+    FAILURE,
+    ITEM,
+    MARK,
+    NODE,
+    PURGE,
+    REQUEST_FORM,
+    SUBSCRIPTION,
+    Table,
+)
 
 
 def _behind(order: Order) -> str:
@@ -33,7 +45,7 @@ _CONSUMERS = (
 )
 
 # The rows that belong to a node, in the order in which they are removed. The words of items are removed with them.
-_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE)
+_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE, REQUEST_FORM)
 
 
 class PushReads(NodeReads):

@@ -61,6 +61,8 @@ EVENT = Table("event", "event_no", "node_no, at_us, kind, data, recipient")
 MARK = Table("mark", "node_no, ord, consumer", "key_us, cursor, behind")
 FAILURE = Table("failure", "node_no, consumer", "failures, since_us, next_us, error")
 
+REQUEST_FORM = Table("request_form", "node_no, whom", "since_us, forms")
+
 CONTACT = Table("contact", "address, jid", "state")
 TOKEN = Table("token", "token_id", "digest, jid, scope, feed, label, created_us, expires_us")
 MIRROR = Table("mirror", "name", "configured, settings, state")

@@ -197,6 +197,18 @@ CREATE TABLE contact (
 
 CREATE INDEX contact_jid ON contact (jid);
 
+-- Requests to subscribe that were sent to the owners of a node as forms, for each requester (`whom`: a bare JID, or the
+-- domain of JIDs after "@") since the first form of its window (service/subscription_states.py).
+CREATE TABLE request_form (
+    node_no INTEGER NOT NULL REFERENCES node (node_no),
+    whom TEXT NOT NULL,
+    since_us INTEGER NOT NULL,
+    forms INTEGER NOT NULL CHECK (forms > 0),
+    PRIMARY KEY (node_no, whom)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX request_form_since ON request_form (since_us);
+
 -- Nodes that are kept in step with a feed elsewhere; settings and state are JSON (core.mirror).
 CREATE TABLE mirror (
     name TEXT NOT NULL PRIMARY KEY,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,9 +39,10 @@ from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
+from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.operations import Announcement, OperationTools, ServiceOperations
-from smartfeeds.service.requests import Answer, Publish, Request, Retract
+from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
@@ -50,7 +52,17 @@ from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
-from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_text, observe_request, watch_loop
+from smartfeeds.telemetry import (
+    GATHERED,
+    SCHEMA_VERSION,
+    Readings,
+    RecentRates,
+    Throughput,
+    metrics_text,
+    observe_request,
+    requests_refused,
+    watch_loop,
+)
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_table import COMMANDS
@@ -64,6 +76,7 @@ from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
 
+PULLS = (Pull, PullFeed, GetItem, QueryArchive)  # requests that the statistics count as pulls
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
 # A whole feed may be long, and its server may hold a pull for a minute.
@@ -163,9 +176,13 @@ class App:
             chat=self.bot,
             presences=self.presences,
         )
+        self._done: Counter[type[Request]] = Counter()
+        self.recent = RecentRates(self._throughput, clock)
         self._operations = ServiceOperations(
             self.service,
-            OperationTools(self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings),
+            OperationTools(
+                self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings, self.recent.rates
+            ),
         )
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()
@@ -259,7 +276,9 @@ class App:
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
         if type(request) in self._operations.handlers:
             return await self._operations.handle(request)
-        return await self.service.handle(request)
+        answer = await self.service.handle(request)
+        self._done[type(request)] += 1
+        return answer
 
     async def _authenticate(self, text: str) -> Token:
         """The token of a bearer text. Raises FeedError."""
@@ -305,6 +324,7 @@ class App:
                 self._spawn(self.site.listener.watch(), "http watch")
             self._spawn(self.supervisor.run(), "link")
             self._spawn(watch_loop(), "loop watch")
+            self._spawn(self.recent.run(), "rates")
             self._spawn(self.changes.run(), "other processes")
             self._spawn(self._indexer.run(), "filter index")
             self._spawn(self.leases.run(), "leases")
@@ -333,6 +353,11 @@ class App:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _throughput(self) -> Throughput:
+        """The counts since the start of this app, except that refusals are those of the process."""
+        pulled = sum(self._done[kind] for kind in PULLS) + (self.site.feeds.cache_hits if self.site is not None else 0)
+        return Throughput(self._done[Publish], self.sender.counters.sent, pulled, requests_refused())
 
     def _readings(self) -> Readings:
         outbox, counters = self.stream.outbox, self.sender.counters

@@ -211,7 +211,24 @@ async def test_statistics_count_the_store_and_the_process(service: Component) ->
     assert before and facts["uptime"] == ["100"]
     assert (facts["nodes"], facts["items"], facts["deleted"], facts["subscriptions"]) == (["1"], ["1"], ["1"], ["1"])
     assert int(facts["requests"][0]) >= 5
-    assert float(facts["request-rate"][0]) > 0
+    assert int(facts["notifications"][0]) == 0
+
+
+async def test_statistics_have_the_rates_of_the_last_minute(service: Component) -> None:
+    """Published, notified, pulled and refused per second, since the snapshot of the start."""
+    await service.subscribe(BOB, "tea")
+    service.clock.advance(50)
+    for number in range(5):
+        await service.publish(ALICE, "tea", f"i{number}")
+    await service.item_ids(BOB, "tea")
+    assert (await service.get(BOB, "<items node='missing'/>")).get("type") == "error"
+    await service.settle()
+
+    facts = fields(await Dialog(service, ADMIN, "statistics").begin())
+
+    # The four queries by which the fixture and `settle` wait are refused too.
+    rates = {name: facts[f"{name}-rate"] for name in ("publish", "notification", "pull", "refusal")}
+    assert rates == {"publish": ["0.10"], "notification": ["0.10"], "pull": ["0.02"], "refusal": ["0.10"]}
 
 
 async def test_log_level_is_shown_and_changed(service: Component) -> None:

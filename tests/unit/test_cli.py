@@ -523,6 +523,7 @@ def test_status_of_nothing_is_not_running(run: Run) -> None:
     assert json.loads(run("status", "status.json", "--json", code=Exit.FAILED).stdout) == {
         "running": False,
         "online": False,
+        "rates": {},
     }
 
 

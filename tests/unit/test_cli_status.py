@@ -44,7 +44,7 @@ def names_in(folder: Path) -> list[str]:
 
 def put(path: Path, **changes: Any) -> Path:
     """What a running service that is this process has written, with changes; None takes a key out."""
-    run._write(path, online=True)
+    run._write(path, online=True, rates={})
     state = {**json.loads(path.read_text()), **changes}
     path.write_text(json.dumps({name: value for name, value in state.items() if value is not None}))
     return path
@@ -58,6 +58,15 @@ async def test_service_that_runs_is_online(tmp_path: Path) -> None:
     assert status(tmp_path / "s") == ("not running", Exit.FAILED)
 
 
+def test_rates_of_a_running_service_are_in_the_json(tmp_path: Path) -> None:
+    rates = {"published": 2.5, "notified": 40.0, "pulled": 0.0, "refused": 0.1}
+    running = CliRunner().invoke(main, ["status", str(put(tmp_path / "s", rates=rates)), "--json"])
+    ended = CliRunner().invoke(main, ["status", str(put(tmp_path / "s", rates=rates, at=0)), "--json"])
+
+    assert json.loads(running.stdout) == {"running": True, "online": True, "rates": rates}
+    assert json.loads(ended.stdout) == {"running": False, "online": False, "rates": {}}
+
+
 async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_path: Path) -> None:
     """The link stays."""
     (tmp_path / "link").symlink_to(tmp_path / "s")
@@ -69,7 +78,7 @@ async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_pat
 def test_status_that_cannot_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ConfigError, match="cannot write the status file"):
-        run._write(tmp_path / "folder", online=True)
+        run._write(tmp_path / "folder", online=True, rates={})
     assert names_in(tmp_path) == ["folder"]
 
 

@@ -10,6 +10,7 @@ import structlog
 from prometheus_client import generate_latest
 
 from smartfeeds import telemetry
+from smartfeeds.telemetry import RecentRates, Throughput, observe_request, requests_answered, requests_refused
 from support.metrics import metric_names
 
 
@@ -136,3 +137,28 @@ def test_deliveries_are_told_by_kind_of_consumers(monkeypatch: pytest.MonkeyPatc
     }  # fmt: skip
     for name, value in values.items():
         assert f'smartfeeds_{name}{{kind="push"}} {float(value)}\n' in text
+
+
+def test_rates_are_those_of_the_last_minute() -> None:
+    """Twelve snapshots of five seconds; the number of snapshots is bounded."""
+    now_s, counts = 0, Throughput(0, 0, 0, 0)
+    recent = RecentRates(lambda: counts, lambda: now_s * 1_000_000)
+    assert recent.rates() == (0, 0, 0, 0)
+
+    for now_s in range(0, 200, 5):
+        counts = Throughput(now_s * 2, 1_000, now_s, 0)
+        recent.take()
+    now_s += 5
+    counts = Throughput(now_s * 2, 1_600, now_s + 60, 6)
+
+    assert recent.rates() == (2.0, 10.0, 2.0, 0.1)
+    now_s = 0
+    assert recent.rates().refused == 6.0
+
+
+def test_refused_requests_are_counted_by_their_outcome() -> None:
+    answered, refused = requests_answered(), requests_refused()
+    for outcome in ("ok", "cancelled", "forbidden", "dropped"):
+        observe_request("publish", outcome, 0.0)
+
+    assert (requests_answered() - answered, requests_refused() - refused) == (4, 2)

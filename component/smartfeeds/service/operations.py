@@ -23,7 +23,7 @@ from smartfeeds.service.administration import (
 )
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer, EmptyResult, Request
-from smartfeeds.telemetry import LOG_LEVELS, Readings, log_level, requests_answered, set_log_level
+from smartfeeds.telemetry import LOG_LEVELS, Readings, Throughput, log_level, requests_answered, set_log_level
 
 log = structlog.get_logger()
 
@@ -59,12 +59,13 @@ class GetStatistics(Request):
 
 @dataclass(frozen=True, slots=True)
 class Statistics(Answer):
-    """Counts of the store, and those of the process since its start `uptime_s` seconds ago."""
+    """Counts of the store, those of the process since its start `uptime_s` seconds ago, rates of the last minute."""
 
     counts: StoreCounts
     uptime_s: float
     requests: int
     readings: Readings
+    rates: Throughput
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class OperationTools:
     sleep: Callable[[float], Awaitable[None]]
     now_us: Callable[[], int]
     readings: Callable[[], Readings]
+    rates: Callable[[], Throughput]
 
 
 class ServiceOperations:
@@ -153,7 +155,7 @@ class ServiceOperations:
         counts = await self._service.handle(CountStore(request.actor, request.service))
         assert isinstance(counts, StoreCounts)
         uptime_s = max(0, self._tools.now_us() - self._start_us) / US_PER_S
-        return Statistics(counts, uptime_s, requests_answered(), self._tools.readings())
+        return Statistics(counts, uptime_s, requests_answered(), self._tools.readings(), self._tools.rates())
 
     async def _log_level(self, _request: GetLogLevel) -> LogLevel:
         return LogLevel(log_level())

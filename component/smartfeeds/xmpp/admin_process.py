@@ -44,7 +44,7 @@ _DELAY = number_field("delay", "Delay in seconds", 0, MAX_DELAY_S, default=_DELA
 
 async def _statistics(step: StepInput) -> CommandResult:
     answer = await step.answer(GetStatistics(step.actor, step.service), Statistics)
-    counts, readings, seconds = answer.counts, answer.readings, max(answer.uptime_s, 1.0)
+    counts, readings, rates = answer.counts, answer.readings, answer.rates
     facts = (
         ("uptime", "Seconds since the start", f"{answer.uptime_s:.0f}"),
         ("nodes", "Nodes", f"{counts.nodes}"),
@@ -52,11 +52,13 @@ async def _statistics(step: StepInput) -> CommandResult:
         ("deleted", "Deleted items", f"{counts.deleted}"),
         ("subscriptions", "Subscriptions", f"{counts.subscriptions}"),
         ("requests", "Requests answered", f"{answer.requests}"),
-        ("request-rate", "Requests per second, on average", f"{answer.requests / seconds:.2f}"),
+        ("publish-rate", "Items published per second, in the last minute", f"{rates.published:.2f}"),
+        ("notification-rate", "Notifications per second, in the last minute", f"{rates.notified:.2f}"),
+        ("pull-rate", "Pulls per second, in the last minute", f"{rates.pulled:.2f}"),
+        ("refusal-rate", "Requests refused per second, in the last minute", f"{rates.refused:.2f}"),
         ("in-flight", "Requests in progress", f"{readings.in_flight}"),
         ("refused", "Requests refused, too many at once", f"{readings.refused}"),
         ("notifications", "Notifications sent", f"{readings.sent}"),
-        ("notification-rate", "Notifications per second, on average", f"{readings.sent / seconds:.2f}"),
         ("dropped", "Changes not notified, too old", f"{readings.dropped}"),
         ("lag", "Age of the change notified last, in seconds", f"{readings.lag_s:.2f}"),
         ("connects", "Attempts to connect to the server", f"{readings.connects}"),

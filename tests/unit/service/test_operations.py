@@ -22,7 +22,7 @@ from smartfeeds.service.operations import (
     StopService,
 )
 from smartfeeds.service.requests import Request
-from smartfeeds.telemetry import Readings, log_level, set_log_level
+from smartfeeds.telemetry import Readings, Throughput, log_level, set_log_level
 
 SERVICE = "feeds.example.org"
 TEXT = Announcement(Recipients.SUBSCRIBERS, "News", "Tea is ready")
@@ -35,6 +35,7 @@ def jid(text: str) -> Jid:
 
 
 ADMIN = jid("root@example.org/desk")
+RATES = Throughput(0, 0, 0, 0)
 READINGS = Readings(0, 0, 0, 0, 0, 0.0, 0, 0.0, True, 1)
 
 
@@ -62,7 +63,9 @@ class Process:
         self.link_faults = 0
         self.tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
-        tools = OperationTools(self._send, self.stops.append, self._spawn, self._sleep, lambda: 0, lambda: READINGS)
+        tools = OperationTools(
+            self._send, self.stops.append, self._spawn, self._sleep, lambda: 0, lambda: READINGS, lambda: RATES
+        )
         self.operations = ServiceOperations(self.store, tools)  # type: ignore[arg-type]
 
     async def _send(self, addresses: Sequence[str], announcement: Announcement) -> None:

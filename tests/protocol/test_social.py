@@ -195,6 +195,34 @@ async def test_version_tells_name_and_version_and_no_system(component: Component
     assert told["name"] == "smartfeeds" and told["version"]
 
 
+@pytest.mark.parametrize("to", [DOMAIN, f"article_1@{DOMAIN}"])
+async def test_uptime_time_and_card_of_the_service(start: Starter, to: str) -> None:
+    """XEP-0012 section 4, XEP-0202, XEP-0054; the link of the card is `http.base_url`."""
+    component = await start(http={"listen": "127.0.0.1:0", "base_url": "https://feeds.example.org"})
+    component.clock.advance(90)
+
+    answers = [
+        ok(await component.ask(BOB, "get", query, to))
+        for query in ("<query xmlns='jabber:iq:last'/>", "<time xmlns='urn:xmpp:time'/>", "<vCard xmlns='vcard-temp'/>")
+    ]
+
+    assert [tree(answer[0]) for answer in answers] == [
+        tree("<query xmlns='jabber:iq:last' seconds='90'/>"),
+        tree("<time xmlns='urn:xmpp:time'><tzo>+00:00</tzo><utc>2026-01-01T00:01:30Z</utc></time>"),
+        tree(
+            "<vCard xmlns='vcard-temp'><FN>Smart Feeds</FN><URL>https://feeds.example.org</URL>"
+            "<DESC>Publish-subscribe service</DESC></vCard>"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "query", ["<query xmlns='jabber:iq:last'/>", "<time xmlns='urn:xmpp:time'/>", "<vCard xmlns='vcard-temp'/>"]
+)
+async def test_card_and_times_of_the_service_cannot_be_set(component: Component, query: str) -> None:
+    assert refusal(await component.ask(BOB, "set", query)) == Refusal("cancel", "service-unavailable")
+
+
 async def test_burst_of_two_questions_for_each_node_is_answered(start: Starter) -> None:
     """[xep-map 250]; 6.1: what Movim asks at once for every node of a list."""
     component = await start()

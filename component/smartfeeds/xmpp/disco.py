@@ -21,7 +21,7 @@ from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
-from smartfeeds.xmpp import archive
+from smartfeeds.xmpp import archive, service_queries
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.chat import FEATURES as CHAT_FEATURES
 from smartfeeds.xmpp.commands import Command, CommandList, ListCommands
@@ -81,7 +81,7 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
         *(f"{ns.PUBSUB}#{name}" for name in sorted(names)),
         ns.RSM,
         ns.SHIM,
-        *sorted(PASSED_ON),
+        *sorted((*PASSED_ON, *service_queries.PAYLOADS)),
         ns.ORDER_BY,
         f"{ns.ORDER_BY}@{ns.PUBSUB}",
         ns.FILTER,

@@ -60,6 +60,7 @@ from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.screening import LARGE_ITEM
+from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
@@ -155,6 +156,7 @@ class StanzaRouter:
             **disco.readers,
             ("set", COMMAND): self._commands.read,
             **archive.READERS,
+            **service_readers(info.name, info.http_base_url, now_us),
         }
         # Requests that the service does not handle itself.
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {

@@ -27,7 +27,8 @@ NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, OPTION
 # xep-map 1.5, without commands.
 ALTERNATE = "{http://www.w3.org/2005/Atom}link#alternate"
 FEATURES = f"""
-{INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:version urn:xmpp:ping urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
+{INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:last jabber:iq:version urn:xmpp:ping urn:xmpp:time vcard-temp
+urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
 urn:xmpp:pubsub-social-feed:1 urn:xmpp:mam:2 urn:xmpp:mam:2#extended urn:xmpp:order-by:1@urn:xmpp:mam:2
 urn:xmpp:pubsub-attachments:1 http://jabber.org/protocol/caps
 """.split()

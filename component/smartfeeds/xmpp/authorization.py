@@ -56,7 +56,7 @@ async def _choose_node(step: StepInput) -> CommandForm | CommandResult:
     if not answer.names:
         return CommandResult((CommandNote("No subscription requests are pending."),))
     choices = tuple((name, "") for name in answer.names)
-    # The form has no value yet, because the client's user chooses the node (XEP-0060 example 187).
+    # The form has no value yet, because the client's user chooses the node (XEP-0060 8.7.2, example 177).
     return CommandForm((FormField(_NODE, "list-single", (), "Node", choices, required=True),))
 
 

@@ -9,10 +9,9 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.service.admin_records import ConsumerList, ConsumersRetried, ListConsumers, RetryConsumers
 from smartfeeds.service.consumers import FIRST, ConsumerStatus
-from smartfeeds.xmpp.command_fields import flag_field, text_field
+from smartfeeds.xmpp.command_fields import flag_field, form_step, text_field
 from smartfeeds.xmpp.command_lists import PAGE_ROWS, ListPage, list_steps
-from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, Pages, StepInput
-from smartfeeds.xmpp.namespaces import PROJECT
+from smartfeeds.xmpp.commands import Audience, CommandResult, Pages, StepInput, note_result, project_command
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 _MAX_NAME_BYTES = 4_096
@@ -40,10 +39,6 @@ _COLUMNS = (
     ("next", "Next attempt"),
     ("error", "Last error"),
 )
-
-
-async def _ask(step: StepInput) -> CommandForm:
-    return CommandForm((_BEHIND.again(step),))
 
 
 async def _page(step: StepInput) -> ListPage:
@@ -81,27 +76,25 @@ def _row(status: ConsumerStatus) -> tuple[str, ...]:
     )
 
 
-async def _ask_name(step: StepInput) -> CommandForm:
-    return CommandForm((_NAME.again(step),), instructions="The next attempt is made now, also if it was given up.")
-
-
 async def _retry(step: StepInput) -> CommandResult:
     name = _NAME.read(step)
     answer = await step.answer(RetryConsumers(step.actor, step.service, name or None), ConsumersRetried)
-    return CommandResult((CommandNote(f"{counted(answer.count, 'consumer')} will be retried."),))
+    return note_result(f"{counted(answer.count, 'consumer')} will be retried.")
 
 
-LIST_CONSUMERS = Command(
-    f"{PROJECT}#list-consumers",
-    "List consumers with their lag",
-    f"{PROJECT}#list-consumers",
-    (_ask, *list_steps(_COLUMNS, "consumer", _page)),
-    Audience.OWNERS,
-)
-RETRY_CONSUMERS = Command(
-    f"{PROJECT}#retry-consumers",
-    "Retry consumers that failed",
-    f"{PROJECT}#retry-consumers",
-    (_ask_name, _retry),
-    Audience.ADMINS,
+COMMANDS = (
+    project_command(
+        "list-consumers",
+        "List consumers with their lag",
+        Audience.OWNERS,
+        form_step(_BEHIND),
+        *list_steps(_COLUMNS, "consumer", _page),
+    ),
+    project_command(
+        "retry-consumers",
+        "Retry consumers that failed",
+        Audience.ADMINS,
+        form_step(_NAME, instructions="The next attempt is made now, also if it was given up."),
+        _retry,
+    ),
 )

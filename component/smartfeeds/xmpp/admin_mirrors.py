@@ -1,7 +1,5 @@
 """Ad-hoc commands for mirrors: list them with their state, add, remove and restart them (`smartfeeds mirror`)."""
 
-from dataclasses import replace
-
 from smartfeeds.core.consumers import ERROR_CHARACTERS
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction
 from smartfeeds.core.model import MAX_ID_BYTES
@@ -16,10 +14,9 @@ from smartfeeds.service.admin_records import (
     RestartMirror,
 )
 from smartfeeds.service.mirrors import MirrorStatus, describe_standing
-from smartfeeds.xmpp.command_fields import choice_field, flag_field, jid_field, number_field, text_field
-from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
-from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
-from smartfeeds.xmpp.namespaces import PROJECT
+from smartfeeds.xmpp.command_fields import choice_field, flag_field, form_step, jid_field, number_field, text_field
+from smartfeeds.xmpp.command_lists import ListPage, is_whole, list_steps, position_of
+from smartfeeds.xmpp.commands import Audience, CommandForm, CommandResult, StepInput, note_result, project_command
 
 _MAX_ADDRESS_BYTES = 4_096
 _MAX_NAME_BYTES = 40
@@ -89,11 +86,6 @@ def _row(status: MirrorStatus) -> tuple[str, ...]:
     )
 
 
-async def _ask(step: StepInput) -> CommandForm:
-    fields = (_ADDRESS, _NODE, _DIRECTION, _NAME, _OWNER, _EVERY, _OWN_EDITS, _PRIVATE)
-    return CommandForm(tuple(field.again(step) for field in fields))
-
-
 async def _add(step: StepInput) -> CommandResult:
     request = AddMirror(
         step.actor,
@@ -108,48 +100,39 @@ async def _add(step: StepInput) -> CommandResult:
         _PRIVATE.read(step),
     )
     answer = await step.answer(request, MirrorNamed)
-    return CommandResult((CommandNote(f"Added the mirror {answer.name} of the node {answer.node}."),))
+    return note_result(f"Added the mirror {answer.name} of the node {answer.node}.")
 
 
 async def _choose(step: StepInput) -> CommandForm | CommandResult:
     answer = await step.answer(ListMirrors(step.actor, step.service, page=ResultSetRequest(str(_CHOICES))), MirrorList)
-    names = [status.mirror.name for status in answer.statuses]
-    if not names:
-        return CommandResult((CommandNote("There is no mirror."),))
-    field = _MIRROR.again(step)
-    if answer.result_set is None or not answer.result_set.is_longer_than(len(names)):
-        choices = tuple(
-            (status.mirror.name, f"{status.mirror.name}: {status.mirror.node}") for status in answer.statuses
-        )
-        field = replace(field, type="list-single", values=field.values or (names[0],), choices=choices)
-    return CommandForm((field,))
+    if not answer.statuses:
+        return note_result("There is no mirror.")
+    mirrors = [status.mirror for status in answer.statuses]
+    choices = tuple((mirror.name, f"{mirror.name}: {mirror.node}") for mirror in mirrors)
+    return CommandForm((_MIRROR.offer(step, choices, complete=is_whole(answer.result_set, len(choices))),))
 
 
 async def _remove(step: StepInput) -> CommandResult:
     answer = await step.answer(RemoveMirror(step.actor, step.service, _MIRROR.read(step)), MirrorNamed)
-    return CommandResult((CommandNote(f"Removed the mirror {answer.name}; the node {answer.node} remains."),))
+    return note_result(f"Removed the mirror {answer.name}; the node {answer.node} remains.")
 
 
 async def _restart(step: StepInput) -> CommandResult:
     answer = await step.answer(RestartMirror(step.actor, step.service, _MIRROR.read(step)), MirrorNamed)
-    return CommandResult((CommandNote(f"The mirror {answer.name} reads and sends everything again."),))
+    return note_result(f"The mirror {answer.name} reads and sends everything again.")
 
 
-LIST_MIRRORS = Command(
-    f"{PROJECT}#list-mirrors",
-    "List mirrors and their state",
-    f"{PROJECT}#list-mirrors",
-    list_steps(_COLUMNS, "mirror", _page),
-    Audience.OWNERS,
-)
-ADD_MIRROR = Command(f"{PROJECT}#add-mirror", "Add a mirror", f"{PROJECT}#add-mirror", (_ask, _add), Audience.ADMINS)
-REMOVE_MIRROR = Command(
-    f"{PROJECT}#remove-mirror", "Remove a mirror", f"{PROJECT}#remove-mirror", (_choose, _remove), Audience.ADMINS
-)
-RESTART_MIRROR = Command(
-    f"{PROJECT}#restart-mirror",
-    "Start a mirror again from the beginning",
-    f"{PROJECT}#restart-mirror",
-    (_choose, _restart),
-    Audience.ADMINS,
+COMMANDS = (
+    project_command(
+        "list-mirrors", "List mirrors and their state", Audience.OWNERS, *list_steps(_COLUMNS, "mirror", _page)
+    ),
+    project_command(
+        "add-mirror",
+        "Add a mirror",
+        Audience.ADMINS,
+        form_step(_ADDRESS, _NODE, _DIRECTION, _NAME, _OWNER, _EVERY, _OWN_EDITS, _PRIVATE),
+        _add,
+    ),
+    project_command("remove-mirror", "Remove a mirror", Audience.ADMINS, _choose, _remove),
+    project_command("restart-mirror", "Start a mirror again from the beginning", Audience.ADMINS, _choose, _restart),
 )

@@ -10,9 +10,17 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.administration import ListManagedNodes, ManagedNodes
 from smartfeeds.xmpp.command_fields import flag_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
-from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.commands import (
+    Audience,
+    CommandForm,
+    CommandNote,
+    CommandResult,
+    StepInput,
+    note_result,
+    project_command,
+)
 from smartfeeds.xmpp.forms import FormField, config_fields
-from smartfeeds.xmpp.namespaces import NODE_CONFIG, PROJECT
+from smartfeeds.xmpp.namespaces import NODE_CONFIG
 from smartfeeds.xmpp.node_field import NODE, ask_node
 
 _NEW_NODE = text_field(
@@ -74,7 +82,7 @@ async def _show_configuration(step: StepInput) -> CommandForm:
 async def _configure(step: StepInput) -> CommandResult:
     node = NODE.read(step)
     await step.answer(r.Configure(step.actor, step.service, node, _configuration(step.values)), r.EmptyResult)
-    return CommandResult((CommandNote(f"Configured the node {node}."),))
+    return note_result(f"Configured the node {node}.")
 
 
 def _configuration(values: FormFields) -> FormFields:
@@ -97,30 +105,22 @@ async def _ask_deletion(step: StepInput) -> CommandForm:
 async def _delete(step: StepInput) -> CommandResult:
     node = NODE.read(step)
     if not _CONFIRMED.read(step):
-        return CommandResult((CommandNote(f"The node {node} was not deleted.", "warn"),))
+        return note_result(f"The node {node} was not deleted.", "warn")
     await step.answer(r.DeleteNode(step.actor, step.service, node), r.EmptyResult)
-    return CommandResult((CommandNote(f"Deleted the node {node}."),))
+    return note_result(f"Deleted the node {node}.")
 
 
-LIST_NODES = Command(
-    f"{PROJECT}#list-nodes",
-    "List nodes",
-    f"{PROJECT}#list-nodes",
-    list_steps(_COLUMNS, "node", _page),
-    Audience.OWNERS,
-)
-CREATE_NODE = Command(f"{PROJECT}#create-node", "Create a node", NODE_CONFIG, (_ask_new, _create), Audience.CREATORS)
-CONFIGURE_NODE = Command(
-    f"{PROJECT}#configure-node",
-    "Configure a node",
-    NODE_CONFIG,
-    (ask_node, _show_configuration, _configure),
-    Audience.OWNERS,
-)
-DELETE_NODE = Command(
-    f"{PROJECT}#delete-node",
-    "Delete a node",
-    f"{PROJECT}#delete-node",
-    (ask_node, _ask_deletion, _delete),
-    Audience.OWNERS,
+COMMANDS = (
+    project_command("list-nodes", "List nodes", Audience.OWNERS, *list_steps(_COLUMNS, "node", _page)),
+    project_command("create-node", "Create a node", Audience.CREATORS, _ask_new, _create, form_type=NODE_CONFIG),
+    project_command(
+        "configure-node",
+        "Configure a node",
+        Audience.OWNERS,
+        ask_node,
+        _show_configuration,
+        _configure,
+        form_type=NODE_CONFIG,
+    ),
+    project_command("delete-node", "Delete a node", Audience.OWNERS, ask_node, _ask_deletion, _delete),
 )

@@ -22,10 +22,18 @@ from smartfeeds.service.operations import (
 )
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.telemetry import LOG_LEVELS
-from smartfeeds.xmpp.command_fields import choice_field, lines_field, number_field, text_field
-from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.command_fields import choice_field, form_step, lines_field, number_field, text_field
+from smartfeeds.xmpp.commands import (
+    Audience,
+    Command,
+    CommandForm,
+    CommandResult,
+    StepInput,
+    note_result,
+    project_command,
+)
 from smartfeeds.xmpp.forms import FormField
-from smartfeeds.xmpp.namespaces import ADMIN, PROJECT
+from smartfeeds.xmpp.namespaces import ADMIN
 
 _MAX_SUBJECT_BYTES = 200
 _DELAY_S = 60
@@ -74,24 +82,18 @@ async def _ask_level(step: StepInput) -> CommandForm:
 
 async def _set_level(step: StepInput) -> CommandResult:
     answer = await step.answer(SetLogLevel(step.actor, step.service, _LEVEL.read(step)), LogLevel)
-    return CommandResult((CommandNote(f"The log level is {answer.level}."),))
-
-
-async def _ask_announcement(step: StepInput) -> CommandForm:
-    return CommandForm(tuple(field.again(step) for field in (_RECIPIENTS, _SUBJECT, _TEXT)))
+    return note_result(f"The log level is {answer.level}.")
 
 
 async def _announce(step: StepInput) -> CommandResult:
     announcement = Announcement(Recipients(_RECIPIENTS.read(step)), _SUBJECT.read(step), _TEXT.read(step))
     await step.answer(Announce(step.actor, step.service, announcement), EmptyResult)
-    return CommandResult((CommandNote(f"The announcement is being sent to all {announcement.recipients.value}."),))
+    return note_result(f"The announcement is being sent to all {announcement.recipients.value}.")
 
 
-async def _ask_stop(step: StepInput) -> CommandForm:
-    return CommandForm(
-        tuple(field.again(step) for field in (_DELAY, _RECIPIENTS, _SUBJECT, _OPTIONAL_TEXT)),
-        instructions="Without a text nothing is announced.",
-    )
+_ask_stop = form_step(
+    _DELAY, _RECIPIENTS, _SUBJECT, _OPTIONAL_TEXT, instructions="Without a text nothing is announced."
+)
 
 
 async def _stop(step: StepInput, *, restart: bool) -> CommandResult:
@@ -99,12 +101,12 @@ async def _stop(step: StepInput, *, restart: bool) -> CommandResult:
     recipients = Recipients(_RECIPIENTS.read(step))
     announcement = Announcement(recipients, subject, text) if text else None
     await step.answer(StopService(step.actor, step.service, delay_s, restart, announcement), EmptyResult)
-    return CommandResult((CommandNote(f"The service {'restarts' if restart else 'stops'} in {delay_s} seconds."),))
+    return note_result(f"The service {'restarts' if restart else 'stops'} in {delay_s} seconds.")
 
 
 async def _cancel_stop(step: StepInput) -> CommandResult:
     await step.answer(CancelStop(step.actor, step.service), EmptyResult)
-    return CommandResult((CommandNote("The service goes on."),))
+    return note_result("The service goes on.")
 
 
 def encode_announcement(domain: str, to: str, announcement: Announcement, stanza_id: str) -> bytes:
@@ -116,17 +118,21 @@ def encode_announcement(domain: str, to: str, announcement: Announcement, stanza
     ).encode()
 
 
-STATISTICS = Command(f"{PROJECT}#statistics", "Statistics", f"{PROJECT}#statistics", (_statistics,), Audience.ADMINS)
-LOG_LEVEL = Command(
-    f"{PROJECT}#log-level", "Log level", f"{PROJECT}#log-level", (_ask_level, _set_level), Audience.ADMINS
-)
-ANNOUNCE = Command(f"{ADMIN}#announce", "Send an announcement", ADMIN, (_ask_announcement, _announce), Audience.ADMINS)
-SHUTDOWN = Command(
-    f"{ADMIN}#shutdown", "Shut down the service", ADMIN, (_ask_stop, partial(_stop, restart=False)), Audience.ADMINS
-)
-RESTART = Command(
-    f"{ADMIN}#restart", "Restart the service", ADMIN, (_ask_stop, partial(_stop, restart=True)), Audience.RESTARTERS
-)
-CANCEL_STOP = Command(
-    f"{PROJECT}#cancel-stop", "Cancel a shutdown or restart", f"{PROJECT}#cancel-stop", (_cancel_stop,), Audience.ADMINS
+COMMANDS = (
+    project_command("statistics", "Statistics", Audience.ADMINS, _statistics),
+    project_command("log-level", "Log level", Audience.ADMINS, _ask_level, _set_level),
+    Command(
+        f"{ADMIN}#announce",
+        "Send an announcement",
+        ADMIN,
+        (form_step(_RECIPIENTS, _SUBJECT, _TEXT), _announce),
+        Audience.ADMINS,
+    ),
+    Command(
+        f"{ADMIN}#shutdown", "Shut down the service", ADMIN, (_ask_stop, partial(_stop, restart=False)), Audience.ADMINS
+    ),
+    Command(
+        f"{ADMIN}#restart", "Restart the service", ADMIN, (_ask_stop, partial(_stop, restart=True)), Audience.RESTARTERS
+    ),
+    project_command("cancel-stop", "Cancel a shutdown or restart", Audience.ADMINS, _cancel_stop),
 )

@@ -1,7 +1,5 @@
 """Ad-hoc commands for bearer tokens of HTTP: create, list and revoke them, as `smartfeeds token` does."""
 
-from dataclasses import replace
-
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_datetime, parse_duration
@@ -9,10 +7,9 @@ from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, MAX_LABEL_BYTES, SC
 from smartfeeds.service.admin_records import AddToken, ListTokens, RevokeToken, TokenAdded, TokenList, TokenRevoked
 from smartfeeds.service.tokens import new_token
 from smartfeeds.xmpp.command_fields import choice_field, jid_field, text_field
-from smartfeeds.xmpp.command_lists import ListPage, cell, list_steps, position_of
-from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.command_lists import ListPage, cell, is_whole, list_steps, position_of
+from smartfeeds.xmpp.commands import Audience, CommandForm, CommandResult, StepInput, note_result, project_command
 from smartfeeds.xmpp.forms import FormField
-from smartfeeds.xmpp.namespaces import PROJECT
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 _JID = jid_field("jid", "JID", description="The token has the rights of this bare JID.")
@@ -93,13 +90,9 @@ async def _ask_token(step: StepInput) -> CommandForm | CommandResult:
         ListTokens(step.actor, step.service, ResultSetRequest(str(_CHOICES), before="")), TokenList
     )
     if not answer.tokens:
-        return CommandResult((CommandNote("There is no token."),))
+        return note_result("There is no token.")
     choices = tuple((token.token_id, cell(_name(token))) for token in reversed(answer.tokens))
-    is_long = answer.result_set is not None and answer.result_set.is_longer_than(len(choices))
-    field = _ID.again(step)
-    if not is_long:
-        field = replace(field, type="list-single", values=field.values or choices[0][:1], choices=choices)
-    return CommandForm((field,))
+    return CommandForm((_ID.offer(step, choices, complete=is_whole(answer.result_set, len(choices))),))
 
 
 def _name(token: Token) -> str:
@@ -110,17 +103,11 @@ def _name(token: Token) -> str:
 async def _revoke(step: StepInput) -> CommandResult:
     token_id = _ID.read(step)
     answer = await step.answer(RevokeToken(step.actor, step.service, token_id), TokenRevoked)
-    return CommandResult((CommandNote(f"Revoked the token {token_id}, which acted as {answer.token.jid}."),))
+    return note_result(f"Revoked the token {token_id}, which acted as {answer.token.jid}.")
 
 
-ADD_TOKEN = Command(f"{PROJECT}#add-token", "Create a token", f"{PROJECT}#add-token", (_ask, _add), Audience.OWNERS)
-LIST_TOKENS = Command(
-    f"{PROJECT}#list-tokens",
-    "List tokens",
-    f"{PROJECT}#list-tokens",
-    list_steps(_COLUMNS, "token", _page),
-    Audience.OWNERS,
-)
-REVOKE_TOKEN = Command(
-    f"{PROJECT}#revoke-token", "Revoke a token", f"{PROJECT}#revoke-token", (_ask_token, _revoke), Audience.OWNERS
+COMMANDS = (
+    project_command("add-token", "Create a token", Audience.OWNERS, _ask, _add),
+    project_command("list-tokens", "List tokens", Audience.OWNERS, *list_steps(_COLUMNS, "token", _page)),
+    project_command("revoke-token", "Revoke a token", Audience.OWNERS, _ask_token, _revoke),
 )

@@ -12,7 +12,7 @@ from smartfeeds.service.authorization import (
     ResentRequests,
 )
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput, note_result
 from smartfeeds.xmpp.forms import FormField, encode_form
 
 _SUBID, _NODE, _JID, _ALLOW = (f"{PUBSUB}{name}" for name in ("subid", "node", "subscriber_jid", "allow"))
@@ -54,7 +54,7 @@ def _single(fields: FormFields, var: str) -> str:
 async def _choose_node(step: StepInput) -> CommandForm | CommandResult:
     answer = await step.answer(GetPendingNodes(step.actor, step.service), PendingNodes)
     if not answer.names:
-        return CommandResult((CommandNote("No subscription requests are pending."),))
+        return note_result("No subscription requests are pending.")
     choices = tuple((name, "") for name in answer.names)
     # The form has no value yet, because the client's user chooses the node (XEP-0060 8.7.2, example 177).
     return CommandForm((FormField(_NODE, "list-single", (), "Node", choices, required=True),))
@@ -69,10 +69,12 @@ async def _resend(step: StepInput) -> CommandResult:
     return CommandResult(tuple(notes))
 
 
-GET_PENDING = Command(
-    ns.GET_PENDING,
-    "Pending subscription requests",
-    ns.SUBSCRIBE_AUTHORIZATION,
-    (_choose_node, _resend),
-    Audience.OWNERS,
+COMMANDS = (
+    Command(
+        ns.GET_PENDING,
+        "Pending subscription requests",
+        ns.SUBSCRIBE_AUTHORIZATION,
+        (_choose_node, _resend),
+        Audience.OWNERS,
+    ),
 )

@@ -5,12 +5,12 @@ Every value that a user submits is read by one of these fields, so it has the ri
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.options import BOOLEANS
-from smartfeeds.xmpp.commands import StepInput
+from smartfeeds.xmpp.commands import CommandForm, Step, StepInput
 from smartfeeds.xmpp.forms import FormField, Values
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
@@ -55,6 +55,13 @@ class CommandField(Generic[T]):
         """Returns the field with the texts that were submitted before the user went back."""
         return self.show(*step.values.get(self.var, ()))
 
+    def offer(self, step: StepInput, choices: tuple[tuple[str, str], ...], *, complete: bool) -> FormField:
+        """Returns the field as a list of choices, or as a text to write if the choices are not complete."""
+        field = self.again(step)
+        if not (choices and complete):
+            return field
+        return replace(field, type="list-single", values=field.values or choices[0][:1], choices=choices)
+
     def hide(self, *texts: str) -> FormField:
         """Returns a hidden field that carries the texts to later steps."""
         return FormField(self.var, "hidden", texts)
@@ -65,6 +72,15 @@ class CommandField(Generic[T]):
             return self.parse(step.values.get(self.var, ()) or self.default)
         except ValueError as error:
             raise CommandError(CommandFault.BAD_PAYLOAD, f"the field {self.var} must have {error}") from None
+
+
+def form_step(*fields: CommandField[Any], instructions: str = "") -> Step:
+    """Returns a step that shows fields. The values that were submitted before come back."""
+
+    async def show(step: StepInput) -> CommandForm:
+        return CommandForm(tuple(field.again(step) for field in fields), instructions=instructions)
+
+    return show
 
 
 def text_field(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.service.requests import ResultSet
-from smartfeeds.xmpp.commands import CommandForm, CommandNote, CommandResult, Pages, Step, StepInput
+from smartfeeds.xmpp.commands import CommandForm, CommandResult, Pages, Step, StepInput, note_result
 from smartfeeds.xmpp.forms import FormField, FormTable, Values
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
@@ -64,6 +64,11 @@ class PagePosition:
         return ListPage(rows, pages, result_set.count, hidden)
 
 
+def is_whole(result_set: ResultSet | None, entries: int) -> bool:
+    """Returns whether a list with this result set has no more than so many entries."""
+    return result_set is None or not result_set.is_longer_than(entries)
+
+
 def position_of(step: StepInput) -> PagePosition:
     """Returns the page that a step requests. Raises CommandError(BAD_PAYLOAD)."""
     if not step.page:
@@ -83,7 +88,7 @@ def list_steps(columns: Columns, what: str, read: Callable[[StepInput], Awaitabl
     async def show(step: StepInput) -> CommandForm | CommandResult:
         page = await read(step)
         if step.page and not page.rows and not page.pages.next:
-            return CommandResult((CommandNote("The list has changed. Start the command again.", "warn"),))
+            return note_result("The list has changed. Start the command again.", "warn")
         if not page.pages.previous and not page.pages.next:
             return _result(columns, page.rows, what)
         total = "" if page.total is None else f"{counted(page.total, what)} in all. "
@@ -102,7 +107,7 @@ def list_steps(columns: Columns, what: str, read: Callable[[StepInput], Awaitabl
 
 def _result(columns: Columns, rows: Sequence[Values], what: str) -> CommandResult:
     if not rows:
-        return CommandResult((CommandNote(f"There is no {what}."),))
+        return note_result(f"There is no {what}.")
     return CommandResult(table=FormTable(columns, tuple(tuple(map(cell, row)) for row in rows)))
 
 

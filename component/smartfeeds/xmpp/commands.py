@@ -22,7 +22,7 @@ from smartfeeds.service.administration import GetStanding, Standing
 from smartfeeds.xmpp.command_sessions import CommandSessions, StepForm
 from smartfeeds.xmpp.elements import Element, only
 from smartfeeds.xmpp.forms import FormField, FormTable, X, encode_form, read_fields
-from smartfeeds.xmpp.namespaces import COMMANDS, tag
+from smartfeeds.xmpp.namespaces import COMMANDS, PROJECT, tag
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 T = TypeVar("T")
@@ -81,6 +81,11 @@ class CommandResult:
     notes: tuple[CommandNote, ...] = ()
     fields: tuple[FormField, ...] = ()
     table: FormTable | None = None
+
+
+def note_result(text: str, severity: Literal["info", "warn", "error"] = "info") -> CommandResult:
+    """Returns the end of a command with one note."""
+    return CommandResult((CommandNote(text, severity),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +174,12 @@ class Command:
         if paged and values.get(NEXT_PAGE):
             moves["next"] = StepForm(step, {**values, PAGE: values[NEXT_PAGE]})
         return moves
+
+
+def project_command(name: str, title: str, audience: Audience, *steps: Step, form_type: str = "") -> Command:
+    """Returns a command whose node is a URI of this project. Its forms have this URI as their type by default."""
+    node = f"{PROJECT}#{name}"
+    return Command(node, title, form_type or node, steps, audience)
 
 
 def table_of(*commands: Command) -> Mapping[str, Command]:

@@ -22,11 +22,18 @@ from smartfeeds.service.conflicts import (
     ResolvedItem,
 )
 from smartfeeds.sync.record import Version
-from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput
+from smartfeeds.xmpp.commands import (
+    Audience,
+    CommandForm,
+    CommandNote,
+    CommandResult,
+    StepInput,
+    note_result,
+    project_command,
+)
 from smartfeeds.xmpp.forms import FormField
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
-NODE = "urn:smartfeeds:0#conflicts"
 # These bounds keep a form below the size of a stanza, whatever users write into items.
 LISTED = 25  # items or versions in one form
 _TAGS_BYTES = 8_192
@@ -49,7 +56,7 @@ async def _choose_item(step: StepInput) -> CommandForm | CommandResult:
     request = ListConflicts(step.actor, step.service, node, ResultSetRequest(max=str(LISTED)))
     page = await step.answer(request, ConflictList)
     if not page.entries:
-        return CommandResult((CommandNote(f"No item of {node} has a conflict."),))
+        return note_result(f"No item of {node} has a conflict.")
     choices = await asyncio.to_thread(lambda: tuple((entry.item.id, _choice(entry)) for entry in page.entries))
     total = page.result_set.count if page.result_set is not None else None
     more = (CommandNote(f"The list shows {len(choices)} of {total} items; resolve some to see the others."),)
@@ -135,4 +142,8 @@ def _cut(text: str, characters: int) -> str:
     return text if len(text) <= characters else f"{text[: characters - 3]}..."
 
 
-CONFLICTS = Command(NODE, "Conflicts of a node", NODE, (_ask_node, _choose_item, _choose_version, _resolve))
+COMMANDS = (
+    project_command(
+        "conflicts", "Conflicts of a node", Audience.EVERYBODY, _ask_node, _choose_item, _choose_version, _resolve
+    ),
+)

@@ -15,9 +15,12 @@ from smartfeeds.sync.record import Flag, HistoryRecord, Version
 from smartfeeds.xmpp import conflict_command
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import CommandNote, CommandReply, CommandRunner, table_of
-from smartfeeds.xmpp.conflict_command import CONFLICTS, LISTED, NODE
+from smartfeeds.xmpp.conflict_command import COMMANDS, LISTED
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 from unit.xmpp.wire import ACTOR, DATA, SERVICE, field, parse, submit
+
+(CONFLICTS,) = COMMANDS
+NODE = CONFLICTS.node
 
 CMD = "http://jabber.org/protocol/commands"
 HOUR_US = 1_304_942_400_000_000

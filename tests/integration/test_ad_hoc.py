@@ -3,21 +3,24 @@
 import asyncio
 import xml.etree.ElementTree as ET
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import slixmpp
+from lxml import etree
 from slixmpp.exceptions import IqError
 
 from smartfeeds.console import Exit
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.demo.process import HOST
-from smartfeeds.service.requests import CreateNode
+from smartfeeds.service.requests import CreateNode, SetAffiliations
+from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.router import StanzaRouter
 from support.commands import GREET, TABLE, TIME
+from support.form_client import FormClient
 from support.process import ServiceProcess
 from support.servers import TestServer
 from support.service import running, write_config
@@ -262,3 +265,43 @@ async def first_answer(dialog: Dialog, node: str) -> Any:
             answer = await dialog.begin(node)
             if answer["type"] == "result":
                 return answer
+
+
+def form_client(client: slixmpp.ClientXMPP, domain: str) -> FormClient:
+    """A client that knows only forms, over a logged-in client."""
+
+    async def send(kind: str, payload: str) -> etree._Element:
+        iq = client.make_iq(ito=domain, itype=kind)
+        iq.append(ET.fromstring(payload))
+        try:
+            answer = await iq.send(timeout=WAIT_S)
+        except IqError as error:
+            answer = error.iq
+        return etree.fromstring(ET.tostring(answer.xml))
+
+    return FormClient(send)
+
+
+async def test_every_command_is_walked_to_its_end(server: TestServer, tmp_path: Path) -> None:
+    """An admin, an owner and a stranger; the commands shown are those that the user may run [xep-map 46]."""
+    domain = server.take_name()
+    root = await asyncio.to_thread(server.server.account, "root")
+    config = write_config(tmp_path, server, domain, pubsub={"admins": [root.jid], "creators": []})
+    async with running(config) as app, AsyncExitStack() as stack:
+        users = {name: await stack.enter_async_context(logged_in(server, name)) for name in ("root", "alice", "bob")}
+        walkers = {name: form_client(client, domain) for name, client in users.items()}
+        owner, admin = (parse_jid(users[name].boundjid.bare) for name in ("alice", "root"))
+        assert owner is not None and admin is not None
+        await app.service.handle(CreateNode(admin, domain, "tea"))
+        entries = ((str(owner), "owner"),)
+        await app.service.handle(SetAffiliations(admin, domain, "tea", entries))
+        shown = {name: await walker.commands() for name, walker in walkers.items()}
+        # The admin last: the delay of the shutdown is a minute, and its last command cancels it.
+        outcomes = {
+            name: {node: await walkers[name].walk(node) for node in COMMANDS} for name in ("bob", "alice", "root")
+        }
+
+    for name, walks in outcomes.items():
+        assert {node for node, outcome in walks.items() if outcome != "forbidden"} == set(shown[name])
+        assert {walks[node] for node in shown[name]} == {"completed"}
+    assert len(shown["bob"]) == 1 < len(shown["alice"]) < len(shown["root"])

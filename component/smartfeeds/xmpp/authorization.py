@@ -57,7 +57,7 @@ async def _choose_node(step: StepInput) -> CommandForm | CommandResult:
         return note_result("No subscription requests are pending.")
     choices = tuple((name, "") for name in answer.names)
     # The form has no value yet, because the client's user chooses the node (XEP-0060 8.7.2, example 177).
-    return CommandForm((FormField(_NODE, "list-single", (), "Node", choices, required=True),))
+    return CommandForm((FormField(_NODE, "list-single", (), "Node", choices, "xs:string", required=True),))
 
 
 async def _resend(step: StepInput) -> CommandResult:

@@ -9,6 +9,7 @@ payloads are read in a thread, because many long payloads would stall the event 
 import asyncio
 from urllib.parse import unquote
 
+from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_datetime
@@ -22,6 +23,7 @@ from smartfeeds.service.conflicts import (
     ResolvedItem,
 )
 from smartfeeds.sync.record import Version
+from smartfeeds.xmpp.command_fields import form_step, text_field
 from smartfeeds.xmpp.commands import (
     Audience,
     CommandForm,
@@ -40,19 +42,15 @@ _TAGS_BYTES = 8_192
 _NAME_CHARACTERS = 100
 _TEXT_CHARACTERS = 300
 _TITLE = "Conflicts"
-
-
-async def _ask_node(step: StepInput) -> CommandForm:
-    values = step.values.get("node", ())[:1]
-    return CommandForm(
-        (FormField("node", "text-single", values, "Node", required=True),),
-        _TITLE,
-        "An item that was changed in two places at once keeps all versions until a user decides. Choose a node.",
-    )
+_NODE = text_field("node", "Node", MAX_ID_BYTES, any_character=True)
+_ask_node = form_step(
+    _NODE,
+    instructions="An item that was changed in two places at once keeps all versions until a user decides.",
+)
 
 
 async def _choose_item(step: StepInput) -> CommandForm | CommandResult:
-    node = step.one("node")
+    node = _NODE.read(step)
     request = ListConflicts(step.actor, step.service, node, ResultSetRequest(max=str(LISTED)))
     page = await step.answer(request, ConflictList)
     if not page.entries:
@@ -63,7 +61,7 @@ async def _choose_item(step: StepInput) -> CommandForm | CommandResult:
     return CommandForm(
         (
             FormField("node", "hidden", (node,)),
-            FormField("item", "list-single", (choices[0][0],), "Item", choices, required=True),
+            FormField("item", "list-single", (choices[0][0],), "Item", choices, "xs:string", required=True),
         ),
         _TITLE,
         f"Choose an item of {node}.",
@@ -89,7 +87,7 @@ async def _choose_version(step: StepInput) -> CommandForm:
             FormField("item", "hidden", (item_id,)),
             FormField("tags", "hidden", (" ".join(tags),)),
             *texts,
-            FormField("keep", "list-single", (tags[0],), "Keep", choices, required=True),
+            FormField("keep", "list-single", (tags[0],), "Keep", choices, "xs:string", required=True),
         ),
         _TITLE,
         "The first version is the current one. Choose the version to keep. The others shown here are discarded.",

@@ -15,13 +15,7 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.conflicts import (
-    ConflictedItem,
-    ConflictList,
-    ListConflicts,
-    ResolveConflicts,
-    ResolvedItem,
-)
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.command_fields import form_step, text_field
 from smartfeeds.xmpp.commands import (

@@ -24,6 +24,7 @@ WRITTEN = {
 _TYPES = {"fixed", "boolean", "text-single", "text-multi", "list-single", "jid-single", "jid-multi"}
 # The types whose values need a datatype; the other types are datatypes themselves.
 _VALIDATED = {"boolean", "text-single", "text-multi", "list-single"}
+_CONFIGURATION = ("pubsub#", "{urn:smartfeeds:0}kind")
 _X = f"{{{DATA}}}"
 _C = f"{{{CMD}}}"
 
@@ -96,7 +97,7 @@ def _fill(stage: Element) -> str:
 def _check_input(field: Element, kind: str) -> None:
     assert field.get("label"), text_of(field)
     # Texts of the configuration form have no datatype, which means xs:string (XEP-0122 3.1).
-    if kind in _VALIDATED and not field.get("var", "").startswith("pubsub#"):
+    if kind in _VALIDATED and not field.get("var", "").startswith(_CONFIGURATION):
         validate = field.find(f"{{{VALIDATE}}}validate")
         assert validate is not None and validate.get("datatype"), text_of(field)
 

@@ -167,7 +167,7 @@ def config_fields(options: NodeOptions, *, creating: bool) -> list[FormField]:
     if creating:
         kinds = tuple((each.value, "") for each in NodeKind)
         kind = (options.kind.value,)
-        fields.append(FormField(KIND, FieldType.LIST_SINGLE.value, kind, "Kind of the node", kinds, "xs:string"))
+        fields.append(FormField(KIND, FieldType.LIST_SINGLE.value, kind, "Kind of the node", kinds))
     return fields
 
 

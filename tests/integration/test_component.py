@@ -21,3 +21,18 @@ async def test_ping_and_version_are_answered(server: TestServer, client: ClientF
     found = {child.tag.rpartition("}")[2]: child.text for child in version[0]}
     assert (found["name"], found["version"]) == ("smartfeeds", __version__)
     assert not found.get("os")
+
+
+async def test_uptime_time_and_card_are_answered(server: TestServer, client: ClientFactory, tmp_path: Path) -> None:
+    """XEP-0012, XEP-0202, XEP-0054: the server passes the queries on, also for an address of a node."""
+    name = server.take_name()
+    async with running(write_config(tmp_path, server, name)):
+        alice = await client(server, "alice")
+        for address in (name, f"news@{name}"):
+            uptime = await alice.get(address, '<query xmlns="jabber:iq:last"/>')
+            time = await alice.get(address, '<time xmlns="urn:xmpp:time"/>')
+            card = await alice.get(address, '<vCard xmlns="vcard-temp"/>')
+
+            assert int(uptime[0].get("seconds", "")) < 3_600
+            assert time.findtext(".//{urn:xmpp:time}tzo") == "+00:00"
+            assert card.findtext(".//{vcard-temp}FN") == "Smart Feeds"

@@ -245,13 +245,9 @@ async def test_forms_are_counted_for_each_requester_of_a_node_in_its_window(stor
     first, second = [(await store.write(add_feed(name=name))).node_no for name in "ab"]
 
     def count(tx: WriteTx) -> None:
-        for node_no, whom, now_us in (
-            (first, "bob@x", 100),
-            (first, "bob@x", 150),
-            (first, "@x", 150),
-            (second, "@x", 9),
-        ):
-            tx.count_request_form(node_no, whom, now_us, 0)
+        tx.count_request_form(first, ["bob@x"], 100, 0)
+        tx.count_request_form(first, ["bob@x", "@x"], 150, 0)
+        tx.count_request_form(second, ["@x"], 9, 0)
 
     async def counted(after_us: int) -> list[int]:
         places = ((first, "bob@x"), (first, "@x"), (second, "@x"), (second, "bob@x"))
@@ -262,7 +258,7 @@ async def test_forms_are_counted_for_each_requester_of_a_node_in_its_window(stor
     assert await counted(9) == [2, 1, 0, 0]
     assert await counted(100) == [0, 1, 0, 0]
 
-    await store.write(lambda tx: tx.count_request_form(first, "bob@x", 200, 100))
+    await store.write(lambda tx: tx.count_request_form(first, ["bob@x"], 200, 100))
     assert await counted(0) == [1, 1, 0, 0]
 
     await store.write(lambda tx: tx.retire_node(first))

@@ -663,13 +663,14 @@ class MemoryWriteTx(MemoryReadTx):
         for order in Order:
             self._drop(self._data.marks, (consumer.node_no, order.value, consumer.name))
 
-    def count_request_form(self, node_no: int, whom: str, now_us: int, after_us: int) -> None:
+    def count_request_form(self, node_no: int, names: Iterable[str], now_us: int, after_us: int) -> None:
         self._known(node_no)
         for key, (since_us, _) in list(self._data.request_forms.items()):
             if since_us <= after_us:
                 self._drop(self._data.request_forms, key)
-        since_us, forms = self._data.request_forms.get((node_no, whom), (now_us, 0))
-        self._set(self._data.request_forms, (node_no, whom), (since_us, forms + 1))
+        for whom in names:
+            since_us, forms = self._data.request_forms.get((node_no, whom), (now_us, 0))
+            self._set(self._data.request_forms, (node_no, whom), (since_us, forms + 1))
 
     def put_contact(self, contact: Contact) -> None:
         self._set(self._data.contacts, (contact.address, contact.jid), contact)

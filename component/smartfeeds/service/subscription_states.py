@@ -61,8 +61,7 @@ def ask_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscrip
     limits = ((bare, FORMS_PER_JID), (f"@{bare.rpartition('@')[2]}", FORMS_PER_DOMAIN))
     if any(tx.request_forms(node.node_no, whom, after_us) >= most for whom, most in limits):
         return
-    for whom, _ in limits:
-        tx.count_request_form(node.node_no, whom, context.now_us, after_us)
+    tx.count_request_form(node.node_no, [whom for whom, _ in limits], context.now_us, after_us)
     for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
         ask(tx, context, node, subscription, jid)
 

@@ -1,5 +1,7 @@
 """Subscriptions and affiliations in SQL. The row of a node contains the number of its subscriptions in force."""
 
+from collections.abc import Iterable
+
 from smartfeeds.core.access import READERS
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.model import (
@@ -282,10 +284,12 @@ class PeopleWrites(NodeWrites, PeopleReads):
         self._db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
         self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
 
-    def count_request_form(self, node_no: int, whom: str, now_us: int, after_us: int) -> None:
-        """Counts a form for a requester of a node. Windows that did not begin after `after_us` end before that."""
+    def count_request_form(self, node_no: int, names: Iterable[str], now_us: int, after_us: int) -> None:
+        """Counts a form for each of these requesters of a node. Windows that did not begin after `after_us` end before
+        that.
+        """
         self._change("DELETE FROM request_form WHERE since_us <= ?", (after_us,))
-        self._db.run(
+        self._db.run_many(
             f"{REQUEST_FORM.insert} ON CONFLICT (node_no, whom) DO UPDATE SET forms = forms + 1",
-            (node_no, whom, now_us, 1),
+            [(node_no, whom, now_us, 1) for whom in names],
         )

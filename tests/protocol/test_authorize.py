@@ -358,10 +358,12 @@ async def test_forms_of_one_node_do_not_hold_back_another(
         ok(await request(component, f"u@d{number}.example", user=f"u@d{number}.example/x"))
     await component.settle()
     written: list[bytes] = []
+    published = asyncio.Event()
     outbox = component.app.stream.outbox
     notify = outbox.notify
 
     async def write(stanzas: Iterable[bytes]) -> int:
+        await published.wait()
         written.extend(stanzas)
         return await notify(stanzas)
 
@@ -369,6 +371,7 @@ async def test_forms_of_one_node_do_not_hold_back_another(
     resend = ResendPending(_jid(ALICE), DOMAIN, "comments")
     await asyncio.gather(*(component.app.service.handle(resend) for _ in range(3)))
     await component.publish_unseen("tea", "one", CAROL)
+    published.set()
     await component.settle()
 
     places = [b"<event" in stanza for stanza in written]

@@ -83,6 +83,30 @@ async def test_empty_set_beside_max_items_gives_the_newest(feed: Component, node
     assert (answer.ids, answer.index, answer.count) == (["e", "f", "g"], 4, 7)
 
 
+@pytest.mark.parametrize("node", VIEWS)
+@pytest.mark.parametrize(("max_items", "size", "ids"), [(2, 2, "f g"), (5, 2, "f g"), (2, 5, "f g"), (1, 600, "g")])
+async def test_max_beside_max_items_bounds_the_newest(
+    feed: Component, node: str, max_items: int, size: int, ids: str
+) -> None:
+    """xep-map 3.1 row 21, XEP-0060 6.5.7: StanzaJS writes the same number twice. The page continues as any other."""
+    page = shown(await request(feed, node, max_items=max_items, beside=result_set(max=size)), node)
+    older = await pull(feed, node, max=2, before=page.first)
+
+    assert page.ids == ids.split()
+    assert (page.index, page.count) == (7 - len(page.ids), 7)
+    assert older.ids == ALL[: -len(page.ids)][-2:]
+
+
+@pytest.mark.parametrize(
+    ("place", "ids"), [({"after": ""}, "a b"), ({"before": ""}, "f g"), ({"index": "3"}, "d e")], ids=str
+)
+async def test_place_in_a_set_comes_before_max_items(feed: Component, place: dict[str, str], ids: str) -> None:
+    """xep-map 3.1 row 21: StanzaJS sends max_items with each page."""
+    page = shown(await request(feed, MODIFIED, max_items=2, beside=result_set(max=2, **place)), MODIFIED)
+
+    assert page.ids == ids.split()
+
+
 async def test_empty_after_is_the_beginning(feed: Component) -> None:
     """[xep-map 192]; row 8."""
     empty, absent = await pull(feed, MODIFIED, max=3, after=""), await pull(feed, MODIFIED, max=3)

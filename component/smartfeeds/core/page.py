@@ -60,17 +60,19 @@ def plan(
 ) -> PagePlan:
     """Returns the plan for a request with or without a result set. Raises FeedError(BAD_REQUEST)."""
     limit = _max_items(max_items)
-    # StanzaJS sends an empty set beside max_items, and XEP-0060 6.5.7 promises the newest items for max_items.
-    if request is None or (request == ResultSetRequest() and limit is not None):
+    size = None if request is None or request.max is None else parse_number(request.max, "max")
+    # XEP-0060 6.5.7 promises the newest items for `max_items`. StanzaJS adds a set with the same number to it. Only a
+    # set that names a place in the list asks for other items.
+    if request is None or (limit is not None and request.after is request.before is request.index is None):
         ascending = PagePlan(
-            limit=page_max if limit is None else min(limit, page_max),
+            limit=min(number for number in (limit, size, page_max) if number is not None),
             newest=True,
             always_result_set=limit is not None,
             spans=True,
         )
         return replace(ascending, descending=descending)
-    if request.max is not None:
-        limit = parse_number(request.max, "max")
+    if size is not None:
+        limit = size
     limit = min(page_default if limit is None else limit, page_max)
     after, before = request.after or None, request.before or None
     backwards = request.before is not None and (before is None or after is None)

@@ -104,7 +104,37 @@ def planned(request: Set | None, max_items: str | None = None, *, descending: bo
             id="row 18, but empty",
         ),
         pytest.param(Set(max="501"), None, PagePlan(CAP), PagePlan(CAP, newest=True, descending=True), id="row 20"),
-        pytest.param(Set(max="3"), "7", PagePlan(3), PagePlan(3, newest=True, descending=True), id="row 21"),
+        pytest.param(
+            Set(max="3"),
+            "7",
+            PagePlan(3, newest=True, spans=True),
+            PagePlan(3, newest=True, spans=True, descending=True),
+            id="row 21",
+        ),
+        pytest.param(
+            Set(max="7"),
+            "3",
+            PagePlan(3, newest=True, spans=True),
+            PagePlan(3, newest=True, spans=True, descending=True),
+            id="row 21, greater max",
+        ),
+        pytest.param(
+            Set(max="600"),
+            "700",
+            PagePlan(CAP, newest=True, spans=True),
+            PagePlan(CAP, newest=True, spans=True, descending=True),
+            id="row 21, above the cap",
+        ),
+        pytest.param(
+            Set(max="3", after=""), "7", PagePlan(3), PagePlan(3, newest=True, descending=True), id="row 21, after"
+        ),
+        pytest.param(
+            Set(max="3", index="2"),
+            "7",
+            PagePlan(3, offset=2),
+            PagePlan(3, newest=True, offset=2, descending=True),
+            id="row 21, index",
+        ),
         pytest.param(
             Set(before=""),
             "7",
@@ -142,6 +172,7 @@ def test_plan_of_a_request_is_its_row(
         *[pytest.param(Set(index=text), None, id=f"row 19, index {text!r}") for text in ("-1", "x", "")],
         *[pytest.param(None, text, id=f"row 28, {text!r}") for text in ("0", "-1", "many", "")],
         pytest.param(Set(max="5"), "0", id="row 28, with a set"),
+        pytest.param(Set(max="x"), "5", id="row 19, with max_items"),
     ],
 )
 def test_plan_of_a_malformed_request_is_a_bad_request(request_: Set | None, max_items: str | None) -> None:

@@ -174,9 +174,10 @@ async def test_pull_rows_18_and_19_malformed_set_is_a_bad_request(ten: World, rs
     assert await refusal(ten.pull(FEED, **rsm)) is Condition.BAD_REQUEST
 
 
-async def test_pull_row_21_set_wins_over_max_items(ten: World) -> None:
+async def test_pull_row_21_set_with_a_place_wins_over_max_items(ten: World) -> None:
     """[xep-map 201]"""
-    assert (await ten.pull(FEED, max_items=5, max=2)).ids == "a b"
+    assert (await ten.pull(FEED, max_items=5, max=2)).ids == "i j"
+    assert (await ten.pull(FEED, max_items=5, max=2, after="")).ids == "a b"
     assert (await ten.pull(FEED, max_items=5, before="")).ids == "f g h i j"
 
 

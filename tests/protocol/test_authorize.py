@@ -422,6 +422,49 @@ async def test_command_sends_the_requests_of_a_node_again(waiting: Component) ->
     assert await states(waiting) == ["subscribed"]
 
 
+@pytest.mark.parametrize("session", ["7d1f4f7e-1b6c-4f1c-9d3e-5a2b8c9d0e1f", "", "x" * 100_000], ids=len)
+async def test_command_accepts_the_form_in_the_first_request(waiting: Component, session: str) -> None:
+    """XEP-0060 8.7: Movim sends one request with a session id of its own, and without FORM_TYPE."""
+    assert len(await asked(waiting)) == 1
+    form = f"<x xmlns='{DATA}' type='submit'><field var='pubsub#node'><value>comments</value></field></x>"
+
+    reply = ok(await command(waiting, ALICE, session, form, action="execute"))
+
+    assert (reply[0].get("status"), notes(reply)) == ("completed", ["1 request sent to you as messages."])
+    assert len(reply[0].get("sessionid", "")) < 100
+    assert [form["subscriber_jid"] for form in await asked(waiting)] == [[BOBS]]
+
+
+async def test_command_with_a_foreign_session_has_the_rights_of_its_sender(waiting: Component) -> None:
+    """[xep-map 239] XEP-0060 8.7.3: the session id of another user grants nothing."""
+    session = ok(await command(waiting, ALICE))[0].get("sessionid", "")
+    await waiting.create(CAROL, "mine", access_model="authorize")
+    form = submit({"FORM_TYPE": [TYPE], "pubsub#node": ["comments"]})
+
+    assert refusal(await command(waiting, CAROL, session, form)) == FORBIDDEN
+    assert refusal(await command(waiting, CAROL, "own", form, action="execute")) == FORBIDDEN
+
+
+async def test_command_repeated_after_its_end_is_refused(waiting: Component) -> None:
+    """XEP-0050 4.4: session-expired, also though the command accepts foreign session ids."""
+    form = submit({"FORM_TYPE": [TYPE], "pubsub#node": ["comments"]})
+    session = ok(await command(waiting, ALICE))[0].get("sessionid", "")
+    ok(await command(waiting, ALICE, session, form))
+
+    reply = await command(waiting, ALICE, session, form)
+
+    assert [child.tag for child in reply[-1]][2:] == [f"{{{CMD}}}session-expired"]
+
+
+async def test_command_with_an_unknown_session_and_no_form_begins(waiting: Component) -> None:
+    """XEP-0060 8.7.1: the service asks for the node. Other actions need a session."""
+    first = ok(await command(waiting, ALICE, "own", action="execute"))
+    later = await command(waiting, ALICE, "own", action="complete")
+
+    assert (first[0].get("status"), nodes(first)) == ("executing", ["comments"])
+    assert [child.tag for child in later[-1]][2:] == [f"{{{CMD}}}bad-sessionid"]
+
+
 async def test_command_without_requests_says_so(waiting: Component) -> None:
     """XEP-0060 8.7."""
     assert await reasons(waiting, answer()) == []

@@ -201,9 +201,46 @@ async def test_picture_of_a_community_is_an_item_of_its_feed(component: Componen
 
     assert answer.find(".//{urn:xmpp:avatar:metadata}info") is not None
     assert await publish(component, note("x", AVATAR)) == INVALID_PAYLOAD
-    # Its options would make another node of the community; Movim then publishes it without them.
-    assert await publish(component, note(AVATAR_ID, AVATAR), max_items="1", access_model="open") == UNMET
     assert await kind(component, "box") == "feed"
+
+
+MOVIM_AVATAR = {
+    "persist_items": "true",
+    "access_model": "presence",
+    "send_last_published_item": "on_sub_and_presence",
+    "deliver_payloads": "true",
+    "max_items": "1",
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"type": "urn:xmpp:spaces:0", "access_model": "authorize"}])
+@pytest.mark.parametrize("posts", [True, False])
+async def test_picture_of_a_community_has_no_conditions(
+    component: Component, options: dict[str, str], posts: bool
+) -> None:
+    """Movim sends the options of a user's avatar node. They neither conflict nor change the community."""
+    await component.create(ALICE, "box", deliver_payloads="false", **options)
+    if posts:
+        await component.publish(ALICE, "box", "post")
+    before = await component.config(ALICE, "box"), await kind(component, "box")
+    element = AVATAR.replace("image/png", "image/jpeg")
+
+    assert await publish(component, note(AVATAR_ID, element), **MOVIM_AVATAR) is None
+
+    answer = ok(await component.get(ALICE, f"<items node='box'><item id='{AVATAR_ID}'/></items>"))
+    assert [info.get("type") for info in answer.iter(f"{{{AVATAR_ID}}}info")] == ["image/jpeg"]
+    assert (await component.config(ALICE, "box"), await kind(component, "box")) == before
+
+
+async def test_only_the_picture_of_a_community_has_no_conditions(component: Component) -> None:
+    """XEP-0060 7.1.5: neither another id nor another payload is exempt, and the right to publish still counts."""
+    await component.create(ALICE, "box", **{"kind": "generic"})
+    await component.publish(ALICE, "box", "post")
+
+    assert await publish(component, note("x", AVATAR), **MOVIM_AVATAR) == UNMET
+    assert await publish(component, note(AVATAR_ID, NOTE), **MOVIM_AVATAR) == UNMET
+    assert await publish(component, note(AVATAR_ID, ""), **MOVIM_AVATAR) == UNMET
+    assert await publish(component, note(AVATAR_ID, AVATAR), user=BOB, **MOVIM_AVATAR) == Refusal("auth", "forbidden")
 
 
 # Event types (XEP-0060 4.3, 7.1.3.6)

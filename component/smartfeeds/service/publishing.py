@@ -51,7 +51,8 @@ from smartfeeds.sync.markup import SyncItem
 
 # Items about the feed itself, each with the element of its payload. Item 0 describes the feed (XEP-0277 5). Movim shows
 # the other one as the picture of a community; both ids are no UUIDs, so they collide with no post.
-FEED_ITEMS = {"0": FEED, "urn:xmpp:avatar:metadata": "{urn:xmpp:avatar:metadata}metadata"}
+PICTURE = "urn:xmpp:avatar:metadata"
+FEED_ITEMS = {"0": FEED, PICTURE: f"{{{PICTURE}}}metadata"}
 # How many items one transaction of a purge retracts, and how much sync data they may have. They are read in steps.
 PURGE_CHUNK = 250  # each takes a third of a millisecond if the filter index has not read it yet
 PURGE_BYTES = 262_144
@@ -241,8 +242,8 @@ def _bury_chunk(tx: WriteTx, context: Context, node: Node, purge: OpenPurge) -> 
 def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node, Access]:
     """Returns the node of a publish, locked, and the actor's access.
 
-    Publish-options configure a node that the publish creates, and are preconditions for every other node. Raises
-    FeedError(PRECONDITION_NOT_MET) if one of them is not met (XEP-0060 7.1.5).
+    Publish-options configure a node that the publish creates, and are preconditions for every other node, except for
+    its picture. Raises FeedError(PRECONDITION_NOT_MET) if one of them is not met (XEP-0060 7.1.5).
     """
     located = find_for(tx, context, request.node, request.actor)
     form = request.options or {}
@@ -259,7 +260,9 @@ def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node,
         converted = configure_empty_feed(tx, context, node, form, foreign=foreign)
         if converted.kind is not node.kind:
             return converted, access._replace(options=converted.options)
-    unmet = node.options.unmet(form, context.policy.options)
+    # Movim sends the options of a user's avatar node (XEP-0084) with the picture of a community. No community meets
+    # them, and Movim does not want to change its community.
+    unmet = None if _is_picture(request) else node.options.unmet(form, context.policy.options)
     if unmet is not None:
         raise FeedError(Condition.PRECONDITION_NOT_MET, f"{unmet} has another value on this node; publish without it")
     return node, access
@@ -274,6 +277,12 @@ def _is_feed_item(request: Publish) -> bool:
     if draft.payload.shape.entry or request.item_id not in FEED_ITEMS:
         return draft.payload.shape.entry
     return bool(draft.payload.root.tag == FEED_ITEMS[request.item_id])
+
+
+def _is_picture(request: Publish) -> bool:
+    """Whether the item is the picture of a community."""
+    draft = request.draft
+    return request.item_id == PICTURE and draft is not None and draft.payload.root.tag == FEED_ITEMS[PICTURE]
 
 
 def _locked(tx: WriteTx, located: LocatedNode | None, name: str | None, feature: str) -> tuple[Node, Access]:

@@ -76,5 +76,6 @@ COMMANDS = (
         ns.SUBSCRIBE_AUTHORIZATION,
         (_choose_node, _resend),
         Audience.OWNERS,
+        form_first=True,
     ),
 )

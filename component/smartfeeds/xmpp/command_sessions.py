@@ -49,13 +49,18 @@ class CommandSessions:
         start = f"{self._now_us() // 1_000_000:x}-{self._new_id()}"
         return f"{start}-{_digest(start, holder)}"
 
+    def belongs_to(self, session: str, *holder: str) -> bool:
+        """Returns whether an id was created for this holder."""
+        match = _ID.fullmatch(session)
+        return match is not None and match[3] == _digest(f"{match[1]}-{match[2]}", holder)
+
     def check(self, session: str, *holder: str) -> StepForm | None:
         """Returns the form that the session sent last, or None if it is not cached.
 
         Raises CommandError: BAD_SESSIONID for an id that is not this holder's, SESSION_EXPIRED for an ended session.
         """
         match = _ID.fullmatch(session)
-        if match is None or match[3] != _digest(f"{match[1]}-{match[2]}", holder):
+        if match is None or not self.belongs_to(session, *holder):
             raise CommandError(CommandFault.BAD_SESSIONID, _UNKNOWN)
         age_s = self._now_us() // 1_000_000 - int(match[1], 16)
         if age_s > SESSION_S:

@@ -147,7 +147,7 @@ class Command:
     """A command: its disco node, its name for users, the FORM_TYPE of its forms, its steps, and who may run it.
 
     The node is a URI of this project or of XEP-0133, because commands and feeds share one namespace of nodes (XEP-0050
-    section 3.2).
+    section 3.2). With `form_first` a client may submit the only form of the command in its first request.
     """
 
     node: str
@@ -155,6 +155,7 @@ class Command:
     form_type: str
     steps: tuple[Step, ...]
     audience: Audience = Audience.EVERYBODY
+    form_first: bool = False
 
     @property
     def has_one_form(self) -> bool:
@@ -242,11 +243,14 @@ class CommandRunner:
         if action not in ACTIONS:
             raise CommandError(CommandFault.MALFORMED_ACTION, f"unknown action; the actions are {', '.join(ACTIONS)}")
         session, holder = element.get("sessionid"), (str(actor.bare), service, node)
+        if command.form_first and action == "execute" and not self._sessions.belongs_to(session or "", *holder):
+            session = None  # Movim creates an id of its own
         if session is None:
             if action != "execute":
                 raise CommandError(CommandFault.BAD_SESSIONID, f"{action} requires a sessionid")
             values = _submitted(element, command) or {}
-            return RunCommand(actor, service, command, self._sessions.begin(*holder), 0, values)
+            step = int(command.form_first and bool(values))
+            return RunCommand(actor, service, command, self._sessions.begin(*holder), step, values)
         form = self._sessions.check(session, *holder)
         if action == "cancel":
             return RunCommand(actor, service, command, session, None, {})

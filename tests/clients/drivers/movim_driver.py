@@ -140,34 +140,29 @@ class Driver(SlixmppDriver):
         pages = []
         while items := read_items(answer):
             pages.append([item["id"] for item in items])
+            answer_of_oldest = answer
             last = answer.findtext(f".//{{{RSM}}}set/{{{RSM}}}last")
             if last is None:
                 raise ValueError("no result set in the answer to max_items")
             position = f"<before>{escape(last)}</before><max>{size}</max>"
             answer = await self._pubsub("get", f"<set xmlns='{RSM}'>{position}</set><items node='{node}'/>")
-        if back:
+        if back or not pages:
             return pages
-        # The button for newer posts, from the oldest page on.
+        return await self._newer(node, size, answer_of_oldest, pages)
+
+    async def _newer(self, node: str, size: int, answer: ET.Element, pages: list[list[str]]) -> list[list[str]]:
+        """The pages of the button for newer posts, from the oldest page on.
+
+        GetItems exchanges `first` and `last` of an answer to `after`, and the button sends the `first` that it has.
+        """
         newer = [pages[-1]]
-        position = await self._oldest(node, size, len(pages))
-        while position:
+        end = "first"
+        while newer[-1] != pages[0] and (position := answer.findtext(f".//{{{RSM}}}set/{{{RSM}}}{end}")):
             limits = f"<after>{escape(position)}</after><max>{size}</max>"
             answer = await self._pubsub("get", f"<set xmlns='{RSM}'>{limits}</set><items node='{node}'/>")
-            if not (items := read_items(answer)):
-                break
-            newer.append([item["id"] for item in items])
-            position = answer.findtext(f".//{{{RSM}}}set/{{{RSM}}}first")
-            if newer[-1][-1] == pages[0][-1]:
-                break
+            end = "last"
+            newer.append([item["id"] for item in read_items(answer)])
         return newer
-
-    async def _oldest(self, node: str, size: int, pages: int) -> str | None:
-        answer = await self._pubsub("get", f"<items node='{node}' max_items='{size}'/>")
-        for _ in range(pages - 1):
-            last = answer.findtext(f".//{{{RSM}}}set/{{{RSM}}}last") or ""
-            limits = f"<before>{escape(last)}</before><max>{size}</max>"
-            answer = await self._pubsub("get", f"<set xmlns='{RSM}'>{limits}</set><items node='{node}'/>")
-        return answer.findtext(f".//{{{RSM}}}set/{{{RSM}}}first")
 
     async def subscribe(self, node: str) -> str:
         answer = await self._pubsub("set", f"<subscribe node='{node}' jid='{self.client.boundjid.bare}'/>")

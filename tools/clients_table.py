@@ -14,7 +14,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "component")]
 
 from clients import faults  # noqa: E402 - the tests are no package
 from clients.matrix import CLIENTS, REMOTE_CLIENTS, ClientKind, Results, run_all  # noqa: E402
-from clients.operations import APPLICATION, OPERATIONS, Cell  # noqa: E402
+from clients.operations import APPLICATION, OPERATIONS  # noqa: E402
+from clients.run import Cell  # noqa: E402
 
 PAGE = ROOT / "docs" / "clients.md"
 

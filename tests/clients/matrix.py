@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from clients.driver import ClientError, Driver, MissingError
-from clients.operations import APPLICATION, ATOM_NODE, FEED, GENERIC, OPERATIONS, SPACE, Cell, Kind, Run, Wrong
+from clients.operations import APPLICATION, OPERATIONS
+from clients.run import ATOM_NODE, FEED, GENERIC, SPACE, Cell, Kind, Run, Wrong
 from clients.servers import NAME, SECRET, WebEjabberd, WebProsody
 from clients.wiretap import Wiretap
 from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.demo.process import HOST, LocalServer
-from support.client import Client
+from support.client import Client, log_in
 from support.federation import Country, Federation
 
 ONLINE_S = 20.0
@@ -98,9 +99,11 @@ class Place:
 
 async def run_client(kind: ClientKind, place: Place, tap: Wiretap) -> Results:
     """The cells of a client, for the kinds of nodes that it knows."""
-    account = await asyncio.to_thread(place.users.account, re.sub(r"\W", "", kind.name).lower())
+    name = re.sub(r"\W", "", kind.name).lower()
+    account = await asyncio.to_thread(place.users.account, name)
     raw = Client(f"{account.jid}/raw", account.password, presence=False)
     await raw.login(place.users.client_port)
+    friend = await log_in(place.users, f"{name}friend")
     async with Driver(*kind.command) as client:
         jid = await client.call(
             "login",
@@ -111,10 +114,11 @@ async def run_client(kind: ClientKind, place: Place, tap: Wiretap) -> Results:
             websocket=place.websocket,
             service=place.service,
         )
-        runs = [Run(client, raw, place.service, f"{kind.name}-{one.name}", one) for one in kind.kinds]
+        runs = [Run(client, raw, friend, place.service, f"{kind.name}-{one.name}", one) for one in kind.kinds]
         for run in runs:
             await run_operations(run, tap, jid)
-    await raw.logout()
+    for user in (raw, friend):
+        await user.logout()
     return {Key(kind.name, place.name, run.kind.name): run.cells for run in runs}
 
 

@@ -1,4 +1,4 @@
-"""What is tried with each client: kinds of nodes, and operations, the rows of docs/clients.md.
+"""What is tried with each client: the rows of docs/clients.md.
 
 Each operation leaves the node as the next one needs it, whether the client succeeds or not.
 """
@@ -6,132 +6,10 @@ Each operation leaves the node as the next one needs it, whether the client succ
 import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
-from xml.sax.saxutils import escape
 
-from clients.driver import Driver, MissingError
-from support.client import Client
-
-PS = "http://jabber.org/protocol/pubsub"
-FRIEND = "friend@localhost"
-ATOM = "http://www.w3.org/2005/Atom"
-NOTE = "urn:example:note"
-
-
-class Wrong(Exception):  # noqa: N818
-    """An operation had another result than it should."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of node: how applications configure it, and the payload of its items."""
-
-    name: str
-    payload: str
-    template: str
-    config: dict[str, str]
-    options: dict[str, str]
-    access_model: str = "open"
-
-
-FEED = Kind(
-    "feed",
-    "atom",
-    f"<entry xmlns='{ATOM}'><title>{{}}</title></entry>",
-    {"title": "News", "access_model": "open", "persist_items": "true", "max_items": "max"},
-    {"access_model": "open", "persist_items": "true", "max_items": "max"},
-)
-GENERIC = Kind(
-    "generic",
-    "note",
-    f"<note xmlns='{NOTE}'>{{}}</note>",
-    {"title": "Notes", "access_model": "open", "persist_items": "true", "max_items": "20"},
-    {"access_model": "open", "persist_items": "true"},
-)
-SPACE = replace(GENERIC, template="<conference xmlns='urn:xmpp:bookmarks:1' name='{}'/>", access_model="authorize")
-ATOM_NODE = replace(GENERIC, payload="atom", template=FEED.template)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The outcome of an operation."""
-
-    outcome: str  # "yes", "missing": the client cannot, "wrong": the result is not as it should be
-    reason: str = ""
-    exchanges: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(slots=True)
-class Run:
-    """A client and a node of it."""
-
-    client: Driver
-    raw: Client  # the same account, for what the client cannot do
-    service: str
-    node: str
-    kind: Kind
-    cells: dict[str, Cell] = field(default_factory=dict)
-
-    async def call(self, name: str, **arguments: Any) -> Any:
-        """A call of the client that names the node."""
-        return await self.client.call(name, node=self.node, **arguments)
-
-    async def publish(self, item: str, **more: Any) -> str:
-        """Publishes with the client."""
-        result: str = await self.call("publish", item_id=item, title=title_of(item), kind=self.kind.payload, **more)
-        return result
-
-    async def ids(self, **arguments: Any) -> list[str]:
-        """Ids of items that the client retrieves; their titles are checked."""
-        items = await self.call("items", **arguments)
-        return self.checked(items)
-
-    def checked(self, items: list[dict[str, str]]) -> list[str]:
-        """The ids of items whose titles the client has read."""
-        for item in items:
-            expect(item["title"], title_of(item["id"]))
-        return [item["id"] for item in items]
-
-    async def set(self, body: str, namespace: str = PS) -> None:
-        """Does without the client what later operations need."""
-        answer = await self.raw.set(self.service, f"<pubsub xmlns='{namespace}'>{body}</pubsub>")
-        assert answer.get("type") == "result", body
-
-    async def prepare_node(self) -> None:
-        """Creates the node, after deleting whatever has its name."""
-        field_ = f"<field var='{{urn:smartfeeds:0}}kind'><value>{self.kind.name}</value></field>"
-        form = (
-            "<x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE' type='hidden'>"
-            f"<value>{PS}#node_config</value></field>{field_}</x>"
-        )
-        await self.raw.set(
-            self.service,
-            f"<pubsub xmlns='{PS}#owner'><delete node='{self.node}'/></pubsub>",
-        )
-        await self.set(f"<create node='{self.node}'/><configure>{form}</configure>")
-
-    async def prepare_item(self, item: str) -> None:
-        """Publishes without the client."""
-        payload = self.kind.template.format(escape(title_of(item)))
-        await self.set(f"<publish node='{self.node}'><item id='{item}'>{payload}</item></publish>")
-
-
-def title_of(item: str) -> str:
-    """The title that the test gives to an item."""
-    return f"Title of {item} <&> ä"
-
-
-def expect(result: object, expected: object) -> None:
-    """Raises Wrong unless they are equal."""
-    if result != expected:
-        raise Wrong(f"{result!r} instead of {expected!r}")
-
-
-def expect_in(part: object, whole: Any) -> None:
-    """Raises Wrong unless the first is in the second."""
-    if part not in whole:
-        raise Wrong(f"{part!r} is not in {whole!r}")
+from clients import people
+from clients.driver import MissingError
+from clients.run import FRIEND, PS, Run, expect, expect_in, title_of
 
 
 async def disco(run: Run) -> None:
@@ -328,6 +206,15 @@ OPERATIONS: dict[str, Operation] = {
     "change the configuration": write_configuration,
     "read affiliations": read_affiliations,
     "change affiliations": write_affiliations,
+    "follow another user's node": people.follow,
+    "request a subscription (`authorize`)": people.ask,
+    "decide requests by their forms": people.decide,
+    "approve a request by an affiliation": people.admit,
+    "be refused by a closed node (`whitelist`)": people.stay_outside,
+    "be refused as an outcast": people.be_outcast,
+    "list own affiliations": people.own_affiliations,
+    "publish to another user's node": people.write,
+    "receive another user's comment": people.hear,
     "find out what is allowed": probe,
     "post, comment and like": comment,
     "react to an item (XEP-0470)": react,

@@ -31,8 +31,8 @@ class User:
         self.messages: asyncio.Queue[Any] = asyncio.Queue()
         client.add_event_handler("message", self.messages.put_nowait)
         # slixmpp does not call the handler of messages for those without a body.
-        for name in ("publish", "subscription"):
-            client.add_event_handler(f"pubsub_{name}", self.messages.put_nowait)
+        for name in ("pubsub_publish", "pubsub_subscription", "message_xform"):
+            client.add_event_handler(name, self.messages.put_nowait)
 
     @property
     def jid(self) -> str:

@@ -98,8 +98,9 @@ async def test_every_owner_gets_one_form(component: Component) -> None:
     assert values.pop("subid") != [""]
     assert values == {"FORM_TYPE": [TYPE], "node": ["comments"], "subscriber_jid": [BOBS], "allow": ["false"]}
     assert (message.get("type"), message.get("from")) == ("normal", DOMAIN)
-    assert message.findtext("c:body", namespaces=NS) == (
-        f"{BOBS} asks to subscribe to comments. Answer with the form in this message."
+    assert message.find("c:body", NS) is None
+    assert form.findtext("x:instructions", namespaces=NS) == (
+        f"{BOBS} asks to subscribe to comments. The request waits until an owner decides."
     )
     assert message.find(f"{{{HINTS}}}store") is not None
     assert [form["subscriber_jid"] for form in await asked(component, CAROL)] == [[BOBS]]

@@ -31,7 +31,7 @@ def authorization_form(subid: str, node: str, jid: str) -> bytes:
         ns.SUBSCRIBE_AUTHORIZATION,
         fields,
         title="Subscription request",
-        instructions="Submit the form with your decision. The request waits until an owner decides.",
+        instructions=f"{jid} asks to subscribe to {node}. The request waits until an owner decides.",
     ).encode()
 
 

@@ -187,6 +187,9 @@ class Driver:
         answer = await self.pubsub.get_node_affiliations(self.service, node)
         return {str(one.jid): one.affiliation for one in answer.payload.affiliations}
 
+    async def own_affiliations(self) -> None:
+        raise Missing("no list of own affiliations")
+
     async def affiliate(self, node: str, jid: str, affiliation: str) -> None:
         await self.pubsub.change_node_affiliations(self.service, node, [(aioxmpp.JID.fromstr(jid), affiliation)])
 

@@ -226,6 +226,10 @@ class Driver:
     async def affiliate(self, node: str, jid: str, affiliation: str) -> None:
         await self.pubsub("node", "affiliations", "set", node=node, more=("--affiliation", jid, affiliation))
 
+    async def own_affiliations(self) -> list[list[str]]:
+        answer = json.loads(await self.pubsub("affiliations", node="", more=("--output", "json")))
+        return [list(one) for one in answer.items()]
+
     async def subscribers(self, node: str) -> dict[str, str]:
         answer: dict[str, str] = json.loads(
             await self.pubsub("node", "subscriptions", "get", node=node, more=("--output", "json"))

@@ -209,6 +209,12 @@ class Driver(SlixmppDriver):
         body = f"<affiliation jid='{jid}' affiliation='{affiliation}'/>"
         await self._pubsub("set", f"<affiliations node='{node}'>{body}</affiliations>", owner=True)
 
+    async def own_affiliations(self) -> None:
+        raise Missing("does not ask for them")
+
+    async def decide(self, **_more: Any) -> None:
+        raise Missing("decides requests by affiliations")
+
     async def subscribers(self, node: str) -> dict[str, str]:
         answer = await self._pubsub("get", f"<subscriptions node='{node}'/>", owner=True)
         found = answer.iter(f"{{{PS}#owner}}subscription")

@@ -198,6 +198,9 @@ class Driver:
     async def affiliate(self, **_more: Any) -> None:
         raise Missing("no affiliations")
 
+    async def own_affiliations(self, **_more: Any) -> None:
+        raise Missing("no affiliations")
+
     async def subscribers(self, **_more: Any) -> None:
         raise Missing("no list of subscribers")
 

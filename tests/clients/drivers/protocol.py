@@ -11,6 +11,7 @@ import json
 import sys
 from typing import Any
 
+PUBSUB = "http://jabber.org/protocol/pubsub"
 ATOM = "http://www.w3.org/2005/Atom"
 NOTE = "urn:example:note"
 UPDATED = "2026-01-02T03:04:05Z"

@@ -9,7 +9,10 @@ from slixmpp.plugins.xep_0059 import Set
 from slixmpp.plugins.xep_0060.stanza import Pubsub
 from slixmpp.xmlstream import register_stanza_plugin
 
-from protocol import ATOM, NOTE, UPDATED, Events, serve
+from protocol import ATOM, NOTE, PUBSUB, UPDATED, Events, serve
+
+NODE_CONFIG, PUBLISH_OPTIONS = f"{PUBSUB}#node_config", f"{PUBSUB}#publish-options"
+AUTHORIZATION = f"{PUBSUB}#subscribe_authorization"
 
 
 def payload(kind: str, title: str) -> ET.Element:
@@ -46,6 +49,7 @@ class Driver:
             self.client.register_plugin(name)
         # slixmpp attaches result sets to disco only.
         register_stanza_plugin(Pubsub, Set)
+        self.client.add_event_handler("message_xform", self._read_form)
         online = asyncio.get_running_loop().create_future()
         self.client.add_event_handler("session_start", online.set_result)
         self.client.add_event_handler("failed_all_auth", online.set_exception)
@@ -73,6 +77,23 @@ class Driver:
     async def event(self, **wanted: Any) -> dict[str, Any]:
         return await self.events.wait(**wanted)
 
+    async def _read_form(self, message: Any) -> None:
+        """A request to subscribe. slixmpp reads the values of hidden fields as lists."""
+        values = {field["var"]: field["value"] for field in message["form"]}
+        if values.pop("FORM_TYPE", None) == [AUTHORIZATION]:
+            values["pubsub#subid"] = values["pubsub#subid"][0]
+            named = {name.removeprefix("pubsub#"): value for name, value in values.items()}
+            await self.events.add({"kind": "request", **named})
+
+    async def decide(self, node: str, jid: str, allow: bool) -> None:
+        """Answers a request to subscribe by its form."""
+        request = await self.events.wait(kind="request", node=node, subscriber_jid=jid)
+        form = self._form({name: request[name] for name in ("subid", "node", "subscriber_jid")}, AUTHORIZATION)
+        form.add_field("pubsub#allow", "boolean", value=allow)
+        message = self.client.make_message(self.service)
+        message.append(form)
+        message.send()
+
     @property
     def pubsub(self) -> Any:
         return self.client["xep_0060"]
@@ -88,20 +109,20 @@ class Driver:
 
     def _form(self, values: dict[str, Any], form_type: str) -> Any:
         form = self.client["xep_0004"].make_form(ftype="submit")
-        form.add_field("FORM_TYPE", "hidden", value=f"http://jabber.org/protocol/pubsub#{form_type}")
+        form.add_field("FORM_TYPE", "hidden", value=form_type)
         for name, value in values.items():
             form.add_field(f"pubsub#{name}", value=value)
         return form
 
     async def create(self, node: str, config: dict[str, Any] | None = None) -> str:
-        form = self._form(config, "node_config") if config else None
+        form = self._form(config, NODE_CONFIG) if config else None
         answer = await self.pubsub.create_node(self.service, node, config=form)
         return answer["pubsub"]["create"]["node"] or node
 
     async def publish(
         self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None
     ) -> str:
-        form = self._form(options, "publish-options") if options else None
+        form = self._form(options, PUBLISH_OPTIONS) if options else None
         answer = await self.pubsub.publish(self.service, node, id=item_id, payload=payload(kind, title), options=form)
         return answer["pubsub"]["publish"]["item"]["id"]
 
@@ -146,11 +167,15 @@ class Driver:
         return dict(answer["pubsub_owner"]["configure"]["form"].get_values())
 
     async def configure(self, node: str, values: dict[str, Any]) -> None:
-        await self.pubsub.set_node_config(self.service, node, self._form(values, "node_config"))
+        await self.pubsub.set_node_config(self.service, node, self._form(values, NODE_CONFIG))
 
     async def affiliations(self, node: str) -> dict[str, str]:
         answer = await self.pubsub.get_node_affiliations(self.service, node)
         return {str(one["jid"]): one["affiliation"] for one in answer["pubsub_owner"]["affiliations"]}
+
+    async def own_affiliations(self) -> list[list[str]]:
+        answer = await self.pubsub.get_affiliations(self.service)
+        return [[one["node"], one["affiliation"]] for one in answer["pubsub"]["affiliations"]]
 
     async def affiliate(self, node: str, jid: str, affiliation: str) -> None:
         await self.pubsub.modify_affiliations(self.service, node, affiliations=[(slixmpp.JID(jid), affiliation)])

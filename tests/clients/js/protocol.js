@@ -7,6 +7,7 @@ export const UPDATED = "2026-01-02T03:04:05Z";
 export const PUBSUB = "http://jabber.org/protocol/pubsub";
 export const OWNER = PUBSUB + "#owner";
 export const EVENT = PUBSUB + "#event";
+export const AUTHORIZATION = PUBSUB + "#subscribe_authorization";
 export const RSM = "http://jabber.org/protocol/rsm";
 export const INFO = "http://jabber.org/protocol/disco#info";
 export const ITEMS = "http://jabber.org/protocol/disco#items";

@@ -1,6 +1,6 @@
 // StanzaJS: every call of pubsub is a function of the library, and payloads are JSON.
 import stanza from "stanza";
-import { ATOM, Events, NOTE, serve, UPDATED, walk } from "./protocol.js";
+import { ATOM, AUTHORIZATION, Events, NOTE, serve, UPDATED, walk } from "./protocol.js";
 
 const { createClient, JXT } = stanza;
 const events = new Events();
@@ -44,6 +44,11 @@ serve({
     client.on("pubsub:retracted", ({ pubsub: { items } }) =>
       items.retracted.forEach((id) => events.add({ kind: "retract", node: items.node, id })),
     );
+    client.on("message", ({ forms }) => {
+      const values = Object.fromEntries((forms?.[0]?.fields ?? []).map(({ name, value }) => [name, value]));
+      if (values.FORM_TYPE === AUTHORIZATION)
+        events.add({ kind: "request", node: values["pubsub#node"], jid: values["pubsub#subscriber_jid"], subid: values["pubsub#subid"] });
+    });
     client.on("pubsub:purged", ({ pubsub }) => events.add({ kind: "purge", node: pubsub.purge?.node }));
     client.on("pubsub:deleted", ({ pubsub }) => events.add({ kind: "delete", node: pubsub.delete?.node }));
     return new Promise((resolve, reject) => {
@@ -97,6 +102,14 @@ serve({
     await client.unsubscribeFromNode(service, node);
   },
   event: (wanted) => events.wait(wanted),
+  async decide({ node, jid, allow }) {
+    const { subid } = await events.wait({ kind: "request", node, jid });
+    client.sendMessage({ to: service, forms: [form("subscribe_authorization", { subid, node, subscriber_jid: jid, allow })] });
+  },
+  async own_affiliations() {
+    const { pubsub } = await client.getAffiliations(service);
+    return pubsub.affiliations.items.map(({ node, affiliation }) => [node, affiliation]);
+  },
   async retract({ node, item_id: id }) {
     await client.retract(service, node, id, true);
   },

@@ -1,10 +1,10 @@
 // Strophe.js with its pubsub plugin. What the plugin lacks is built with Strophe's builder, as applications do.
 import { createRequire } from "node:module";
-import { ATOM, COMMANDS, EVENT, Events, INFO, ITEMS, NOTE, OWNER, PUBSUB, RSM, serve, UPDATED, walk } from "./protocol.js";
+import { ATOM, AUTHORIZATION, COMMANDS, EVENT, Events, INFO, ITEMS, NOTE, OWNER, PUBSUB, RSM, serve, UPDATED, walk } from "./protocol.js";
 
 // The plugin is CommonJS, and must meet the same instance of Strophe.
 const require = createRequire(import.meta.url);
-const { $build, $iq, $pres, Strophe } = require("strophe.js");
+const { $build, $iq, $msg, $pres, Strophe } = require("strophe.js");
 require("strophejs-plugin-pubsub");
 
 const events = new Events();
@@ -48,6 +48,16 @@ function readEvent(message) {
   return true;
 }
 
+const readFields = (form) =>
+  Object.fromEntries(children(form, "field").map((one) => [one.getAttribute("var"), child(one, "value")?.textContent ?? null]));
+
+function readForm(message) {
+  const values = readFields(message);
+  if (values.FORM_TYPE === AUTHORIZATION)
+    events.add({ kind: "request", node: values["pubsub#node"], jid: values["pubsub#subscriber_jid"], subid: values["pubsub#subid"] });
+  return true;
+}
+
 async function page(node, { max, after, before }) {
   const iq = get(PUBSUB).c("items", { node }).up().c("set", { xmlns: RSM }).c("max", {}, String(max));
   if (after !== undefined) iq.c("after", {}, after);
@@ -65,6 +75,7 @@ serve({
         if (status === Strophe.Status.CONNECTED) {
           connection.pubsub.connect(connection.jid, service);
           connection.addHandler(readEvent, null, "message");
+          connection.addHandler(readForm, null, "message");
           connection.send($pres());
           resolve(connection.jid);
         } else if ([Strophe.Status.AUTHFAIL, Strophe.Status.CONNFAIL, Strophe.Status.ERROR].includes(status)) {
@@ -122,6 +133,16 @@ serve({
     ).catch(fail);
   },
   event: (wanted) => events.wait(wanted),
+  async decide({ node, jid, allow }) {
+    const { subid } = await events.wait({ kind: "request", node, jid });
+    const values = { subid, node, subscriber_jid: jid, allow: String(allow) };
+    const fields = Object.fromEntries(Object.entries(values).map(([name, value]) => [`pubsub#${name}`, value]));
+    connection.send($msg({ to: service }).form(AUTHORIZATION, fields).tree());
+  },
+  async own_affiliations() {
+    const answer = await call("getAffiliations");
+    return children(answer, "affiliation").map((one) => attributes(one, "node", "affiliation"));
+  },
   async retract({ node, item_id: id }) {
     await request(set(PUBSUB).c("retract", { node, notify: "true" }).c("item", { id }));
   },
@@ -133,9 +154,7 @@ serve({
   },
   async config({ node }) {
     const answer = await call("getConfig", node);
-    return Object.fromEntries(
-      children(answer, "field").map((one) => [one.getAttribute("var"), child(one, "value")?.textContent ?? null]),
-    );
+    return readFields(answer);
   },
   async configure({ node, values }) {
     const fields = Object.fromEntries(Object.entries(values).map(([name, value]) => [`pubsub#${name}`, String(value)]));

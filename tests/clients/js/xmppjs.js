@@ -1,6 +1,6 @@
 // xmpp.js: it carries XML, and leaves the stanzas of pubsub to the application.
 import { client, xml, jid as parseJid } from "@xmpp/client";
-import { ATOM, COMMANDS, EVENT, Events, INFO, ITEMS, NOTE, OWNER, PUBSUB, RSM, serve, UPDATED, walk } from "./protocol.js";
+import { ATOM, AUTHORIZATION, COMMANDS, EVENT, Events, INFO, ITEMS, NOTE, OWNER, PUBSUB, RSM, serve, UPDATED, walk } from "./protocol.js";
 
 const events = new Events();
 let entity, service, bare;
@@ -25,6 +25,13 @@ const set = async (xmlns, ...children) =>
   (await entity.iqCaller.set(xml("pubsub", { xmlns }, ...children), service));
 const discover = (xmlns, node) => entity.iqCaller.get(xml("query", { xmlns, node }), service);
 const readItems = (body) => body.getChild("items").getChildren("item").map((item) => ({ id: item.attrs.id, title: titleOf(item) }));
+
+function readForm(stanza) {
+  const fields = stanza.is("message") && stanza.getChild("x", "jabber:x:data")?.getChildren("field");
+  const values = Object.fromEntries((fields || []).map((field) => [field.attrs.var, field.getChildText("value")]));
+  if (values.FORM_TYPE !== AUTHORIZATION) return;
+  events.add({ kind: "request", node: values["pubsub#node"], jid: values["pubsub#subscriber_jid"], subid: values["pubsub#subid"] });
+}
 
 function readEvent(stanza) {
   const event = stanza.is("message") && stanza.getChild("event", EVENT);
@@ -61,6 +68,7 @@ serve({
     });
     entity.on("error", () => {});
     entity.on("stanza", readEvent);
+    entity.on("stanza", readForm);
     const full = await entity.start();
     await entity.send(xml("presence"));
     bare = full.bare().toString();
@@ -101,6 +109,15 @@ serve({
     return body.getChild("subscriptions").getChildren("subscription").map(({ attrs }) => [attrs.node, attrs.subscription]);
   },
   event: (wanted) => events.wait(wanted),
+  async decide({ node, jid, allow }) {
+    const { subid } = await events.wait({ kind: "request", node, jid });
+    const answer = form("subscribe_authorization", { subid, node, subscriber_jid: jid, allow });
+    await entity.send(xml("message", { to: service }, answer));
+  },
+  async own_affiliations() {
+    const found = (await get(PUBSUB, xml("affiliations"))).getChild("affiliations").getChildren("affiliation");
+    return found.map(({ attrs }) => [attrs.node, attrs.affiliation]);
+  },
   async retract({ node, item_id: id }) {
     await set(PUBSUB, xml("retract", { node, notify: "true" }, xml("item", { id })));
   },

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
-from protocol import ATOM, NOTE, UPDATED, Missing, serve
+from protocol import ATOM, NOTE, UPDATED, Events, Missing, serve
 
 PROFILE = "driver"
 PS = "http://jabber.org/protocol/pubsub"
@@ -100,6 +100,8 @@ class Driver:
         self.folder = folder
         self.commands_process = commands_process
         self.processes: list[asyncio.subprocess.Process] = []
+        self.events = Events()
+        self._pipes: list[asyncio.Future[None]] = []
         self.environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
 
     async def login(self, jid: str, password: str, host: str, port: int, service: str, **_ways: Any) -> str:
@@ -191,6 +193,7 @@ class Driver:
         return pages
 
     async def subscribe(self, node: str) -> str:
+        await self._watch(node)
         await self.pubsub("subscribe", node=node)
         return "subscribed"
 
@@ -240,8 +243,25 @@ class Driver:
         await self.run("ad-hoc", "list", "--jid", self.service)
         return []
 
-    async def event(self, **_wanted: Any) -> None:
-        raise Missing("the command line shows no notifications")
+    async def event(self, kind: str, **wanted: Any) -> dict[str, Any]:
+        if kind != "item":
+            raise Missing("hooks are for items only")
+        return await self.events.wait(kind=kind, **wanted)
+
+    async def _watch(self, node: str) -> None:
+        """Makes the backend run a hook for each item of a notification. The hook writes to a pipe."""
+        fifo, script = self.folder / f"{len(self._pipes)}.fifo", self.folder / f"{len(self._pipes)}.py"
+        os.mkfifo(fifo)
+        script.write_text(f"def hook(host, client, item):\n    print(item.toXml(), file=open({str(fifo)!r}, 'w'))\n")
+        reader = asyncio.StreamReader(limit=1 << 22)
+        pipe = os.fdopen(os.open(fifo, os.O_RDWR))  # with a writer of its own, so that it does not end
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        self._pipes.append(asyncio.ensure_future(self._read_items(node, reader)))
+        await self.pubsub("hook", "create", node=node, more=("--type", "python_file", str(script)))
+
+    async def _read_items(self, node: str, reader: asyncio.StreamReader) -> None:
+        while line := await reader.readline():
+            await self.events.add({"kind": "item", "node": node, **read_item(ET.fromstring(line))})
 
     async def comment(self, node: str, item_id: str, title: str) -> list[dict[str, str]]:
         """A blog post with comments, and one comment in the node that Libervia creates for it."""

@@ -120,7 +120,7 @@ async def test_node_is_created_with_its_configuration(service: Component) -> Non
 
     done = await dialog.go(node="milk", title="Milk", access_model="whitelist")
 
-    assert fields(form)["{urn:smartfeeds:0}kind"] == ["feed"]
+    assert fields(form)["{urn:smartfeeds:0}kind"] == [""]
     assert notes(done) == ["Created the node milk."]
     config = await service.config(BOB, "milk")
     assert (config["title"], config["access_model"]) == (["Milk"], ["whitelist"])

@@ -296,7 +296,7 @@ async def test_default_form_of_leaves_is_told(component: Component) -> None:
         shown = answer.find("own:pubsub/own:default/x:x[@type='form']", NS)
         assert shown is not None
         told = fields(shown)
-        assert told.pop("{urn:smartfeeds:0}kind") == ["feed"]
+        assert told.pop("{urn:smartfeeds:0}kind") == [""]
         assert told == {"FORM_TYPE": [NODE_CONFIG], **OFFERED}
 
 
@@ -318,3 +318,19 @@ async def test_node_made_from_the_default_form_has_the_default_configuration(sta
     ok(await component.set(ALICE, f"<create node='made'/><configure>{submit(told)}</configure>"))
 
     assert await component.config(ALICE, "made") == await component.config(ALICE, "plain")
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_items", "1"), ("persist_items", "0"), ("type", "urn:xmpp:spaces:0")])
+async def test_default_form_with_one_other_value_makes_the_node_that_it_describes(
+    component: Component, name: str, value: str
+) -> None:
+    """[xep-map 77] XEP-0060 8.1.3: as ejabberd's suite and Smack create nodes, with every field of the form."""
+    answer = ok(await component.owner_get(ALICE, "<default/>"))
+    values = {
+        str(f.get("var")): [v.text or "" for v in f.iterfind("x:value", NS)] for f in answer.iterfind(".//x:field", NS)
+    }
+
+    form_ = submit({**values, f"pubsub#{name}": [value]})
+    ok(await component.set(ALICE, f"<create node='made'/><configure>{form_}</configure>"))
+
+    assert (await component.config(ALICE, "made"))[name] in ([value], ["false"])

@@ -234,7 +234,7 @@ async def test_picture_of_a_community_has_no_conditions(
 
 async def test_only_the_picture_of_a_community_has_no_conditions(component: Component) -> None:
     """XEP-0060 7.1.5: neither another id nor another payload is exempt, and the right to publish still counts."""
-    await component.create(ALICE, "box", **{"kind": "generic"})
+    await component.create(ALICE, "box", kind="generic")
     await component.publish(ALICE, "box", "post")
 
     assert await publish(component, note("x", AVATAR), **MOVIM_AVATAR) == UNMET

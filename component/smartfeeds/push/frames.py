@@ -100,7 +100,7 @@ def subscription_message(node: Node, event: NodeEvent) -> bytes:
 def authorization_message(event: NodeEvent, encode_form: Callable[[str, str, str], bytes]) -> bytes:
     """A request to subscribe, for an owner (XEP-0060 8.6). `encode_form` makes the form of subid, node and address.
 
-    The message has no body, as in the example of the XEP and on ejabberd: Movim ignores forms in messages with a body.
+    The message has no body, as in the example of the XEP: Movim ignores forms in messages with a body.
     The owner may be offline, so the hint asks servers to store the message although it is no conversation.
     """
     service, subid, quoted, node_text = event.data.split(" ", 3)

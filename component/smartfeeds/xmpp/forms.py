@@ -162,12 +162,15 @@ def configuration_form(node: Node) -> bytes:
 
 
 def config_fields(options: NodeOptions, *, creating: bool) -> list[FormField]:
-    """Returns the configuration of a node; with `creating` also its kind, which cannot change later."""
+    """Returns the configuration of a node; with `creating` also its kind, which cannot change later.
+
+    The default of the kind is the empty choice: the kind follows from the other fields (`core.kinds`). A client that
+    returns the form with a lower `max_items` would otherwise ask for a feed that cannot be.
+    """
     fields = [option_field(option, options) for option in OPTIONS.values()]
     if creating:
-        kinds = tuple((each.value, "") for each in NodeKind)
-        kind = (options.kind.value,)
-        fields.append(FormField(KIND, FieldType.LIST_SINGLE.value, kind, "Kind of the node", kinds))
+        kinds = (("", "decided by the other fields"), *((each.value, "") for each in NodeKind))
+        fields.append(FormField(KIND, FieldType.LIST_SINGLE.value, ("",), "Kind of the node", kinds))
     return fields
 
 

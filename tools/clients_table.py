@@ -28,7 +28,8 @@ and writes the page. A test checks that it is current.
 
 `yes` means that the operation works on both servers and for both kinds of nodes. Otherwise the cell names whose fault
 it is, and the reason. `-` means that the client leaves the operation to the application, or that its nodes have no use
-for it. The *remote user* is on another server than the service, which allows that server in `pubsub.creators`.
+for it. The *remote user* is on another server than the service, which allows that server in `pubsub.creators`. Where a
+row names another user, that user sends plain stanzas.
 """
 
 _SECTIONS = {
@@ -47,12 +48,14 @@ _NOTES = """
   pubsub plugin.
 - **StanzaJS** sends a result set with every request for items. `after: ""` requests the first page.
 - **Movim** is a web application. The test sends its stanzas with slixmpp and reads the answers as Movim does. A generic
-  node of Movim is a Space.
+  node of Movim is a Space. Movim shows requests to subscribe and decides them by affiliations.
 - **Libervia** is the command line of Debian's package `libervia-cli` with its backend. It sends subscriptions to the
-  user's own server (XEP-0376), even if that server does not support the protocol.
+  user's own server (XEP-0376), even if that server does not support the protocol. The test reads notifications by a
+  hook (`pubsub hook create`), which the backend runs for every item.
 - **atomtopubsub** reads the configuration of a node before it creates the node, and ends if there is none. The test
   sends the stanza that creates the node. **atomtopubsub** and **slixfeed** write XML that is not well-formed with
   slixmpp 1.17. The test uses slixmpp 1.15.
+- A node with the access model `whitelist` does not exist for other users: they get `item-not-found`.
 """
 
 

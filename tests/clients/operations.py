@@ -160,6 +160,10 @@ async def react(run: Run) -> None:
     expect(await run.call("react", item_id="p2"), ["♥"])
 
 
+async def submit(run: Run) -> None:
+    expect(await run.call("submit", title=title_of("form")), [title_of("form")])
+
+
 async def search(run: Run) -> None:
     expect(run.checked(await run.call("search", words="p3")), ["p3"])
 
@@ -218,6 +222,7 @@ OPERATIONS: dict[str, Operation] = {
     "find out what is allowed": probe,
     "post, comment and like": comment,
     "react to an item (XEP-0470)": react,
+    "submit a form (XEP-0346)": submit,
     "search (XEP-0442)": search,
     "set an avatar for a node": avatar,
     "make a gallery": gallery,
@@ -233,6 +238,7 @@ APPLICATION = {
     "find out what is allowed": {"feed"},
     "post, comment and like": {"feed"},
     "react to an item (XEP-0470)": {"feed"},
+    "submit a form (XEP-0346)": {"generic"},
     "search (XEP-0442)": {"feed"},
     "set an avatar for a node": {"feed", "generic"},
     "make a gallery": {"feed"},

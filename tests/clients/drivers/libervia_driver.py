@@ -21,6 +21,7 @@ from protocol import ATOM, NOTE, UPDATED, Events, Missing, serve
 
 PROFILE = "driver"
 PS = "http://jabber.org/protocol/pubsub"
+DATA = "jabber:x:data"
 
 
 def payload(kind: str, title: str) -> str:
@@ -283,6 +284,20 @@ class Driver:
         more = ("--item", item_id, "--output", "json")
         attachments = json.loads(await self.pubsub("attachments", "get", node=node, more=more))
         return [reaction for one in attachments for reaction in one["reactions"]["reactions"]]
+
+    async def submit(self, node: str, title: str) -> list[str]:
+        """Sets the template of a form, and submits the form once (XEP-0346). Returns what was submitted."""
+        name = f"fdp/submitted/{node}"
+        field = "<field var='title' type='text-single' label='Title'/>"
+        await self.pubsub("node", "schema", "set", node=node, more=(f"<x xmlns='{DATA}' type='form'>{field}</x>",))
+        template = await self.pubsub("node", "schema", "get", node=node)
+        if "Title" not in template:
+            raise ValueError(template)
+        await self.pubsub("node", "create", node=name)
+        await self.run("list", "set", "--service", self.service, "--node", name, "--field", "title", title)
+        text = await self.pubsub("get", node=name, more=("--no-cache", "--output", "xml-raw"))
+        values = ET.fromstring(f"<items>{text}</items>").iter(f"{{{DATA}}}field")
+        return [one.findtext(f"{{{DATA}}}value", "") for one in values if one.get("var") == "title"]
 
     async def search(self, node: str, words: str) -> list[dict[str, str]]:
         """Searches for words in a node by a filter of its archive (XEP-0442)."""

@@ -59,7 +59,7 @@ def states(messages: list[Element]) -> list[tuple[str | None, str | None]]:
 
 
 async def test_prosody_create_and_delete(component: Component) -> None:
-    """pubsub_createdelete.scs [xep-map 57]"""
+    """pubsub_createdelete.scs [xep-map 58]"""
     ok(await component.set(ALICE, "<create node='musings'/>"))
     assert refusal(await component.set(ALICE, "<create node='musings'/>")) == CONFLICT
     ok(await component.owner_set(ALICE, "<delete node='musings'/>"))
@@ -67,7 +67,7 @@ async def test_prosody_create_and_delete(component: Component) -> None:
 
 
 async def test_prosody_advanced(start: Starter) -> None:
-    """pubsub_advanced.scs: creators, affiliations, and the answers to subscribe and unsubscribe [xep-map 119]"""
+    """pubsub_advanced.scs: creators, affiliations, and the answers to subscribe and unsubscribe"""
     component = await start(pubsub={"creators": [bare(ALICE)]})
     assert refusal(await component.set(BOB, "<create node='musings'/>")) == FORBIDDEN
     ok(await component.set(ALICE, "<create node='musings'/>"))
@@ -88,7 +88,7 @@ async def test_prosody_advanced(start: Starter) -> None:
 
 
 async def test_prosody_resend_on_subscribe(component: Component) -> None:
-    """pubsub_resend_on_sub.scs: the option may change between two subscriptions [xep-map 116]"""
+    """pubsub_resend_on_sub.scs: the option may change between two subscriptions"""
     ok(await component.set(ALICE, "<create node='musings'/>"))
     await component.configure(ALICE, "musings", send_last_published_item="never")
     ok(await publish(component, ALICE, payload=entry("Soliloquy")))
@@ -103,7 +103,7 @@ async def test_prosody_resend_on_subscribe(component: Component) -> None:
 
 
 async def test_prosody_preconditions(component: Component) -> None:
-    """pubsub_preconditions.scs: the title is the name in the list, and the form needs no type [xep-map 147]"""
+    """pubsub_preconditions.scs: the title is the name in the list, and the form needs no type"""
     ok(await component.set(ALICE, "<create node='musings'/>"))
     ok(await publish(component, ALICE, payload=entry("x")))
     await component.configure(ALICE, "musings", title="Nice tunes", itemreply="none")
@@ -120,7 +120,7 @@ async def test_prosody_preconditions(component: Component) -> None:
 
 
 async def test_ejabberd_authorize(component: Component) -> None:
-    """authorize_master, authorize_slave: the owner denies, then approves, both without a subid [xep-map 106]"""
+    """authorize_master, authorize_slave: the owner denies, then approves, both without a subid"""
     await component.create(ALICE, "musings", access_model="authorize", notify_delete="false")
     for allow, state in (("0", "none"), ("1", "subscribed")):
         assert tree(ok(await subscribe(component))[0]) == subscription("pending")
@@ -169,7 +169,7 @@ MAY = {
 
 @pytest.mark.parametrize("affiliation", MAY)
 async def test_ejabberd_affiliations(component: Component, affiliation: str) -> None:
-    """affiliations_master, affiliations_slave: which requests are refused with `forbidden` [xep-map 84]"""
+    """affiliations_master, affiliations_slave: which requests are refused with `forbidden`"""
     await component.create(ALICE, "musings")
     ok(await publish(component, ALICE))
     row = f"<affiliation jid='{BOB}' affiliation='{affiliation}'/>"

@@ -742,9 +742,9 @@ async def test_what_is_stored_is_pushed_although_the_client_has_gone(
     service = notes.component.app.service
     begun, go_on, write = asyncio.Event(), asyncio.Event(), service.store.write
 
-    async def held(work: Any, *, turn: str = "") -> Any:
+    async def held(work: Any, **options: Any) -> Any:
         begun.set()
-        done = await write(work, turn=turn)
+        done = await write(work, **options)
         await go_on.wait()
         return done
 

@@ -42,7 +42,7 @@ from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.base import Again, ReadTx, WriteTx
 from smartfeeds.store.indexer import TraitsReader
 
 K = TypeVar("K")
@@ -754,14 +754,30 @@ class MemoryStore:
         self._check_open()
         return work(MemoryReadTx(self._data))
 
-    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
-        self._check_open()
-        tx = MemoryWriteTx(self._data, self._read_traits)
-        try:
-            return work(tx)
-        except BaseException:
-            tx.undo()
-            raise
+    async def write(
+        self,
+        work: Callable[[WriteTx], T | Again],
+        *,
+        turn: str = "",
+        on_commit: Callable[[], None] | None = None,
+    ) -> T:
+        while True:
+            self._check_open()
+            tx = MemoryWriteTx(self._data, self._read_traits)
+            try:
+                result = work(tx)
+            except Again as again:
+                tx.undo()
+                work = again.work
+                continue
+            except BaseException:
+                tx.undo()
+                raise
+            if on_commit is not None:
+                on_commit()
+            if not isinstance(result, Again):
+                return result
+            work = result.work
 
     async def index_some(self, limit: int) -> int:
         return await self.write(lambda tx: tx.index_some(limit))

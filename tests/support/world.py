@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 from xml.sax.saxutils import escape
 
 from lxml import etree
@@ -37,11 +38,14 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer
+from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.xmpp.authorization import authorization_form
 from support.memory_store import MemoryStore
+
+T = TypeVar("T")
 
 T0_US = 1_304_942_400_000_000
 S = 1_000_000
@@ -297,6 +301,13 @@ class World:
     async def settle(self) -> None:
         """Waits until everything known has been sent."""
         await self.dispatcher.idle()
+
+    async def step(self, work: WriteStep[T]) -> T | MoreSteps[T] | IndexFirst:
+        """Runs the first step of a use case and nothing more, as a process that dies after it."""
+        context = self.service._context()
+        result = await self.store.write(lambda tx: work(tx, context))
+        self.service._on_change(context.changed)
+        return result
 
     async def crash(self) -> None:
         """The process dies: whatever was not written is lost. Another one starts over the same store."""

@@ -5,7 +5,6 @@ import os
 import socket
 import threading
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +207,8 @@ async def test_start_continues_a_purge_that_the_last_process_began(
     await first.service.handle(CreateNode(owner, SERVICE, FEED, None))
     for item_id in "abc":
         await first.service.handle(Publish(owner, SERVICE, FEED, item_id, draft(entry(item_id))))
-    await first.service.step(partial(purge, request=Purge(owner, SERVICE, FEED)))
+    context = first.service._context()
+    await first.service.store.write(lambda tx: purge(tx, context, Purge(owner, SERVICE, FEED)))
     await first.service.store.close()
 
     ended = asyncio.Event()

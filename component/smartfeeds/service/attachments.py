@@ -18,6 +18,7 @@ from smartfeeds.core.attachments import (
     AttachmentTarget,
     attachment_names,
     countable_reactions,
+    follows_target,
     is_reserved,
     summary_name,
     target_of,
@@ -57,6 +58,8 @@ CHUNK = 100  # attachment nodes that one transaction changes
 
 def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     """Stores an item, or an attachment to an item of this service."""
+    if not follows_target(request.node or ""):  # nearly every publish
+        return publishing.publish(tx, context, request)
     target = _target(context, request)
     if target is not None:
         return _attach(tx, context, request, target)

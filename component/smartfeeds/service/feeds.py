@@ -4,14 +4,11 @@ Every wire passes typed requests to `FeedService.handle` and encodes the typed a
 have one line for each type of request.
 """
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
-from smartfeeds.errors import StoreError
 from smartfeeds.service import (
     admin_records,
     administration,
@@ -32,7 +29,7 @@ from smartfeeds.service.context import Context, OverdueItems, Policy
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
-from smartfeeds.store.base import ReadTx, Store, WriteTx
+from smartfeeds.store.base import Again, ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
@@ -127,7 +124,6 @@ class FeedService:
         self._clock = clock
         self._new_id = new_id
         self._on_change = on_change
-        self._announcements: set[asyncio.Task[None]] = set()
 
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
@@ -143,94 +139,101 @@ class FeedService:
         context = self._context()
         began_s = perf_counter()
         try:
-            return await self._without_expired(lambda: self._read(work, context, turn), turn)
+            return await self._read(work, context, turn)
         finally:
             _READ_SECONDS.observe(perf_counter() - began_s)
             CURSOR_DEGRADATIONS.inc(len(context.degraded))
 
-    async def _without_expired(self, run: Callable[[], Awaitable[T]], turn: str) -> T:
-        """Runs a use case; as often as it finds expired items, removes them and runs it again."""
-        while True:
-            try:
-                return await run()
-            except OverdueItems as overdue:
-                expired = overdue
-            await self.write(partial(expire, overdue=expired), turn=turn)
-
     async def _read(self, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, turn: str) -> T:
-        node_no = 0
-        for _ in range(INDEX_TRIES):
-            result = await self.store.read(lambda tx: work(tx, context), turn=turn)
-            if not isinstance(result, IndexFirst):
-                return result
-            node_no = result.node_no
-            await self._index(node_no, turn)
-        # Each time an item was published between the index and the read, so both run in one transaction.
-        return await self._indexed(node_no, work, context, turn)
+        tries = 0
+        while True:
+            first: WriteStep[object]
+            try:
+                result = await self.store.read(lambda tx: work(tx, context), turn=turn)
+            except OverdueItems as overdue:
+                first = partial(expire, overdue=overdue)
+            else:
+                if not isinstance(result, IndexFirst):
+                    return result
+                tries += 1
+                if tries == INDEX_TRIES:
+                    # Each time an item was published between the index and the read, so both run in one transaction.
+                    return await self.write(_indexed(result.node_no, work), turn=turn)
+                first = _indexed(result.node_no, lambda _tx, _context: None)
+            await self.write(first, turn=turn)
 
     async def write(self, work: WriteStep[T], *, turn: str = "") -> T:
         """Runs a use case that writes, each of its steps in a transaction of its own, and returns the answer of the
-        last one when it is durable."""
-        result = await self.step(work, turn=turn)
-        while isinstance(result, MoreSteps):
-            result = await self.step(result.step, turn=turn)
-        return result
+        last one when it is durable.
 
-    async def step(self, work: WriteStep[T], *, turn: str = "") -> T | MoreSteps[T]:
-        """Runs one step; returns when it is durable, and wakes the deliveries."""
-        context = self._context()
+        Wakes the deliveries after each step, also if the caller was cancelled meanwhile. Later writes of the same turn
+        run after the last step.
+        """
+        steps = _Steps(self._context)
         began_s = perf_counter()
+
+        def announce() -> None:
+            CURSOR_DEGRADATIONS.inc(len(steps.context.degraded))
+            if steps.context.changed:
+                self._on_change(steps.context.changed)
+
         try:
-            result = await self._without_expired(lambda: self._write(work, context, turn), turn)
-        except asyncio.CancelledError:
-            task = asyncio.get_running_loop().create_task(self._announce_cancelled(context, turn))
-            self._announcements.add(task)
-            task.add_done_callback(self._announcements.discard)
-            raise
+            return await self.store.write(partial(steps.run, work), turn=turn, on_commit=announce)
         finally:
             _WRITE_SECONDS.observe(perf_counter() - began_s)
-        CURSOR_DEGRADATIONS.inc(len(context.degraded))
-        if context.changed:
-            self._on_change(context.changed)
+
+    def _context(self) -> Context:
+        return Context(self.policy, self._clock(), self._new_id)
+
+
+class _Steps:
+    """Runs the steps of a use case as works of the store. `context` is that of the step that ran last."""
+
+    __slots__ = ("_new_context", "context")
+
+    def __init__(self, new_context: Callable[[], Context]) -> None:
+        self._new_context = new_context
+        self.context: Context
+
+    def run(self, step: WriteStep[T], tx: WriteTx) -> T | Again:
+        """Runs a step. Returns or raises Again if another step follows."""
+        context = self.context = self._new_context()
+        try:
+            result = step(tx, context)
+        except OverdueItems as overdue:
+            raise self._again(_then(partial(expire, overdue=overdue), step)) from None
+        if isinstance(result, MoreSteps):
+            return self._again(result.step)
+        if isinstance(result, IndexFirst):
+            return self._again(_indexed(result.node_no, step))
         return result
 
-    async def _announce_cancelled(self, context: Context, turn: str) -> None:
-        """Wakes the deliveries after a step whose caller was cancelled: the store commits a step that has begun.
+    def _again(self, step: WriteStep[T]) -> Again:
+        return Again(partial(self.run, step))
 
-        A task and a shield for every step would make each publish 7 us slower, so only this case pays.
-        """
-        # The store runs the works of one turn in their order, so the step has ended when this one ends. If the store is
-        # closed or fails, the deliveries are woken anyway and read what there is.
-        with contextlib.suppress(StoreError):
-            await self.store.write(lambda _tx: None, turn=turn)
-        if context.changed:
-            self._on_change(context.changed)
 
-    async def _write(self, work: WriteStep[T], context: Context, turn: str) -> T | MoreSteps[T]:
-        result = await self.store.write(lambda tx: work(tx, context), turn=turn)
-        if not isinstance(result, IndexFirst):
-            return result
-        await self._index(result.node_no, turn)
-        return await self._indexed(result.node_no, work, context, turn)
+def _then(first: WriteStep[object], work: WriteStep[T]) -> WriteStep[T]:
+    """Returns the steps of `first`, followed by a work."""
 
-    async def _index(self, node_no: int, turn: str) -> None:
-        """Brings a node's filter index up to date in small transactions, so that others may write in between."""
-        while await self.store.write(lambda tx: tx.index_node(node_no, INDEXED), turn=turn) >= INDEXED:
-            pass
+    def step(tx: WriteTx, context: Context) -> MoreSteps[T]:
+        result = first(tx, context)
+        return MoreSteps(_then(result.step, work) if isinstance(result, MoreSteps) else work)
 
-    async def _indexed(
-        self, node_no: int, work: Callable[[WriteTx, Context], T | IndexFirst], context: Context, turn: str
-    ) -> T:
-        """Brings a node's filter index up to date and runs the work, both in one transaction."""
+    return step
 
-        def both(tx: WriteTx) -> T | IndexFirst:
-            tx.index_node(node_no)
-            return work(tx, context)
 
-        result = await self.store.write(both, turn=turn)
+def _indexed(node_no: int, work: Callable[[WriteTx, Context], T | MoreSteps[T] | IndexFirst]) -> WriteStep[T]:
+    """Returns the steps that bring the filter index of a node up to date, followed by a work in the last transaction.
+
+    Each transaction is small, so that others may write in between.
+    """
+
+    def step(tx: WriteTx, context: Context) -> T | MoreSteps[T]:
+        if tx.index_node(node_no, INDEXED) >= INDEXED:
+            return MoreSteps(step)
+        result = work(tx, context)
         if isinstance(result, IndexFirst):
             raise AssertionError(f"the filter index of node {result.node_no} is behind right after indexing {node_no}")
         return result
 
-    def _context(self) -> Context:
-        return Context(self.policy, self._clock(), self._new_id)
+    return step

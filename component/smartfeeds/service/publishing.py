@@ -255,8 +255,8 @@ def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node,
     node, access = _locked(tx, located, request.node, "publish")
     access.check_publish()
     # The first item of somebody else must not change the node of its owner.
-    may_convert = access.rights.manage and request.may_create and request.item_id not in FEED_ITEMS
-    if node.kind is NodeKind.FEED and may_convert:
+    may_convert = request.may_create and request.item_id not in FEED_ITEMS
+    if (form or foreign) and may_convert and node.kind is NodeKind.FEED and access.rights.manage:
         converted = configure_empty_feed(tx, context, node, form, foreign=foreign)
         if converted.kind is not node.kind:
             return converted, access._replace(options=converted.options)

@@ -1,9 +1,9 @@
 """Steps: the result of a use case that cannot finish in the transaction that it runs in.
 
 A use case is a function of a transaction. It returns its answer. It returns `MoreSteps` if the rest must run in a
-transaction of its own, so that the writes of other callers run in between. It returns `IndexFirst` if it needs the
-filter index of a node. `FeedService.write` and `FeedService.read` contain the loops that run the steps until the answer
-exists.
+transaction of its own, so that the writes of other users run in between. It returns `IndexFirst` if it needs the
+filter index of a node. `FeedService.write` and `FeedService.read` run the steps until the answer exists. No other write
+of the same user runs between two steps.
 """
 
 from collections.abc import Callable

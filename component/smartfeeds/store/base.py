@@ -11,7 +11,7 @@ still atomic. A read sees one snapshot, which contains every write that was ackn
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
@@ -37,6 +37,19 @@ class WriteTx(ContactWrites, ItemWrites, PeopleWrites, PushWrites, RecordWrites,
     commit or the rollback. `changes` counts changes, so that the store can see whether a failed work must be rolled
     back.
     """
+
+
+class Again(Exception):  # noqa: N818 - no error: the rest of a work
+    """The outcome of a work that has not ended: `work` runs next, in a transaction of its own.
+
+    A work returns it to commit what it has changed, or raises it if it has changed nothing. The works of other turns
+    run in between, and later works of the same turn after the end. So the works of one turn take effect in their order,
+    however many transactions each of them needs.
+    """
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.work = work
 
 
 class OpenMode(Enum):
@@ -77,8 +90,17 @@ class Store(Protocol):
         order.
         """
 
-    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
-        """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError."""
+    async def write(
+        self,
+        work: Callable[[WriteTx], T | Again],
+        *,
+        turn: str = "",
+        on_commit: Callable[[], None] | None = None,
+    ) -> T:
+        """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError.
+
+        `on_commit` is called after each commit, also if the caller was cancelled meanwhile.
+        """
 
     async def index_some(self, limit: int) -> int:
         """Runs `WriteTx.index_some` in a transaction of its own, with payloads read before it. Raises StoreError."""

@@ -79,6 +79,8 @@ class WriteBatches:
                 _fail(works[position:], error)
                 break
             self._commit([work], last=True)
+            if work.again is not None:
+                return position + 1
         return len(works)
 
     def _commit(self, works: list[QueuedWork], *, last: bool = False) -> int:
@@ -98,6 +100,8 @@ class WriteBatches:
                 # After an error the database may have ended the transaction, even if the work changed nothing.
                 if work.error is not None and (self._tx.changes != before or isinstance(work.error, StoreError)):
                     return int(last)
+                if work.again is not None:
+                    break
             self._tx.settle()
             self._engine.commit()
         except StoreError as error:

@@ -21,7 +21,7 @@ import aiosqlite
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
-from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
+from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.batches import ReadBatches, WriteBatches
 from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
@@ -149,10 +149,16 @@ class SqliteStore:
                 return cast(T, await reads.call(work, turn))
         return cast(T, await long_reads.call(work, turn))
 
-    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
+    async def write(
+        self,
+        work: Callable[[WriteTx], T | Again],
+        *,
+        turn: str = "",
+        on_commit: Callable[[], None] | None = None,
+    ) -> T:
         if self._writes is None:
             raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
-        result = cast(T, await self._writes.call(work, turn))
+        result = cast(T, await self._writes.call(work, turn, on_commit))
         self._log_writes += 1
         if self._log_writes >= CHECKPOINT_WRITES and self._log_copy is None:
             loop = asyncio.get_running_loop()

@@ -18,6 +18,7 @@ from typing import Any
 
 from smartfeeds.core.fairness import FairOrder, Share, Shares
 from smartfeeds.errors import StoreError
+from smartfeeds.store.base import Again
 
 # The cost of a work before its time is known: less than any work takes, and enough for senders of equal cost to
 # alternate.
@@ -27,11 +28,12 @@ REMEMBERED = 4_096  # senders whose time is remembered while none of their works
 
 @dataclass(slots=True, eq=False)
 class QueuedWork:
-    """A work that waits or runs, and its result or error afterwards."""
+    """A work that waits or runs, and its result or error afterwards. `on_commit` is called after each commit."""
 
     function: Callable[[Any], Any]
     future: asyncio.Future[Any]
     turn: str = ""
+    on_commit: Callable[[], None] | None = None
     result: Any = None
     error: BaseException | None = None
     spent_s: float = 0.0
@@ -45,19 +47,36 @@ class QueuedWork:
             self.result, self.error = None, error
         self.spent_s += time.perf_counter() - began_s
 
-    def settle(self) -> None:
-        """Passes the result to the caller unless the call was cancelled."""
-        if self.future.done():
-            return
+    @property
+    def again(self) -> Again | None:
+        """The next part of a work that has not ended."""
+        outcome = self.result if self.error is None else self.error
+        return outcome if isinstance(outcome, Again) else None
+
+    def settle(self) -> Again | None:
+        """Calls `on_commit` if the work was committed, and passes the result to the caller unless the call was
+        cancelled. If the work has not ended, its next part is returned instead. An error of `on_commit` is raised at
+        the caller.
+        """
+        if self.error is None and self.on_commit is not None:
+            try:
+                self.on_commit()
+            except Exception as error:  # noqa: BLE001 - the queue must serve the other works
+                self.error = error
+        again = self.again
+        if again is not None or self.future.done():
+            return again
         if self.error is None:
             self.future.set_result(self.result)
         elif isinstance(self.error, StopIteration):
             self.future.set_exception(RuntimeError("a work raised StopIteration"))
         else:
             self.future.set_exception(self.error)
+        return None
 
 
-# Runs works in order on one connection. It returns how many of them it has run, at least one.
+# Runs works in order on one connection. It returns how many of them it has run, at least one. Only the last of them may
+# be unfinished (`Again`), because works of its sender may follow it.
 BatchRunner = Callable[[list[QueuedWork]], Awaitable[int]]
 
 
@@ -122,6 +141,20 @@ class SenderQueue:
             account.blocked = False
             self._order.put_back(account, ADVANCE_S)
 
+    def go_on(self, work: QueuedWork, function: Callable[[Any], Any]) -> None:
+        """Adds the next part of a work that has run and was charged.
+
+        It comes before the other works of its sender, so that they take effect in their order. Works without a turn
+        have no common sender, so there it comes last.
+        """
+        work.function, work.result, work.error, work.spent_s = function, None, None, 0.0
+        account = self._accounts[work.turn]
+        if work.turn:
+            account.works.appendleft(work)
+        else:
+            account.works.append(work)
+        self._order.enter(account)
+
     def _new_account(self, _turn: str) -> _SenderAccount:
         account = _SenderAccount()
         account.cost = self._order.reached  # a work may be put back after its account was dropped
@@ -160,14 +193,16 @@ class WorkQueue:
         """Returns whether a work of this sender waits or runs."""
         return turn in self._calls
 
-    async def call(self, function: Callable[[Any], Any], turn: str = "") -> Any:
+    async def call(
+        self, function: Callable[[Any], Any], turn: str = "", on_commit: Callable[[], None] | None = None
+    ) -> Any:
         """Runs a work in some batch and returns its result when the batch is done. Raises what the work raises, or
         StoreError.
         """
         if self._closed:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
-        work = QueuedWork(function, loop.create_future(), turn)
+        work = QueuedWork(function, loop.create_future(), turn, on_commit)
         self._waiting.add(work)
         if self._idle:
             task = loop.create_task(self._serve(self._idle.pop()))
@@ -228,4 +263,5 @@ class WorkQueue:
         self._waiting.put_back(works[done:])
         for work in works[:done]:
             self._waiting.charge(work)
-            work.settle()
+            if (again := work.settle()) is not None:
+                self._waiting.go_on(work, again.work)

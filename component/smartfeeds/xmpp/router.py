@@ -2,14 +2,15 @@
 16).
 
 Every IQ of type get or set to this component gets exactly one result or error, from the address that it was sent to.
-Requests run as separate tasks. Only FeedError reaches the wire; any other exception is logged under an incident id.
+Requests run as separate tasks, those of one sender in their order (`ordering`). Only FeedError reaches the wire; any
+other exception is logged under an incident id.
 """
 
 import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -21,7 +22,7 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.archive import ArchivePage
-from smartfeeds.service.feeds import OPERATIONS
+from smartfeeds.service.feeds import OPERATIONS, READS, WRITES
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
@@ -57,6 +58,7 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
 from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
+from smartfeeds.xmpp.ordering import RequestOrder, StoreAccess
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.screening import LARGE_ITEM
@@ -97,6 +99,8 @@ _OPERATIONS: Mapping[type[r.Request], str] = {
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
 Reader = Callable[[Element, Jid, str], r.Request | bytes]
+# A future that ends when a request may start; None if it may start at once.
+Start = asyncio.Future[None] | None
 StanzaHandler = Callable[[Element], bool | asyncio.Task[float]]
 
 
@@ -166,6 +170,12 @@ class StanzaRouter:
             **({} if chat is None else dict.fromkeys(_CHAT, chat.handle)),
             **({} if presences is None else presences.handlers),
         }
+        # The service handles a request by one read or one write, other handlers by any number of them.
+        self._access: Mapping[type[r.Request], StoreAccess] = {
+            **dict.fromkeys(READS, StoreAccess.READ),
+            **dict.fromkeys(WRITES, StoreAccess.WRITE),
+            **dict.fromkeys(self._handlers, StoreAccess.MIXED),
+        }
         self._chat = chat
         self._presences = presences
         # Messages by their type and the tag of a child; errors have a handler of their own. Other messages are ignored
@@ -175,6 +185,7 @@ class StanzaRouter:
             ("normal", X): self._on_form,
             **({} if chat is None else {key: partial(self._on_chat, read) for key, read in MESSAGES.items()}),
         }
+        self._order = RequestOrder()
         self._tasks: set[asyncio.Task[float]] = set()
         self._kinds: Mapping[str, StanzaHandler] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
@@ -247,23 +258,50 @@ class StanzaRouter:
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
             self._refuse(iq, self._incident(UNREAD, error))
         if isinstance(request, bytes):
-            self._reply(envelope(b"result", iq.head, request))
-            self._observe(DISCOVER, "ok", 0.0)
+            if not self._order.is_idle(iq.sender.jid):
+                return self._spawn(iq.sender.jid, StoreAccess.READ, partial(self._send_in_turn, request, iq))
+            self._send_known(request, iq)
         elif request is not None:
             return self._start(request, iq)
         return True
 
     def _start(self, request: r.Request, iq: IncomingIq | None = None) -> asyncio.Task[float]:
-        task = asyncio.get_running_loop().create_task(self._run(request, iq))
+        return self._spawn(request.actor, self._access[type(request)], partial(self._run, request, iq))
+
+    def _spawn(
+        self, sender: Jid, access: StoreAccess, run: Callable[[Start], Coroutine[None, None, float]]
+    ) -> asyncio.Task[float]:
+        """Starts a task in the order of the sender's requests. `run` waits for the future that it receives."""
+        turn = self._order.enter(sender, access)
+        task = asyncio.get_running_loop().create_task(run(turn))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._on_end, sender, turn))
         return task
 
-    async def _run(self, request: r.Request, iq: IncomingIq | None) -> float:
+    def _on_end(self, sender: Jid, turn: Start, task: asyncio.Task[float]) -> None:
+        self._tasks.discard(task)
+        if turn is not None:
+            turn.cancel()  # without effect unless the task was cancelled while it waited
+        if turn is None or not turn.cancelled():
+            self._order.leave(sender)
+
+    def _send_known(self, body: bytes, iq: IncomingIq) -> None:
+        self._reply(envelope(b"result", iq.head, body))
+        self._observe(DISCOVER, "ok", 0.0)
+
+    async def _send_in_turn(self, body: bytes, iq: IncomingIq, turn: Start) -> float:
+        if turn is not None:
+            await turn
+        self._send_known(body, iq)
+        return 0.0
+
+    async def _run(self, request: r.Request, iq: IncomingIq | None, turn: Start) -> float:
         """Handles a request and sends the response, unless it came in a message (`iq` is None)."""
         operation, start_s = _OPERATIONS[type(request)], self._clock()
         outcome, spent_s = "cancelled", 0.0
         try:
+            if turn is not None:
+                await turn
             answer = await self._handlers.get(type(request), self._service.handle)(request)
             began_s = time.thread_time()
             outcome = self._answer(iq, answer) if iq is not None else "ok"

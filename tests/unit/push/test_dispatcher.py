@@ -242,11 +242,11 @@ class Stumbling:
             raise StoreError("disk on fire")
         return await self._inner.read(work, turn=turn)
 
-    async def write(self, work: Callable[[Any], Any], *, turn: str = "") -> Any:
+    async def write(self, work: Callable[[Any], Any], **options: Any) -> Any:
         if self.writes:
             self.writes -= 1
             raise StoreError("disk full")
-        return await self._inner.write(work, turn=turn)
+        return await self._inner.write(work, **options)
 
 
 async def test_store_that_fails_is_tried_again(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,10 +178,13 @@ async def test_long_list_of_affiliations_is_applied_in_steps(feed: World, monkey
     writes = 0
     real = feed.store.write
 
-    async def counted(work: Callable[[WriteTx], Any], *, turn: str = "") -> Any:
-        nonlocal writes
-        writes += 1
-        return await real(work, turn=turn)
+    async def counted(work: Callable[[WriteTx], Any], *, on_commit: Callable[[], None], **options: Any) -> Any:
+        def count() -> None:
+            nonlocal writes
+            writes += 1
+            on_commit()
+
+        return await real(work, on_commit=count, **options)
 
     monkeypatch.setattr(feed.store, "write", counted)
     entries = tuple((f"u{n}@example.org", "member") for n in range(7))

@@ -1,6 +1,7 @@
 """Filters: pulled as they are pushed, and never another order (SF-015, SF-016, SF-024)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from lxml import etree
@@ -272,12 +273,16 @@ async def test_filter_over_a_feed_that_is_not_indexed_yet_lets_others_write_in_b
     whole = feed.store.write
     writes = 0
 
-    async def write(work: Callable[[WriteTx], object], *, turn: str) -> object:
-        nonlocal writes
-        writes += 1
+    async def write(work: Callable[[WriteTx], object], *, on_commit: Callable[[], None], **options: Any) -> object:
+        def count() -> None:
+            nonlocal writes
+            writes += 1
+            on_commit()
+
+        result = await whole(work, on_commit=count, **options)
         if writes == 2:
             await whole(lambda tx: tx.set_keys(1, 2**60, 2**60))  # another writer
-        return await whole(work, turn=turn)
+        return result
 
     monkeypatch.setattr(feed.store, "write", write)
 

@@ -542,9 +542,9 @@ async def test_purge_of_items_with_long_histories_goes_in_small_chunks(
     monkeypatch.setattr(publishing, "PURGE_BYTES", 500)
     for number in range(5):
         await bring(feed, shared((2, B1), (1, B1), sync_id=f"i{number}"))
-    result = await feed.service.step(partial(publishing.purge, request=r.Purge(jid(OWNER), SERVICE, FEED)))
+    result = await feed.step(partial(publishing.purge, request=r.Purge(jid(OWNER), SERVICE, FEED)))
     lives = [(await feed.node()).live]
     while isinstance(result, MoreSteps):
-        result = await feed.service.step(result.step)
+        result = await feed.step(result.step)
         lives.append((await feed.node()).live)
     assert lives == [3, 1, 0, 0]

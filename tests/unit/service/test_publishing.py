@@ -420,7 +420,7 @@ async def test_purge_in_chunks_leaves_what_is_published_meanwhile_and_its_event_
     await feed.publish_all("a b c d e f g")
     await feed.subscribe(ALICE, FEED)
     await feed.subscribe(BOB, MODIFIED)
-    rest = await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
+    rest = await feed.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
     await feed.settle()
     assert isinstance(rest, MoreSteps)
     await feed.publish("h")
@@ -439,7 +439,7 @@ async def test_purge_that_a_killed_process_began_is_continued(feed: World, monke
     monkeypatch.setattr("smartfeeds.service.publishing.PURGE_CHUNK", 3)
     await feed.publish_all("a b c d e f g")
     await feed.subscribe(ALICE, FEED)
-    await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
+    await feed.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
     assert await feed.told() == "purge"
     await feed.publish("h")
     await feed.crash()
@@ -454,7 +454,7 @@ async def test_purge_that_a_killed_process_began_is_continued(feed: World, monke
 async def test_purge_of_a_deleted_node_ends(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smartfeeds.service.publishing.PURGE_CHUNK", 3)
     await feed.publish_all("a b c d")
-    await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
+    await feed.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
     await feed.cut()
     await feed.delete()
     await OpenPurges(feed.service).look()

@@ -29,11 +29,11 @@ class FailingStore:
         self.inner = inner
         self.failures = 0
 
-    async def write(self, work: Callable[[Any], Any], *, turn: str = "") -> Any:
+    async def write(self, work: Callable[[Any], Any], **options: Any) -> Any:
         if self.failures:
             self.failures -= 1
             raise StoreError("the database is locked")
-        return await self.inner.write(work, turn=turn)
+        return await self.inner.write(work, **options)
 
 
 @pytest.fixture

@@ -370,6 +370,32 @@ def commanded(*, asking: bool, handle: Handle) -> Asked:
     return Asked(handle, commands=table_of(Command("urn:test:c", "C", "urn:test:c", (step,))))
 
 
+async def test_router_command_ends_before_the_next_request_of_its_sender() -> None:
+    """A command may write after it has read (RFC 6120 10.1). Another device of the user does not wait."""
+    running: list[str] = []
+    held = asyncio.get_running_loop().create_future()
+
+    async def handle(request: r.Request) -> object:
+        running.append(f"{type(request).__name__} {request.actor.resource}")
+        if isinstance(request, r.GetNodes):
+            await held
+            return r.NodeList((), None)
+        return EMPTY_PAGE
+
+    router = commanded(asking=True, handle=handle).router
+    phone = str(ACTOR.bare) + "/phone"
+    for stanza in (iq(STEP, "set"), iq(), iq(addresses=f"from='{phone}' to='{SERVICE}'")):
+        router.on_stanza(parse(stanza))
+    for _ in range(9):
+        await asyncio.sleep(0)
+    before = running.copy()
+    held.set_result(None)
+    await router.drain()
+
+    assert before == [f"GetNodes {ACTOR.resource}", "Pull phone"]
+    assert running == [*before, f"Pull {ACTOR.resource}"]
+
+
 async def test_router_step_of_a_command_asks_the_service_and_is_answered_once() -> None:
     asked = commanded(asking=True, handle=answering(r.NodeList((), None)))
 

@@ -1,0 +1,76 @@
+"""The order of the requests of one sender: they take effect in the order in which the sender sent them.
+
+RFC 6120 section 10.1 requires it for each pair of entities. Many clients rely on it: they do not wait for the response
+to a publish before they delete the item or retrieve the node. So a request must start after the requests before it.
+Two kinds of requests can share a time. Reads change nothing. Writes start in their order, and the store keeps the order
+of the writes of one user (`store.work_queue`), so that pipelined publishes share a commit.
+"""
+
+import asyncio
+from collections import deque
+from enum import Enum
+
+from smartfeeds.core.jid import Jid
+
+
+class StoreAccess(Enum):
+    """How a request uses the store."""
+
+    READ = "read"
+    """It only reads. It runs together with other reads of its sender."""
+    WRITE = "write"
+    """It is one write. It runs together with other writes of its sender, which the store serves in order."""
+    MIXED = "mixed"
+    """It consists of several reads and writes, so it runs alone."""
+
+
+class _Lane:
+    """The requests of one sender that run, which are all of one kind, and those that wait."""
+
+    __slots__ = ("access", "running", "waiting")
+
+    def __init__(self, access: StoreAccess) -> None:
+        self.access = access
+        self.running = 1
+        self.waiting: deque[tuple[StoreAccess, asyncio.Future[None]]] = deque()
+
+
+class RequestOrder:
+    """The requests in progress, by the full JIDs of their senders. Devices of one user do not wait for each other."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[Jid, _Lane] = {}
+
+    def enter(self, sender: Jid, access: StoreAccess) -> asyncio.Future[None] | None:
+        """Adds a request. Returns None if it may start now, otherwise a future that ends when it may.
+
+        The caller calls `leave` when the request has ended. If it must not start any more, the caller cancels the
+        future instead.
+        """
+        lane = self._lanes.get(sender)
+        if lane is None:
+            self._lanes[sender] = _Lane(access)
+            return None
+        if lane.access is access and access is not StoreAccess.MIXED and not lane.waiting:
+            lane.running += 1
+            return None
+        start: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        lane.waiting.append((access, start))
+        return start
+
+    def is_idle(self, sender: Jid) -> bool:
+        """Returns whether no request of the sender is in progress."""
+        return sender not in self._lanes
+
+    def leave(self, sender: Jid) -> None:
+        """Removes a request that has ended, and starts those that waited for it."""
+        lane = self._lanes[sender]
+        lane.running -= 1
+        while lane.waiting and (not lane.running or lane.waiting[0][0] is lane.access is not StoreAccess.MIXED):
+            access, start = lane.waiting.popleft()
+            if not start.done():
+                lane.access = access
+                lane.running += 1
+                start.set_result(None)
+        if not lane.running:
+            del self._lanes[sender]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.delivery.sweeps import EXPIRY
 from support.component import (
     ALICE,
     BOB,
@@ -397,10 +398,10 @@ async def test_sweep_removes_expired_items_without_events(component: Component) 
     await component.events(bare(BOB))
 
     component.clock.advance(59)
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
     numbers = [await stored(component, node) for node in ("box", "kept")]
     component.clock.advance(2)
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
 
     assert [*numbers, *[await stored(component, node) for node in ("box", "kept")]] == [2, 2, 0, 2]
     assert await component.events(bare(BOB)) == []
@@ -423,7 +424,7 @@ async def test_many_expired_items_are_removed_in_steps(component: Component, mon
 
     component.clock.advance(61)
     assert await component.item_ids(BOB, "one") == []
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
 
     assert [await stored(component, node) for node in ("one", "two", "three")] == [0, 0, 0]
 
@@ -445,7 +446,7 @@ async def test_largest_expiry_is_accepted(component: Component) -> None:
 
     assert await publish(component, note("a")) is None
     assert await component.item_ids(BOB, "box") == ["a"]
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
     assert refusal(refused) == NOT_ACCEPTABLE
 
 

@@ -5,14 +5,15 @@ first (`OverdueItems`), so it needs no filter in any of its queries, and all cou
 in other servers: subscribers know the time of expiry from the metadata of the node.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node, NodeState, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, NodeState, Slice
 from smartfeeds.core.view import BARE
 from smartfeeds.service.context import Context, OverdueItems, find_overdue
 from smartfeeds.service.items import next_key
 from smartfeeds.service.requests import EmptyResult
-from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, WriteTx
 
 CHUNK = 250  # items that one transaction removes: some 20 ms, while all other writes wait
@@ -42,8 +43,8 @@ def drop_oldest(tx: WriteTx, context: Context, node_no: int, before_us: int) -> 
     return MoreSteps(partial(drop_oldest, node_no=node_no, before_us=before_us))
 
 
-def overdue_nodes(tx: ReadTx, context: Context, after: int) -> tuple[list[OverdueItems], int | None]:
-    """Returns the nodes with expired items among the next nodes behind a number, and the number to go on with."""
-    nodes: list[Node] = tx.expiring(after, NODES)
-    overdue = [found for node in nodes if (found := find_overdue(tx, context, node)) is not None]
-    return overdue, nodes[-1].node_no if len(nodes) == NODES else None
+def due_expiry(tx: ReadTx, context: Context, after: int) -> tuple[Sequence[WriteStep[EmptyResult]], int | None]:
+    """Returns the steps for expired items among the next nodes behind a number, and the number to go on with."""
+    nodes = tx.expiring(after, NODES)
+    overdue = [items for node in nodes if (items := find_overdue(tx, context, node)) is not None]
+    return [partial(expire, overdue=items) for items in overdue], nodes[-1].node_no if len(nodes) == NODES else None

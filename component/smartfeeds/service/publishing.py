@@ -4,6 +4,7 @@ A retracted item of a feed stays as a tombstone (SF-013). Publishing its id agai
 date. On a generic node the item is removed.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from urllib.parse import quote
 
@@ -43,9 +44,9 @@ from smartfeeds.service.merging import IncomingItem, merge_item
 from smartfeeds.service.nodes import add_node, configure_empty_feed
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, Retract
-from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.syncing import buried, created, edited
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
 
@@ -205,7 +206,7 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSt
     context.changed.add(node.node_no)
     if rest.live == 0:
         return EmptyResult()
-    # The event is sent even if the process ends now, so the rest must be retracted then too (`delivery.purging`).
+    # The event is sent even if the process ends now, so the rest must be retracted then too (`delivery.sweeps`).
     tx.put_purge(purge)
     return MoreSteps(partial(continue_purge, node_no=node.node_no))
 
@@ -220,6 +221,11 @@ def continue_purge(tx: WriteTx, context: Context, node_no: int) -> EmptyResult |
         return MoreSteps(partial(continue_purge, node_no=node_no))
     tx.remove_purge(node_no)
     return EmptyResult()
+
+
+def due_purges(tx: ReadTx, _context: Context, _after: int) -> tuple[Sequence[WriteStep[EmptyResult]], None]:
+    """Returns the steps for purges that another process began and did not end, because it was stopped or killed."""
+    return [partial(continue_purge, node_no=purge.node_no) for purge in tx.open_purges()], None
 
 
 def _bury_chunk(tx: WriteTx, context: Context, node: Node, purge: OpenPurge) -> Node:

@@ -6,7 +6,7 @@ import pytest
 
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import GALLERY, FormFields
-from smartfeeds.delivery.purging import OpenPurges
+from smartfeeds.delivery.sweeps import PURGES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context
@@ -444,7 +444,7 @@ async def test_purge_that_a_killed_process_began_is_continued(feed: World, monke
     await feed.publish("h")
     await feed.crash()
     await feed.start()
-    await OpenPurges(feed.service).look()
+    await PURGES.sweep(feed.service)
 
     assert await feed.ids_of(FEED) == "h"
     assert await feed.told() == "+h"
@@ -457,7 +457,7 @@ async def test_purge_of_a_deleted_node_ends(feed: World, monkeypatch: pytest.Mon
     await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
     await feed.cut()
     await feed.delete()
-    await OpenPurges(feed.service).look()
+    await PURGES.sweep(feed.service)
 
     assert await feed.store.read(lambda tx: tx.open_purges()) == []
 

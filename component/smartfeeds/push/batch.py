@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, Slice
-from smartfeeds.core.view import Order, Standing, View, from_canonical
+from smartfeeds.core.model import MAX_ITEM_NO, TRANSIENT_ITEM, Edge, Item, Mark, Node, NodeEvent, Slice
+from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
 from smartfeeds.delivery.slices import items_after
 from smartfeeds.service.context import Context
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
@@ -97,7 +97,7 @@ def read_batch(
         starts[order] = mark
         mine = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, context, node, order, mark, mine, until_us))
-    due = tuple(_notified_views(node, orders, views))
+    due = tuple(text for text in _notified_views(orders, events) if text in views)
     return read_views(tx, context, NodeBatch(node, tuple(orders), events, views, starts, due), known)
 
 
@@ -111,8 +111,8 @@ def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset
     for view in now.values():
         if (behind := index_first(tx, node, view)) is not None:
             return behind
-    # An item of a feed has the totals of the unfiltered views; all other totals are counted.
-    counted = {text: view for text, view in now.items() if view.filtered or node.kind is NodeKind.GENERIC}
+    # An item has the totals of the unfiltered views; all other totals are counted.
+    counted = {text: view for text, view in now.items() if view.filtered}
     new = {text: view for text, view in now.items() if text not in known and view.order in batch.starts}
     previous = {text: _newest_cursor(tx, node, view, batch.starts[view.order]) for text, view in new.items()}
     return replace(
@@ -123,14 +123,10 @@ def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset
     )
 
 
-def _notified_views(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, View]) -> Iterable[str]:
-    """The views to notify: in a feed only those that contain a change, because there may be many others.
-
-    A generic node has one view, and its retractions are events and no changes of items.
-    """
-    if node.kind is NodeKind.GENERIC:
-        return views
-    return {text for order in orders for change in order.changes for text in change.views}
+def _notified_views(orders: Iterable[OrderBatch], events: Iterable[NodeEvent]) -> set[str]:
+    """The views that contain a change. Items that are not stored are in the bare node only."""
+    texts = {text for order in orders for change in order.changes for text in change.views}
+    return texts | {canonical(BARE) for event in events if event.kind == TRANSIENT_ITEM}
 
 
 def _read_order(

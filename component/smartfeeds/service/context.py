@@ -221,18 +221,26 @@ def find(
     feed_found = False
     for text, query in (split, *shared_splits(name)):
         node = tx.node(text)
-        if node is None or node.kind is not NodeKind.FEED:
+        if node is None:
             continue
         access = access_to(node)
         if not access.knows_node:
             continue
-        view = parse_view(query)
+        view = view_of(node, query)
         if view is not None:
             return LocatedNode(node, view, access)
-        feed_found = feed_found or text == split[0]
+        # On a generic node other names with a question mark are free for nodes, as XEP-0060 lets them be.
+        feed_found = feed_found or (text == split[0] and node.kind is NodeKind.FEED)
     if feed_found:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
     return None
+
+
+def view_of(node: Node, query: str) -> View | None:
+    """Returns the view of a node that a query string names, None if the node has no such view: items of generic nodes
+    have no sync data. Raises FeedError(BAD_REQUEST) for the reserved names (`core.view.parse_view`)."""
+    view = parse_view(query)
+    return None if view is not None and view.sync and node.kind is not NodeKind.FEED else view
 
 
 def check_persistent(node: Node) -> None:

@@ -1,7 +1,6 @@
 """Publishing, retracting and purging items (XEP-0060 7.1, 7.2, 8.5; xep-map 130 to 163).
 
-A retracted item of a feed stays as a tombstone (SF-013). Publishing its id again restores the item with its created
-date. On a generic node the item is removed.
+A retracted item stays as a tombstone (SF-013). Publishing its id again restores the item with its created date.
 """
 
 from collections.abc import Sequence
@@ -39,7 +38,7 @@ from smartfeeds.service.context import (
     no_such_node,
 )
 from smartfeeds.service.drafts import NO_PAYLOAD, PayloadDraft
-from smartfeeds.service.items import next_key, write_state
+from smartfeeds.service.items import next_key, remove_item, write_state
 from smartfeeds.service.merging import IncomingItem, merge_item
 from smartfeeds.service.nodes import add_node, configure_empty_feed
 from smartfeeds.service.preconditions import check_expected, item_tag
@@ -73,10 +72,12 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     existing = tx.item(node.node_no, item_id)
     shape = draft.payload.shape
     deletion = shape.deletion and node.kind is NodeKind.FEED
-    _check_right_to_item(access, request, existing, deletion=deletion)
+    live = existing is not None and not existing.deleted
+    # On a generic node a removed item leaves its id to everybody (XEP-0060 7.2). Its tombstone is not an item.
+    _check_right_to_item(access, request, existing if live or node.kind is NodeKind.FEED else None, deletion=deletion)
     check_expected(existing, request.expected)
-    if existing is None and _surplus(node, added=1) and node.options.publish_node_full == REJECT:
-        raise FeedError(Condition.NODE_FULL, f"the node has {node.live} items already; retract an item before the next")
+    if not live:
+        node = _make_room(tx, context, node)
     if deletion:
         _retract_item(tx, context, node, existing, str(request.actor.bare), notify=True)
         return Published(request.node or "", item_id)
@@ -84,10 +85,7 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     if node.kind is NodeKind.FEED and shape.entry and not shape.complete:
         payload = _repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
-    if _surplus(node, added=int(existing is None)):
-        _trim(tx, context, node.node_no, str(request.actor.bare))
-    created = existing is None or existing.deleted
-    return Published(request.node or "", item_id, item_tag(stored), created=created)
+    return Published(request.node or "", item_id, item_tag(stored), created=not live)
 
 
 def _announce(tx: WriteTx, context: Context, node: Node, request: Publish, draft: PayloadDraft) -> Published:
@@ -355,35 +353,32 @@ def _retract_item(
 
 
 def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, notify: bool, settles: bool = True) -> Node:
-    """Replaces a feed's item by a tombstone, or removes a generic node's item. Returns the node after the change.
+    """Replaces an item by a tombstone. Returns the node after the change.
 
     `by` is the address of the actor. With `notify` the subscribers of the bare node are notified. With `settles` the
     deletion also settles the conflicts of the item.
     """
+    if node.kind is not NodeKind.FEED:
+        return remove_item(tx, context, node, item, notify=notify)
     modified_us = next_key(node.last_modified_us, context.now_us)
-    if node.kind is NodeKind.FEED:
-        payload = remains(item.id, modified_us, item.payload)
-        state = buried(context, node, item, payload, by, notify=notify, settles=settles)
-        write_state(tx, context, node, item, item.id, state, item.publisher)
-    else:
-        tx.set_keys(node.node_no, modified_us, node.last_created_us)
-        context.changed.add(node.node_no)
-        tx.remove_item(node.node_no, item.item_no)
-        if notify:
-            tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
+    payload = remains(item.id, modified_us, item.payload)
+    state = buried(context, node, item, payload, by, notify=notify, settles=settles)
+    write_state(tx, context, node, item, item.id, state, item.publisher)
     return node._replace(last_modified_us=modified_us, live=node.live - 1)
 
 
-def _surplus(node: Node, *, added: int = 0) -> int:
-    """Returns the number of items above max_items that a generic node has after so many were added (xep-map 73)."""
+def _make_room(tx: WriteTx, context: Context, node: Node) -> Node:
+    """Removes the oldest items of a full generic node, so that the next item fits, and returns the node after that.
+
+    The items go before the next one comes: no reader sees more than max_items, and each push has the right count. The
+    subscribers are notified as the policy of the node says (XEP-0060 7.1.2.5). Raises FeedError(NODE_FULL).
+    """
     limit = node.options.max_items
-    return 0 if limit is None or node.kind is NodeKind.FEED else max(0, node.live + added - limit)
-
-
-def _trim(tx: WriteTx, context: Context, node_no: int, by: str) -> None:
-    """Removes the oldest items of a full node, and notifies the subscribers as its policy says (XEP-0060 7.1.2.5)."""
-    node = tx.lock_no(node_no)
-    if node is not None:
-        notify = node.options.publish_node_full == RETRACT_OLDEST and node.options.notify_retract
-        for item in tx.slice(node_no, Slice(BARE, min(_surplus(node), PURGE_CHUNK))):
-            node = bury(tx, context, node, item, by, notify=notify)
+    if limit is None or node.kind is NodeKind.FEED or node.live < limit:
+        return node
+    if node.options.publish_node_full == REJECT:
+        raise FeedError(Condition.NODE_FULL, f"the node has {node.live} items already; retract an item before the next")
+    notify = node.options.publish_node_full == RETRACT_OLDEST and node.options.notify_retract
+    for item in tx.slice(node.node_no, Slice(BARE, min(node.live + 1 - limit, PURGE_CHUNK))):
+        node = remove_item(tx, context, node, item, notify=notify)
+    return node

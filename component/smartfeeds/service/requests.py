@@ -133,7 +133,7 @@ class PullFeed(Request):
     """A page for a document: with data about the feed, and with the information whether there is more.
 
     `node` is the exact name of the feed and `view` the query string of a view. Without `view` it is the Smart view in
-    modified order; with `stock`, and on generic nodes, it is the bare node. `known` are versions (see `FeedPage`) that
+    modified order; with `stock` it is the bare node. `known` are versions (see `FeedPage`) that
     the client has: if one of them is current, no items are read. With `both_sides` the response also says whether older
     items exist. `asker` is the network address of an anonymous reader.
     """

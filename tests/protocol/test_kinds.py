@@ -136,11 +136,11 @@ async def test_generic_node_never_becomes_a_feed(component: Component) -> None:
     assert await kind(component, "box") == "generic"
 
 
-async def test_feed_with_subscribers_of_a_view_stays_a_feed(component: Component) -> None:
-    """Generic nodes have no views, so the subscription would never receive anything."""
+async def test_feed_with_subscribers_of_sync_data_stays_a_feed(component: Component) -> None:
+    """Items of generic nodes have no sync data, so the subscription would never receive anything."""
     await component.create(ALICE, "viewed")
     await component.create(ALICE, "plain")
-    await component.subscribe(BOB, "viewed?order=created")
+    await component.subscribe(BOB, "viewed?sync=true")
     await component.subscribe(BOB, "plain")
 
     submitted = form(NODE_CONFIG, max_items="5")
@@ -298,7 +298,7 @@ async def test_transient_node_refuses_what_needs_items(component: Component) -> 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, ["a", "b", "c", "-a"]),
+        ({}, ["a", "b", "-a", "c"]),
         ({"publish_node_full": "retract-oldest", "notify_retract": "0"}, ["a", "b", "c"]),
         ({"publish_node_full": "discard-oldest"}, ["a", "b", "c"]),
     ],

@@ -551,9 +551,9 @@ class MemoryWriteTx(MemoryReadTx):
             raise StoreError(f"the sync id {item.sync_id!r} is taken")
         stored = item._replace(item_no=old.item_no if old else self._number("item"), left=False)
         if old:
-            if node.kind is NodeKind.FEED and place(old, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
+            if place(old, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
                 self._index_item(old)
-            self._take_out(node_no, old, indexed_too=False)
+            self._take_out(node_no, old)
         self._bring_in(node_no, stored)
         live = int(not stored.deleted) - int(old is not None and not old.deleted)
         self._put_node(node._replace(total=node.total + (old is None), live=node.live + live))
@@ -570,7 +570,7 @@ class MemoryWriteTx(MemoryReadTx):
             insort(places, where)
             self._undo.append(partial(places.remove, where))
 
-    def _take_out(self, node_no: int, item: Item, *, indexed_too: bool = True) -> None:
+    def _take_out(self, node_no: int, item: Item) -> None:
         feed = self._data.feeds[node_no]
         self._drop(feed.items, item.item_no)
         self._drop(feed.numbers, item.id)
@@ -578,16 +578,6 @@ class MemoryWriteTx(MemoryReadTx):
             where = place(item, order)
             del places[bisect_left(places, where)]
             self._undo.append(partial(insort, places, where))
-        if indexed_too:
-            self._drop(self._data.index, item.item_no)
-
-    def remove_item(self, node_no: int, item_no: int) -> None:
-        node = self._known(node_no)
-        item = self._feed(node_no).items.get(item_no)
-        if item is None:
-            return
-        self._take_out(node_no, item)
-        self._put_node(node._replace(total=node.total - 1, live=node.live - int(not item.deleted)))
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
         self._more_audience(node_no)

@@ -96,9 +96,8 @@ def remove_item(tx: WriteTx, context: Context, node: Node, item: Item, *, notify
     With `notify` the subscribers of the bare node are notified; followers of views receive every tombstone.
     """
     payload = tombstone(item.id, next_key(node.last_modified_us, context.now_us), item.payload)
-    gone = write_state(
-        tx, context, node, item, item.id, ItemState(payload, deleted=True, notify=notify), item.publisher
-    )
+    state = ItemState(payload, deleted=True, notify=notify)
+    gone = write_state(tx, context, node, item, item.id, state, item.publisher)
     return node._replace(last_modified_us=gone.modified_us, live=gone.live)
 
 

@@ -122,8 +122,8 @@ def _of_kind(tx: ReadTx, context: Context, node: Node, form: FormFields, *, fore
     """Returns the options of a node for the kind that a form asks for.
 
     A feed changes its kind only before its first item, because the rules for the items of the two kinds differ, and
-    only if nobody subscribes to a view with sync data, which generic nodes do not have. Raises FeedError(NOT_ACCEPTABLE) for
-    an unknown kind.
+    only if nobody subscribes to a view with sync data, which generic nodes do not have. Raises
+    FeedError(NOT_ACCEPTABLE) for an unknown kind.
     """
     kind = decide_kind(form, node.kind, context.policy.options, foreign=foreign)
     if kind is node.kind or node.kind is not NodeKind.FEED or node.last_created_us >= 0:

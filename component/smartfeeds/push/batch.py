@@ -11,7 +11,7 @@ from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.model import MAX_ITEM_NO, TRANSIENT_ITEM, Edge, Item, Mark, Node, NodeEvent, Slice
 from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
 from smartfeeds.delivery.slices import items_after
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
@@ -83,6 +83,7 @@ def read_batch(
     node = tx.node_by_no(node_no)
     if node is None:
         return None
+    check_expired(tx, context, node)
     views = {text: from_canonical(text) for text in tx.subscribed_views(node_no)}
     if any(view.filtered for view in views.values()) and not tx.index_current(node_no):
         return IndexFirst(node_no)

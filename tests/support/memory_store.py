@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from smartfeeds.core.access import Access
+from smartfeeds.core.access import READERS, Access
+from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
 from smartfeeds.core.mirror import MirrorRow
@@ -145,7 +146,12 @@ class MemoryReadTx:
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
         known = self.nodes(after, NO_LIMIT, before=before)
-        found = [node for node in known if Access(self.affiliation(node.node_no, jid), node.options).sees_description]
+        accesses = [Access(self.affiliation(node.node_no, jid), node.options) for node in known]
+        found = [
+            node
+            for node, access in zip(known, accesses, strict=True)
+            if access.sees_description and (is_listed(node) or access.affiliation in READERS)
+        ]
         return found[max(len(found) - limit, 0) :] if newest else found[:limit]
 
     def listed_count(self, jid: str) -> int:

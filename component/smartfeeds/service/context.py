@@ -168,12 +168,14 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     Raises OverdueItems if the node has items that have expired.
     """
     check_expired(tx, context, node)
+    governor = _governor(tx, context, node)
+    if governor is not node:
+        check_expired(tx, context, governor)  # the attachments of its items go with them
     access = with_contact(tx, context, Access(affiliation_of(tx, context, node, actor), node.options), actor)
     if not access.depends_on_subscription:
         return access
     bare = str(actor.bare)
     # A subscription of another resource of the actor does not count.
-    governor = _governor(tx, context, node)
     states = {sub.state for sub in tx.subscriptions_on(governor.node_no, bare) if sub.jid in (bare, str(actor))}
     best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
     return access._replace(subscription=next(best, SubscriptionState.NONE))

@@ -23,11 +23,9 @@ from smartfeeds.core.tokens import Token
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_logged
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.expiry import ExpirySweep
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
-from smartfeeds.delivery.leases import LeaseSweep
-from smartfeeds.delivery.purging import OpenPurges
+from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
 from smartfeeds.http.server import ConnectionLimits
@@ -109,8 +107,6 @@ class App:
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
         self._indexer = Indexer(self.service.store)
-        self.leases = LeaseSweep(self.service)
-        self.expiry = ExpirySweep(self.service)
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
         domain, policy = settings.component.jid, self.service.policy
@@ -327,9 +323,8 @@ class App:
             self._spawn(self.recent.run(), "rates")
             self._spawn(self.changes.run(), "other processes")
             self._spawn(self._indexer.run(), "filter index")
-            self._spawn(self.leases.run(), "leases")
-            self._spawn(OpenPurges(self.service).run(), "open purges")
-            self._spawn(self.expiry.run(), "expiry")
+            for sweep in SWEEPS:
+                self._spawn(sweep.run(self.service), sweep.name)
             for section in self.settings.nno:
                 self._spawn(self._fill(section), f"nno {section.node}")
             parts.push_async_callback(_logged, self.mirrors.stop)

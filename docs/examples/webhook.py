@@ -15,7 +15,7 @@ from smartfeeds.net.limiter import retry_after_s
 from smartfeeds.service.consumers import FIRST, add_consumer
 from smartfeeds.service.feeds import FeedService
 
-KIND, PAGE_ITEMS = "webhook", 50
+KIND, ITEMS = "webhook", 50
 
 
 class Webhooks:
@@ -26,7 +26,7 @@ class Webhooks:
         return urlsplit(consumer.target).netloc
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
-        changes = await self._service.read(lambda tx, _: read_changes(tx, consumer, position, SMART, PAGE_ITEMS))
+        changes = await self._service.read(lambda tx, ctx: read_changes(tx, ctx, consumer, position, SMART, ITEMS))
         if changes is None:
             return Gone("the feed was deleted")
         if not changes.items:

@@ -612,12 +612,26 @@ async def test_refusals_say_what_to_do(golden: Web) -> None:
     assert "/entries/" in (await golden.ask("POST", "/feeds/comments/")).json["detail"]
 
 
-async def test_generic_node_is_read_as_it_is(web: Web) -> None:
-    """[SF-057]: it has no views."""
-    await web.component.create(ALICE, "plain", kind="generic")
-    await web.component.publish(ALICE, "plain", "x", "<note xmlns='urn:example'>hello</note>")
-    assert ids((await web.get("/feeds/plain/")).json) == ["x"]
-    assert (await web.get("/feeds/plain/?order=created")).status == 404
+async def test_generic_node_shows_what_left_it(web: Web) -> None:
+    """[SF-057]: a pull since a cursor has the tombstones of what max_items and item_expire removed, too."""
+    await web.component.create(ALICE, "plain", kind="generic", max_items="2", item_expire="60")
+    for item_id in "abcd":
+        await web.component.publish(ALICE, "plain", item_id, "<note xmlns='urn:example'>hello</note>")
+        if item_id == "a":
+            first = (await web.get("/feeds/plain/")).json
+    changes = (await web.get(f"/feeds/plain/?since=cursor:{first['last_cursor']}")).json
+    web.component.clock.advance(61)
+    later = (await web.get(f"/feeds/plain/?since=cursor:{changes['last_cursor']}")).json
+
+    shown = [[(item["id"], item.get("deleted", False)) for item in page["items"]] for page in (first, changes, later)]
+    assert shown == [
+        [("a", False)],
+        [("a", True), ("c", False), ("b", True), ("d", False)],
+        [("c", True), ("d", True)],
+    ]
+    assert (first["totalItems"], changes["totalItems"], later["totalItems"]) == (1, 4, 4)
+    assert ids((await web.get("/feeds/plain/?order=created")).json) == list("abcd")
+    assert (await web.get("/feeds/plain/?sync=true")).status == 404
 
 
 async def test_cursor_of_an_empty_page_is_canonical(golden: Web) -> None:

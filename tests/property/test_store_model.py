@@ -128,7 +128,7 @@ OPTIONS = st.sampled_from(
 )
 PUBLISH = st.builds(Publish, NODES, ITEMS)
 INDEX = st.one_of(op("index_node", NODES), op("index_some", st.just(10**6)))
-ITEM_OP = st.one_of(op("put_item", NODES, ITEMS), op("remove_item", NODES, st.integers(1, 9)), PUBLISH)
+ITEM_OP = st.one_of(op("put_item", NODES, ITEMS), PUBLISH)
 NODE_OP = st.one_of(
     op("add_node", st.sampled_from("abc").map(node)),
     op("set_options", NODES, OPTIONS),

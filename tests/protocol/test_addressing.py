@@ -68,14 +68,19 @@ async def test_question_mark_without_a_feed_before_it_is_part_of_the_name(compon
     assert message.xpath("string(.//ev:items/@node)", namespaces=NS) == name
 
 
-async def test_generic_nodes_have_no_views(component: Component) -> None:
-    """[xep-map 48]: the part before the question mark has to be a feed."""
+async def test_views_of_generic_nodes_have_no_sync_data(component: Component) -> None:
+    """[xep-map 48]: a name with a question mark that is no view is the name of a node."""
     await component.create(ALICE, "box", kind="generic")
+    await component.publish(ALICE, "box", "one")
 
-    assert refusal(await pull(component, "box?order=created")) == NOT_FOUND
-    await component.create(ALICE, "box?order=created")
-    await component.publish(ALICE, "box?order=created", "one")
-    assert await component.item_ids(BOB, "box") == []
+    assert await component.item_ids(BOB, "box?order=created") == ["one"]
+    refused = await component.set(ALICE, "<create node='box?order=created'/>")
+    for name in ("box?sync=true", "box?colour=red"):
+        assert refusal(await pull(component, name)) == NOT_FOUND
+        await component.create(ALICE, name)
+        assert await component.item_ids(BOB, name) == []
+
+    assert refusal(refused).condition == "not-allowed"
 
 
 def categorised(category: str) -> str:

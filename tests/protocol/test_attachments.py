@@ -12,13 +12,16 @@ from support.component import (
     DOMAIN,
     EVE,
     INFO,
+    ITEMS,
     NS,
     Component,
     Element,
     Refusal,
     bare,
+    entry,
     ok,
     refusal,
+    submit,
     tree,
 )
 from support.pulls import pull
@@ -195,6 +198,75 @@ async def test_models_and_people_are_those_of_the_target(blog: Component) -> Non
     assert (await pull(blog, node_of(), user=CAROL)).ids == [bare(BOB), bare(CAROL)]
     await blog.affiliate(ALICE, BLOG, CAROL, "outcast")
     assert refusal(await attach(blog, CAROL, NOTICED)) == NOT_FOUND
+
+
+DELETED = "<entry xmlns='{a}'><sync xmlns='http://feedsync.org/2007/feedsync' deleted='true'/></entry>".format(**NS)
+LATER = f"<publish node='{BLOG}'><item id='two'>{entry('two')}</item></publish>"
+# How an item is removed, with the options of its node.
+REMOVALS = {
+    "retracted": ({}, f"<retract node='{BLOG}'><item id='one'/></retract>"),
+    "published as deleted": ({}, f"<publish node='{BLOG}'><item id='one'>{DELETED}</item></publish>"),
+    "purged": ({}, f"<purge node='{BLOG}'/>"),
+    "retracted from a generic node": ({"max_items": "5"}, f"<retract node='{BLOG}'><item id='one'/></retract>"),
+    "purged from a generic node": ({"max_items": "5"}, f"<purge node='{BLOG}'/>"),
+    "pushed out": ({"max_items": "1"}, LATER),
+    "expired": ({"item_expire": "60"}, ""),
+    "above a lower max_items": (
+        {"max_items": "5"},
+        f"<configure node='{BLOG}'>{submit({'pubsub#max_items': '1'})}</configure>",
+    ),
+}
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+async def test_attachments_go_with_their_item(component: Component, removal: str) -> None:
+    """Whatever removes the item: the attachment node is deleted with an event, and the summary is retracted."""
+    options, request = REMOVALS[removal]
+    await component.create(ALICE, BLOG, **options)
+    await component.publish(ALICE, BLOG, "one")
+    ok(await attach(component, BOB, NOTICED))
+    for node in (node_of(), ALL):
+        await component.subscribe(CAROL, node)
+    if removal == "above a lower max_items":
+        ok(await component.set(ALICE, LATER))
+    await component.events(bare(CAROL))
+
+    component.clock.advance(61)
+    ask = component.owner_set if request.startswith(("<purge", "<configure")) else component.set
+    if request:
+        ok(await ask(ALICE, request))
+
+    assert refusal(await component.get(CAROL, f"<items node={quoteattr(node_of())}/>")) == NOT_FOUND
+    assert await component.item_ids(CAROL, ALL) == []
+    assert sorted([event_of(message) for message in await component.events(bare(CAROL))]) == ["delete", "retract one"]
+    await component.publish(ALICE, BLOG, "one")
+    ok(await attach(component, EVE, NOTICED))
+    assert await summary(component) == [("noticed", "1")]
+
+
+def event_of(message: Element) -> str:
+    """The deletion of a node, or the retraction of an item."""
+    retract = message.find("ev:event/ev:items/ev:retract", NS)
+    if retract is not None:
+        return f"retract {retract.get('id')}"
+    return "delete" if message.find("ev:event/ev:delete", NS) is not None else "another event"
+
+
+async def test_attachment_nodes_are_found_by_name_and_not_in_lists(blog: Component) -> None:
+    """[xep-map 38]: XEP-0470 is silent; they are as many as items, and clients know their names."""
+    ok(await attach(blog, BOB, NOTICED))
+
+    for user in (BOB, ALICE):
+        listed = ok(await blog.ask(user, "get", f"<query xmlns='{ITEMS}'><set xmlns='{NS['rsm']}'/></query>"))
+        assert [item.get("node") for item in listed.iterfind("items:query/items:item", NS)] == [BLOG]
+        assert listed.findtext(".//rsm:count", None, NS) == "1"
+    for name in (node_of(), ALL):
+        answer = ok(await blog.ask(BOB, "get", f"<query xmlns='{INFO}' node={quoteattr(name)}/>"))
+        assert answer.find("info:query/info:identity", NS) is not None
+    await blog.configure(ALICE, BLOG, access_model="whitelist")
+    await blog.configure(ALICE, BLOG, access_model="open")
+    listed = ok(await blog.ask(BOB, "get", f"<query xmlns='{ITEMS}'/>"))
+    assert [item.get("node") for item in listed.iterfind("items:query/items:item", NS)] == [BLOG]
 
 
 async def test_attachments_go_with_their_node(blog: Component) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.delivery.sweeps import EXPIRY
 from support.component import (
     ALICE,
     BOB,
@@ -135,11 +136,11 @@ async def test_generic_node_never_becomes_a_feed(component: Component) -> None:
     assert await kind(component, "box") == "generic"
 
 
-async def test_feed_with_subscribers_of_a_view_stays_a_feed(component: Component) -> None:
-    """Generic nodes have no views, so the subscription would never receive anything."""
+async def test_feed_with_subscribers_of_sync_data_stays_a_feed(component: Component) -> None:
+    """Items of generic nodes have no sync data, so the subscription would never receive anything."""
     await component.create(ALICE, "viewed")
     await component.create(ALICE, "plain")
-    await component.subscribe(BOB, "viewed?order=created")
+    await component.subscribe(BOB, "viewed?sync=true")
     await component.subscribe(BOB, "plain")
 
     submitted = form(NODE_CONFIG, max_items="5")
@@ -334,7 +335,7 @@ async def test_transient_node_refuses_what_needs_items(component: Component) -> 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, ["a", "b", "c", "-a"]),
+        ({}, ["a", "b", "-a", "c"]),
         ({"publish_node_full": "retract-oldest", "notify_retract": "0"}, ["a", "b", "c"]),
         ({"publish_node_full": "discard-oldest"}, ["a", "b", "c"]),
     ],
@@ -434,10 +435,10 @@ async def test_sweep_removes_expired_items_without_events(component: Component) 
     await component.events(bare(BOB))
 
     component.clock.advance(59)
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
     numbers = [await stored(component, node) for node in ("box", "kept")]
     component.clock.advance(2)
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
 
     assert [*numbers, *[await stored(component, node) for node in ("box", "kept")]] == [2, 2, 0, 2]
     assert await component.events(bare(BOB)) == []
@@ -460,7 +461,7 @@ async def test_many_expired_items_are_removed_in_steps(component: Component, mon
 
     component.clock.advance(61)
     assert await component.item_ids(BOB, "one") == []
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
 
     assert [await stored(component, node) for node in ("one", "two", "three")] == [0, 0, 0]
 
@@ -482,7 +483,7 @@ async def test_largest_expiry_is_accepted(component: Component) -> None:
 
     assert await publish(component, note("a")) is None
     assert await component.item_ids(BOB, "box") == ["a"]
-    await component.app.expiry.sweep()
+    await EXPIRY.sweep(component.app.service)
     assert refusal(refused) == NOT_ACCEPTABLE
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.delivery.sweeps import LEASES
 from smartfeeds.service import leases
 from support.component import (
     ALICE,
@@ -76,17 +77,17 @@ async def test_subscription_ends_with_its_lease_and_the_subscriber_is_notified(c
     await component.subscribe(CAROL, "comments")
 
     component.clock.advance(59.9)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
     await component.publish(ALICE, "comments", "one")
     assert await events(component) == ["item"]
     component.clock.advance(0.1)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
     await component.publish(ALICE, "comments", "two")
 
     assert await events(component) == ["none"]
     assert body(ok(await component.get(BOB, "<subscriptions/>"))) == [pubsub("<subscriptions/>")]
     assert await events(component, bare(CAROL)) == ["item", "item"]
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
     assert await events(component) == []
 
 
@@ -103,10 +104,10 @@ async def test_lease_is_renewed(component: Component, again: bool) -> None:
         submit = form(SUBSCRIBE_OPTIONS, expire=HOUR)
         ok(await component.set(BOB, f"<options node='comments' jid='{BOBS}'>{submit}</options>"))
     component.clock.advance(3_540)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
     assert await events(component) == []
     component.clock.advance(1)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
 
     assert await events(component) == ["none"]
 
@@ -119,7 +120,7 @@ async def test_subscription_is_over_before_the_sweep_removes_it(component: Compo
 
     options = await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>")
     answer = ok(await request(component))
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
 
     assert refusal(options) == Refusal("modify", "unexpected-request", "not-subscribed")
     assert body(answer) == [pubsub(subscription())]
@@ -141,7 +142,7 @@ async def test_lease_can_be_removed(component: Component) -> None:
     submit = form(SUBSCRIBE_OPTIONS, expire="")
     ok(await component.set(BOB, f"<options node='comments' jid='{BOBS}'>{submit}</options>"))
     component.clock.advance(3_600)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
 
     assert await events(component) == []
 
@@ -151,11 +152,11 @@ async def test_leases_that_end_while_the_service_is_down_end_at_its_start(start:
     component = await start()
     await component.create(ALICE, "comments")
     await subscribe(component, MINUTE)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
     component.clock.advance(60)
 
     component = await start.again(component)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
 
     assert await events(component) == ["none"]
 
@@ -182,8 +183,7 @@ async def test_many_leases_end_in_small_steps(component: Component, monkeypatch:
 
     monkeypatch.setattr(leases, "change_state", count)
     monkeypatch.setattr(leases, "end_leases", step)
-    monkeypatch.setattr("smartfeeds.delivery.leases.end_leases", step)
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
 
     assert sizes == [2, 2, 1]
     assert await events(component) == ["none"] * 5
@@ -196,6 +196,6 @@ async def test_deleted_node_with_a_lease_is_no_trouble(component: Component) -> 
     ok(await component.owner_set(ALICE, "<delete node='comments'/>"))
     component.clock.advance(60)
 
-    await component.app.leases.sweep()
+    await LEASES.sweep(component.app.service)
 
     assert body(ok(await component.get(BOB, "<subscriptions/>"))) == [pubsub("<subscriptions/>")]

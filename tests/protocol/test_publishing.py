@@ -783,6 +783,7 @@ async def test_options_configure_the_node_that_auto_create_makes(start: Starter)
 async def test_failed_publish_tells_nobody(component: Component) -> None:
     """[xep-map 151]"""
     await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "first")
     for node in ("comments", MODIFIED, CREATED):
         await component.subscribe(BOB, node)
 

@@ -463,10 +463,6 @@ async def test_put_item_new_and_changed_keeps_counts(store: Store) -> None:
     assert await store.read(counts) == (1, 0, 1, 0)
     await store.write(lambda tx: tx.put_item(made.node_no, deleted._replace(deleted=False, revision=4)))
     assert await store.read(counts) == (1, 1, 1, 1)
-    await store.write(lambda tx: tx.remove_item(made.node_no, stored.item_no))
-    await store.write(lambda tx: tx.remove_item(made.node_no, stored.item_no))
-    assert await store.read(counts) == (0, 0, 0, 0)
-    assert await store.read(lambda tx: tx.item(made.node_no, "a")) is None
 
 
 async def test_put_item_id_taken_or_number_unknown_is_refused(store: Store) -> None:
@@ -911,18 +907,6 @@ async def test_index_some_goes_on_where_it_stopped(store: Store) -> None:
     for made, total in ((one, 5), (two, 3)):
         assert await store.read(lambda tx, made=made: tx.index_current(made.node_no))
         assert await store.read(lambda tx, made=made: tx.count(made.node_no, view("category=x"))) == total
-
-
-async def test_remove_item_leaves_the_filter_index(store: Store) -> None:
-    made = await store.write(add_feed(item("a", 10, "in=x | word"), item("b", 20, "in=x | word")))
-    await store.write(lambda tx: tx.index_node(made.node_no))
-    first = await store.read(lambda tx: tx.item(made.node_no, "a"))
-    assert first is not None
-    await store.write(lambda tx: tx.remove_item(made.node_no, first.item_no))
-    await store.write(lambda tx: tx.put_item(made.node_no, item("c", 30, "in=y | other")))
-    await store.write(lambda tx: tx.index_node(made.node_no))
-    assert await store.read(lambda tx: tx.count(made.node_no, view("category=x"))) == 1
-    assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(view("q=word"), 9)))) == "b"
 
 
 # Transactions

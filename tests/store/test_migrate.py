@@ -26,6 +26,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate, migrations
 from smartfeeds.store.base import ReadTx
 from smartfeeds.store.rows import STATES, digest
+from smartfeeds.store.sql_tables import NODE_ROW
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload, view
 
@@ -311,6 +312,7 @@ async def test_open_data_of_another_program_is_refused(path: Path, raw: sqlite3.
 CURRENT = """
 import asyncio, sys
 from pathlib import Path
+from smartfeeds.store.sql_tables import NODE_ROW
 from smartfeeds.store.sqlite import SqliteStore
 
 async def main():
@@ -402,5 +404,37 @@ async def test_upgrade_indexes_languages_and_keeps_what_the_index_knows_of_past_
             "q=a&lang=en": "absent present",
         }
         assert await store.read(lambda tx: tx.count(1, view("lang=en"))) == 1
+    finally:
+        await store.close()
+
+
+async def test_upgrade_takes_attachment_nodes_out_of_lists(path: Path, raw: sqlite3.Connection) -> None:
+    """Events of removed items go too: nothing can send them any more."""
+    migrations.run(path, "0018")
+    for number, name in enumerate(("blog", "urn:xmpp:pubsub-attachments:summary:1/blog"), 1):
+        values = (number, name, "generic", "o@x", 1, "{}", "live", 0, 0, 4, 2, 0, 0, 4, 1, 0, 1)
+        columns = f"{NODE_ROW}, listed"
+        raw.execute(f"INSERT INTO node ({columns}) VALUES ({', '.join('?' * len(values))})", values)
+        raw.execute("INSERT INTO affiliation (node_no, jid, affiliation) VALUES (?, 'o@x', 'owner')", (number,))
+        for kind in ("retract", "purge"):
+            raw.execute(
+                "INSERT INTO event (node_no, at_us, kind, data, recipient) VALUES (?, 1, ?, '1', '')", (number, kind)
+            )
+    raw.execute("UPDATE tally SET value = 2")
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    try:
+
+        def names(tx: ReadTx) -> list[tuple[list[str], int]]:
+            return [([node.name for node in tx.listed_nodes(jid, "", 9)], tx.listed_count(jid)) for jid in ("", "o@x")]
+
+        both = ["blog", "urn:xmpp:pubsub-attachments:summary:1/blog"]
+        assert await store.read(names) == [(["blog"], 1), (both, 2)]
+        assert [event.kind for no in (1, 2) for event in await store.read(lambda tx, no=no: tx.events(no, 9))] == [
+            "purge",
+            "purge",
+        ]
+        await store.write(lambda tx: tx.retire_node(2))
+        assert await store.read(lambda tx: tx.listed_count("")) == 1
     finally:
         await store.close()

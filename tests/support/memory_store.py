@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from smartfeeds.core.access import Access
+from smartfeeds.core.access import READERS, Access
+from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, held_consumer
 from smartfeeds.core.mirror import MirrorRow
@@ -146,7 +147,12 @@ class MemoryReadTx:
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
         known = self.nodes(after, NO_LIMIT, before=before)
-        found = [node for node in known if Access(self.affiliation(node.node_no, jid), node.options).sees_description]
+        accesses = [Access(self.affiliation(node.node_no, jid), node.options) for node in known]
+        found = [
+            node
+            for node, access in zip(known, accesses, strict=True)
+            if access.sees_description and (is_listed(node) or access.affiliation in READERS)
+        ]
         return found[max(len(found) - limit, 0) :] if newest else found[:limit]
 
     def listed_count(self, jid: str) -> int:
@@ -565,9 +571,9 @@ class MemoryWriteTx(MemoryReadTx):
             raise StoreError(f"the sync id {item.sync_id!r} is taken")
         stored = item._replace(item_no=old.item_no if old else self._number("item"), left=False)
         if old:
-            if node.kind is NodeKind.FEED and place(old, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
+            if place(old, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
                 self._index_item(old)
-            self._take_out(node_no, old, indexed_too=False)
+            self._take_out(node_no, old)
         self._bring_in(node_no, stored)
         live = int(not stored.deleted) - int(old is not None and not old.deleted)
         self._put_node(node._replace(total=node.total + (old is None), live=node.live + live))
@@ -584,7 +590,7 @@ class MemoryWriteTx(MemoryReadTx):
             insort(places, where)
             self._undo.append(partial(places.remove, where))
 
-    def _take_out(self, node_no: int, item: Item, *, indexed_too: bool = True) -> None:
+    def _take_out(self, node_no: int, item: Item) -> None:
         feed = self._data.feeds[node_no]
         self._drop(feed.items, item.item_no)
         self._drop(feed.numbers, item.id)
@@ -592,16 +598,6 @@ class MemoryWriteTx(MemoryReadTx):
             where = place(item, order)
             del places[bisect_left(places, where)]
             self._undo.append(partial(insort, places, where))
-        if indexed_too:
-            self._drop(self._data.index, item.item_no)
-
-    def remove_item(self, node_no: int, item_no: int) -> None:
-        node = self._known(node_no)
-        item = self._feed(node_no).items.get(item_no)
-        if item is None:
-            return
-        self._take_out(node_no, item)
-        self._put_node(node._replace(total=node.total - 1, live=node.live - int(not item.deleted)))
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
         self._more_audience(node_no)

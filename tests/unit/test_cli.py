@@ -422,7 +422,7 @@ def test_import_into_a_view_says_what_to_name(ready: Run) -> None:
 
     refused = ready("import", "news.xml", "--node", "imp?order=created", code=Exit.REFUSED).stderr
 
-    assert "imp?order=created is a view of the feed imp" in refused and "name imp" in refused
+    assert "imp?order=created is a view of the node imp" in refused and "name imp" in refused
 
 
 def test_command_without_configuration_says_how_to_make_one(run: Run) -> None:

@@ -122,7 +122,7 @@ def read_batch(
     if jid is None or not rows:
         return None
     view = WHOLE[Order.MODIFIED]
-    changes = read_changes(tx, consumer, position, view, ITEMS)
+    changes = read_changes(tx, context, consumer, position, view, ITEMS)
     if changes is None:
         return None
     node = changes.node

@@ -40,7 +40,7 @@ from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.net.fetch import shown
-from smartfeeds.service.context import Context, LocatedNode, locate
+from smartfeeds.service.context import Context, LocatedNode, check_expired, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -225,7 +225,7 @@ def export_command(
     check_report(output, as_json=as_json)
     _check_sync(form, since, complete, sync=sync)
     work = partial(_export, name=node, form=form, output=output, sync=sync, since_us=since, complete=complete or "")
-    # Reading a filtered view may first have to update the filter index, which is a write.
+    # Expired items are removed first, and a filtered view may have to update the filter index: both are writes.
     job, count = run_offline(config, work, OpenMode.WRITE)
     finish(form, job, count, output, strict=strict, as_json=as_json)
 
@@ -254,7 +254,7 @@ async def _export(
     since_us: int | None,
     complete: str,
 ) -> tuple[FeedExport, int]:
-    located = await service.read(lambda tx, _context: locate(tx, name))
+    located = await service.read(partial(_located, name=name))
     view = located.view if located.view.smart else CREATED
     sharing, after = NO_SHARING, None
     if since_us is not None:
@@ -273,6 +273,12 @@ async def _export(
         else:
             await asyncio.to_thread(write_out, form, job, output)
     return job, exported.count
+
+
+def _located(tx: ReadTx, context: Context, name: str) -> LocatedNode:
+    located = locate(tx, name)
+    check_expired(tx, context, located.node)
+    return located
 
 
 def _head(service: FeedService, located: LocatedNode) -> FeedHead:

@@ -39,7 +39,7 @@ def list_nodes(config: Path | None, *, as_json: bool) -> None:
 @json_option
 def show_node(name: str, config: Path | None, *, as_json: bool) -> None:
     """Show a node: its counts, affiliations and current options."""
-    details = read_offline(config, lambda tx, _context: _described(tx, locate(tx, name).node))
+    details = read_offline(config, lambda tx, context: _described(tx, context, locate(tx, name).node))
     if as_json:
         print_json(details)
         return
@@ -86,8 +86,8 @@ def list_subscriptions(node: str | None, jid: str | None, config: Path | None, *
     print_rows(rows, as_json=as_json, empty="There are no such subscriptions.")
 
 
-def _node_rows(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
-    return [_node_row(tx, node) for node in all_nodes(tx)]
+def _node_rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
+    return [_node_row(tx, context, node) for node in all_nodes(tx)]
 
 
 def all_nodes(tx: ReadTx) -> list[Node]:
@@ -95,8 +95,8 @@ def all_nodes(tx: ReadTx) -> list[Node]:
     return tx.nodes("", NO_LIMIT)
 
 
-def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
-    summary = summary_of(tx, node)
+def _node_row(tx: ReadTx, context: Context, node: Node) -> dict[str, Any]:
+    summary = summary_of(tx, context, node)
     return {
         "node": node.name,
         "kind": node.kind.value,
@@ -108,10 +108,10 @@ def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
     }
 
 
-def _described(tx: ReadTx, node: Node) -> dict[str, Any]:
+def _described(tx: ReadTx, context: Context, node: Node) -> dict[str, Any]:
     options = {var: " ".join(node.options.values_of(option)) for var, option in OPTIONS.items()}
     affiliations = {jid: affiliation.value for jid, affiliation in tx.affiliations(node.node_no)}
-    return {**_node_row(tx, node), "affiliations": affiliations, "options": options}
+    return {**_node_row(tx, context, node), "affiliations": affiliations, "options": options}
 
 
 def _form(kind: str | None, options: tuple[str, ...]) -> FormFields:

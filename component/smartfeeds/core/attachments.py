@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.model import MAX_ID_BYTES, Node
 from smartfeeds.core.urls import xmpp_uri
 
 ATTACHMENTS = "urn:xmpp:pubsub-attachments:1"
@@ -82,6 +82,12 @@ def is_reserved(name: str | None, domain: str) -> bool:
 def follows_target(name: str) -> bool:
     """Returns whether a node of this name may be an attachment node or a summary node."""
     return name.startswith(_ANY_PREFIX)
+
+
+def is_listed(node: Node) -> bool:
+    """Returns whether lists of nodes show a node to strangers. Attachment nodes are as many as items, and clients know
+    their names from the items."""
+    return node.options.listed and not follows_target(node.name)
 
 
 def target_node(name: str, domain: str) -> str | None:

@@ -57,13 +57,13 @@ def decide_kind(form: FormFields, default: NodeKind, limits: OptionLimits, *, fo
     The field `KIND` decides if it is present, then the table of reasons, then the default. `foreign` says that the
     request publishes an item that no feed accepts. Raises FeedError(NOT_ACCEPTABLE) for an unknown kind.
     """
-    values = form.get(KIND, ())
-    if values and values[0]:
+    text = ", ".join(form.get(KIND, ()))
+    if text:
         try:
-            return NodeKind(values[0])
+            return NodeKind(text)
         except ValueError:
             raise FeedError(
-                Condition.NOT_ACCEPTABLE, f"{KIND}: {values[0][:40]!r} is no kind; send feed or generic"
+                Condition.NOT_ACCEPTABLE, f"{KIND}: {text[:40]!r} is no kind; send feed or generic"
             ) from None
     if foreign or any(name in form and asks(form[name], limits) for name, asks in GENERIC_REASONS.items()):
         return NodeKind.GENERIC

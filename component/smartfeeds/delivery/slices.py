@@ -7,6 +7,7 @@ from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeState, Slice
 from smartfeeds.core.view import Order, View
 from smartfeeds.delivery.deliverer import ConsumerPosition
+from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.pulls import cursor_of, key_of
 from smartfeeds.store.base import ReadTx
 
@@ -37,7 +38,7 @@ def items_after(
 
 
 def read_changes(
-    tx: ReadTx, consumer: Consumer, position: ConsumerPosition, view: View, limit: int
+    tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition, view: View, limit: int
 ) -> ChangeBatch | None:
     """The next items for a consumer that reads the order of `view`.
 
@@ -47,6 +48,7 @@ def read_changes(
     stored = tx.mark(consumer.node_no, view.order, consumer.name)
     if node is None or node.state is not NodeState.LIVE or stored is None:
         return None
+    check_expired(tx, context, node)
     mark = position.marks.get(view.order, stored)
     items, more = items_after(tx, node.node_no, view, mark.key_us, limit)
     end = replace(position, marks={view.order: mark_at(tx, node.node_no, view.order, items[-1])}) if items else position

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
+    TRANSIENT_ITEM,
     Edge,
     Item,
     Mark,
     Node,
     NodeEvent,
-    NodeKind,
     NodeState,
     Slice,
     Subscription,
@@ -23,7 +23,7 @@ from smartfeeds.core.model import (
 from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
 from smartfeeds.delivery.slices import items_after, mark_at
 from smartfeeds.push.audience import depends_on_presence, is_recipient
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
@@ -102,6 +102,7 @@ def read_batch(
     node = tx.node_by_no(node_no)
     if node is None:
         return None
+    check_expired(tx, context, node)
     views = {text: from_canonical(text) for text in tx.subscribed_views(node_no)}
     since_us = interested_since(node.name)
     if since_us is not None:
@@ -121,7 +122,7 @@ def read_batch(
         starts[order] = mark
         mine = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, context, node, order, mark, mine, until_us))
-    due = tuple(_notified_views(node, orders, views))
+    due = tuple(text for text in _notified_views(orders, events) if text in views)
     return read_views(tx, context, NodeBatch(node, tuple(orders), events, views, starts, due, first), known)
 
 
@@ -132,6 +133,7 @@ def read_held_batch(
     sub, node = tx.subscription_by_no(int(consumer.target)), tx.node_by_no(consumer.node_no)
     if sub is None or node is None or node.state is not NodeState.LIVE:
         return None
+    check_expired(tx, context, node)
     view = from_canonical(sub.view)
     stored = tx.mark(node.node_no, view.order, consumer.name)
     if stored is None or not depends_on_presence(node, sub) or not is_recipient(tx, context, node, sub):
@@ -161,8 +163,8 @@ def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset
     for view in now.values():
         if (behind := index_first(tx, node, view)) is not None:
             return behind
-    # An item of a feed has the totals of the unfiltered views; all other totals are counted.
-    counted = {text: view for text, view in now.items() if view.filtered or node.kind is NodeKind.GENERIC}
+    # An item has the totals of the unfiltered views; all other totals are counted.
+    counted = {text: view for text, view in now.items() if view.filtered}
     new = {text: view for text, view in now.items() if text not in known and view.order in batch.starts}
     previous = {text: _newest_cursor(tx, node, view, batch.starts[view.order]) for text, view in new.items()}
     return replace(
@@ -173,14 +175,10 @@ def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset
     )
 
 
-def _notified_views(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, View]) -> Iterable[str]:
-    """The views to notify: in a feed only those that contain a change, because there may be many others.
-
-    A generic node has one view, and its retractions are events and no changes of items.
-    """
-    if node.kind is NodeKind.GENERIC:
-        return views
-    return {text for order in orders for change in order.changes for text in change.views}
+def _notified_views(orders: Iterable[OrderBatch], events: Iterable[NodeEvent]) -> set[str]:
+    """The views that contain a change. Items that are not stored are in the bare node only."""
+    texts = {text for order in orders for change in order.changes for text in change.views}
+    return texts | {canonical(BARE) for event in events if event.kind == TRANSIENT_ITEM}
 
 
 def _read_order(

@@ -12,7 +12,7 @@ from typing import Protocol
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.interests import Interest, Interests
-from smartfeeds.core.model import TRANSIENT_ITEM, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Subscription
+from smartfeeds.core.model import TRANSIENT_ITEM, Item, Mark, Node, NodeEvent, NodeState, Subscription
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
@@ -232,30 +232,29 @@ class PushSender:
                 run.frames.append(subscription_message(run.node, event))
             elif event.kind == "authorization":
                 run.frames.append(authorization_message(event, self._encode_request))
-            elif event.kind in (TRANSIENT_ITEM, "retract"):
-                await self._send_item_event(run, event)
+            elif event.kind == TRANSIENT_ITEM:
+                await self._send_transient(run, event)
             else:
                 await self._send_node_event(run, event)
 
-    async def _send_item_event(self, run: _BatchRun, event: NodeEvent) -> None:
-        """Sends the retraction of an item of a generic node, or an item that the node does not store. Its last cursor
-        is the key of the event."""
+    async def _send_transient(self, run: _BatchRun, event: NodeEvent) -> None:
+        """Sends an item that the node does not store, to subscribers of the bare node: followers of views have exactly
+        the items that the node stores. Its last cursor is the key of the event."""
         node = run.node
-        item = transient_item(event) if event.kind == TRANSIENT_ITEM else None
-        if item is not None and self._clock() - event.at_us > self._max_age_us:
+        item = transient_item(event)
+        if self._clock() - event.at_us > self._max_age_us:
             run.dropped += 1
             return
-        cursor = format_cursor(Order.MODIFIED, event.at_us, [item.id if item is not None else event.data])
-        totals = run.batch.totals
-        chains = {view: PushHeaders(totals[view], run.last_cursors.get(view, ""), cursor) for view in run.batch.views}
-
-        def frame(group: RecipientGroup) -> PushFrame:
-            if item is not None:
-                return item_frame(node, group, item, chains[group.view])
-            return retract_frame(node, group, event.data, chains[group.view], event.at_us)
-
+        cursor = format_cursor(Order.MODIFIED, event.at_us, [item.id])
+        chains = {
+            text: PushHeaders(node.live, run.last_cursors.get(text, ""), cursor)
+            for text, view in run.batch.views.items()
+            if not view.smart
+        }
         if node.options.deliver_notifications:
-            await self._send_frames(run, chains, frame, event.at_us)
+            await self._send_frames(
+                run, chains, lambda group: item_frame(node, group, item, chains[group.view]), event.at_us
+            )
         run.last_cursors.update(dict.fromkeys(chains, cursor))
 
     async def _send_node_event(self, run: _BatchRun, event: NodeEvent) -> None:
@@ -386,8 +385,8 @@ def is_notified(batch: NodeBatch, view: str, change: PushedChange) -> bool:
 
 
 def total_of(batch: NodeBatch, view: str, item: Item) -> int | None:
-    """TotalItems right after a change. Filtered views and generic nodes have no stored total, so theirs was counted."""
+    """TotalItems right after a change. Filtered views have no stored total, so theirs was counted."""
     shown = batch.views[view]
-    if shown.filtered or batch.node.kind is NodeKind.GENERIC:
+    if shown.filtered:
         return batch.totals[view]
     return item.total if shown.smart else item.live

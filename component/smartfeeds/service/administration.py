@@ -6,10 +6,10 @@ The commands of the command line and those of a chat client (`xmpp/admin_*.py`) 
 from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation, KeyRange, Node
+from smartfeeds.core.model import NO_LIMIT, Affiliation, KeyRange, Node
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Policy
+from smartfeeds.service.context import Context, Policy, expired_count
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
 from smartfeeds.service.nodes import may_create
 from smartfeeds.service.requests import Answer, Request, ResultSet
@@ -83,12 +83,13 @@ def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> Man
         if is_admin(context.policy, request.actor)
         else page_of(_owned(tx, str(request.actor.bare)), request.page, context.policy)
     )
-    return ManagedNodes(tuple(summary_of(tx, node) for node in nodes), result_set)
+    return ManagedNodes(tuple(summary_of(tx, context, node) for node in nodes), result_set)
 
 
-def summary_of(tx: ReadTx, node: Node) -> NodeSummary:
-    """A node with its counts. O(1)."""
-    return NodeSummary(node, node.live, node.total - node.live, tx.subscription_count(node.node_no))
+def summary_of(tx: ReadTx, context: Context, node: Node) -> NodeSummary:
+    """A node with its counts. O(1) but for items that have expired and are not removed yet."""
+    items = node.live - expired_count(tx, context, node)
+    return NodeSummary(node, items, node.total - items, tx.subscription_count(node.node_no))
 
 
 def _all(tx: ReadTx) -> PagedList[str, Node]:
@@ -128,7 +129,9 @@ class StoreCounts(Answer):
 def count_store(tx: ReadTx, context: Context, request: CountStore) -> StoreCounts:
     """The size of the store. The cost grows with the number of nodes. Raises FeedError(FORBIDDEN)."""
     check_admin(context.policy, request.actor)
-    return StoreCounts(tx.node_count(), *tx.totals())
+    items, deleted, subscriptions = tx.totals()
+    expired = sum(expired_count(tx, context, node) for node in tx.expiring(0, NO_LIMIT))
+    return StoreCounts(tx.node_count(), items - expired, deleted + expired, subscriptions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.cursor import MAX_GROUP, matches
 from smartfeeds.core.filters import FILTERS, MAX_FILTER_VALUES
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
+from smartfeeds.core.model import Edge, Item, Node, Slice
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.page import PagePlan, ResultSetRequest
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
@@ -140,8 +140,6 @@ def _filtered(located: LocatedNode, fields: FormFields) -> View:
         row = FILTERS.get(FILTER_FIELDS.get(name, ""))
         if row is None:
             continue
-        if located.node.kind is not NodeKind.FEED:
-            raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"the field {name!r} works on feeds, and this is none")
         if row.name in filters:
             raise FeedError(Condition.BAD_REQUEST, f"the field {name!r} repeats a filter; send each filter once")
         texts = tuple(map(_address, values)) if name == WITH else values

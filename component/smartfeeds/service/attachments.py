@@ -23,7 +23,7 @@ from smartfeeds.core.attachments import (
     summary_name,
     target_of,
 )
-from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, NodeState
+from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import OPTIONS, PUBSUB, NodeOptions
 from smartfeeds.core.schemas import with_kind
 from smartfeeds.errors import Condition, FeedError
@@ -31,6 +31,7 @@ from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element
 from smartfeeds.service import nodes, publishing
 from smartfeeds.service.context import Context, locate_for
+from smartfeeds.service.items import remove_summary, retire
 from smartfeeds.service.requests import (
     Configure,
     CreateNode,
@@ -84,7 +85,8 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
 def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSteps[EmptyResult]:
     """Retracts every item that is live now, and the summary of the attachments among them."""
     answer = publishing.purge(tx, context, request)
-    _remove_summary(tx, context, _target(context, request))
+    if (target := _target(context, request)) is not None:
+        remove_summary(tx, context, target)
     return answer
 
 
@@ -118,11 +120,12 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult | MoreSteps[EmptyResult]:
     """Deletes a node with the attachments to its items, or one attachment node with its summary."""
     answer = nodes.delete(tx, context, request)
-    _remove_summary(tx, context, _target(context, request))
+    if (target := _target(context, request)) is not None:
+        remove_summary(tx, context, target)
     summary = tx.lock(summary_name(request.node or ""))
     if summary is None:
         return answer
-    _retire(tx, context, summary)
+    retire(tx, context, summary)
     return MoreSteps(partial(_delete_rest, name=request.node or ""))
 
 
@@ -150,11 +153,11 @@ def _attach(tx: WriteTx, context: Context, request: Publish, target: AttachmentT
     if len(draft.payload) > min(node.options.max_payload_size, context.policy.options.max_payload_size_bytes):
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
     existing = tx.item(node.node_no, publisher)
-    if existing is None and node.live >= context.policy.options.max_items:
+    if (existing is None or existing.deleted) and node.live >= context.policy.options.max_items:
         raise FeedError(Condition.POLICY_VIOLATION, "the item has as many attachments as this service stores")
     stored = publishing.store_item(tx, context, node, existing, publisher, draft.payload, publisher)
     _summarise(tx, context, target, existing, stored)
-    return Published(request.node or "", stored.id, created=existing is None)
+    return Published(request.node or "", stored.id, created=existing is None or existing.deleted)
 
 
 def _add(tx: WriteTx, context: Context, target: Node, name: str) -> Node:
@@ -192,13 +195,6 @@ def _summarise(tx: WriteTx, context: Context, target: AttachmentTarget, old: Ite
                 reactions[text] = reactions.get(text, 0) + sign
     payload = _write_summary(noticed, {text: count for text, count in reactions.items() if count > 0})
     publishing.store_item(tx, context, node, existing, target.item_id, payload, context.policy.domain)
-
-
-def _remove_summary(tx: WriteTx, context: Context, target: AttachmentTarget | None) -> None:
-    node = None if target is None else tx.lock(summary_name(target.node))
-    item = None if node is None or target is None else tx.item(node.node_no, target.item_id)
-    if node is not None and item is not None:
-        publishing.bury(tx, context, node, item, context.policy.domain, notify=True)
 
 
 def _read_attachment(item: Item | None) -> tuple[bool, list[str]]:
@@ -259,16 +255,9 @@ def _follow_rest(tx: WriteTx, context: Context, name: str, reached: str) -> Empt
     return MoreSteps(partial(_follow_rest, name=name, reached=found[-1].name))
 
 
-def _retire(tx: WriteTx, context: Context, node: Node) -> None:
-    if node.options.notify_delete and node.state is not NodeState.DELETED:
-        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", node.name))
-    tx.retire_node(node.node_no)
-    context.changed.add(node.node_no)
-
-
 def _delete_rest(tx: WriteTx, context: Context, name: str) -> EmptyResult | MoreSteps[EmptyResult]:
     first, _ = attachment_names(context.policy.domain, name)
     found = _chunk(tx, context, name, first)
     for node in found:
-        _retire(tx, context, node)
+        retire(tx, context, node)
     return MoreSteps(partial(_delete_rest, name=name)) if found else EmptyResult()

@@ -11,7 +11,7 @@ from smartfeeds.core.access import Access
 from smartfeeds.core.attachments import canonical_name, target_node
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import MAX_SYNC_BYTES, Affiliation, Node, Slice, SubscriptionState
+from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState
 from smartfeeds.core.options import NodeKind, OptionLimits
 from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.core.times import US_PER_S
@@ -122,13 +122,33 @@ class OverdueItems(Exception):  # noqa: N818 - a use case that raises it runs ag
         self.before_us = before_us
 
 
-def find_overdue(tx: ReadTx, context: Context, node: Node) -> OverdueItems | None:
-    """Returns what has expired on a node, or None. The cost is one look-up for a node whose items expire."""
+def _expired_until_us(context: Context, node: Node) -> int | None:
+    """The key of the modified order up to which the items of a node have expired, None if they do not expire."""
     if node.kind is NodeKind.FEED or node.options.item_expire is None:
         return None
-    before_us = context.now_us - node.options.item_expire * US_PER_S
-    oldest = tx.slice(node.node_no, Slice(BARE, 1))
-    return OverdueItems(node.node_no, before_us) if oldest and oldest[0].modified_us <= before_us else None
+    return context.now_us - node.options.item_expire * US_PER_S
+
+
+def find_overdue(tx: ReadTx, context: Context, node: Node) -> OverdueItems | None:
+    """Returns what has expired on a node, or None. The cost is one look-up for a node whose items expire."""
+    before_us = _expired_until_us(context, node)
+    oldest = [] if before_us is None else tx.slice(node.node_no, Slice(BARE, 1))
+    if before_us is None or not oldest or oldest[0].modified_us > before_us:
+        return None
+    return OverdueItems(node.node_no, before_us)
+
+
+def check_expired(tx: ReadTx, context: Context, node: Node) -> None:
+    """Raises OverdueItems if the node has items that have expired. Everything that reads items begins here."""
+    if (overdue := find_overdue(tx, context, node)) is not None:
+        raise overdue
+
+
+def expired_count(tx: ReadTx, context: Context, node: Node) -> int:
+    """The number of stored items of a node that have expired, for lists of nodes: these only read, and do not wait for
+    the removal. The cost grows with the number."""
+    before_us = _expired_until_us(context, node)
+    return 0 if before_us is None else tx.count(node.node_no, BARE, before=Edge(before_us, MAX_ITEM_NO))
 
 
 def with_contact(tx: ReadTx, context: Context, access: Access, actor: Jid) -> Access:
@@ -147,14 +167,15 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
 
     Raises OverdueItems if the node has items that have expired.
     """
-    if (overdue := find_overdue(tx, context, node)) is not None:
-        raise overdue
+    check_expired(tx, context, node)
+    governor = _governor(tx, context, node)
+    if governor is not node:
+        check_expired(tx, context, governor)  # the attachments of its items go with them
     access = with_contact(tx, context, Access(affiliation_of(tx, context, node, actor), node.options), actor)
     if not access.depends_on_subscription:
         return access
     bare = str(actor.bare)
     # A subscription of another resource of the actor does not count.
-    governor = _governor(tx, context, node)
     states = {sub.state for sub in tx.subscriptions_on(governor.node_no, bare) if sub.jid in (bare, str(actor))}
     best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
     return access._replace(subscription=next(best, SubscriptionState.NONE))
@@ -221,18 +242,26 @@ def find(
     feed_found = False
     for text, query in (split, *shared_splits(name)):
         node = tx.node(text)
-        if node is None or node.kind is not NodeKind.FEED:
+        if node is None:
             continue
         access = access_to(node)
         if not access.knows_node:
             continue
-        view = parse_view(query)
+        view = view_of(node, query)
         if view is not None:
             return LocatedNode(node, view, access)
-        feed_found = feed_found or text == split[0]
+        # On a generic node other names with a question mark are free for nodes, as XEP-0060 lets them be.
+        feed_found = feed_found or (text == split[0] and node.kind is NodeKind.FEED)
     if feed_found:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
     return None
+
+
+def view_of(node: Node, query: str) -> View | None:
+    """Returns the view of a node that a query string names, None if the node has no such view: items of generic nodes
+    have no sync data. Raises FeedError(BAD_REQUEST) for the reserved names (`core.view.parse_view`)."""
+    view = parse_view(query)
+    return None if view is not None and view.sync and node.kind is not NodeKind.FEED else view
 
 
 def check_persistent(node: Node) -> None:

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, NodeKind, Slice
+from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import PagePlan
-from smartfeeds.core.view import BARE, SMART, parse_view
+from smartfeeds.core.view import BARE, SMART
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node
+from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
 from smartfeeds.service.pulls import edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -53,8 +53,8 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
     if node is None or access is None or not access.knows_node:
         raise no_such_node(tx, request.node)
     if not request.view:
-        return LocatedNode(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART, access)
-    view = parse_view(request.view) if node.kind is NodeKind.FEED else None
+        return LocatedNode(node, BARE if request.stock else SMART, access)
+    view = view_of(node, request.view)
     if view is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
     return LocatedNode(node, view, access)

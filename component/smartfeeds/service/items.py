@@ -5,7 +5,9 @@ Keys are unique and strictly growing per feed and order, so commit order equals 
 
 from dataclasses import dataclass
 
-from smartfeeds.core.model import Item, Node
+from smartfeeds.core.attachments import AttachmentTarget, summary_name
+from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
+from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 
@@ -43,7 +45,8 @@ def write_state(
 ) -> Item:
     """Stores a state of an item, a new one where `existing` is None.
 
-    `created_us` is the created key to give to a new item, if it is free and not in the future.
+    `created_us` is the created key to give to a new item, if it is free and not in the future. The attachments of an
+    item go with it, whatever deletes it.
     """
     modified_us = next_key(node.last_modified_us, context.now_us)
     context.changed.add(node.node_no)
@@ -68,6 +71,8 @@ def write_state(
             sync=state.sync,
         )
         return tx.put_item(node.node_no, item)
+    if state.deleted and not existing.deleted:
+        _remove_attachments(tx, context, AttachmentTarget(context.policy.domain, node.name, item_id))
     tx.set_keys(node.node_no, modified_us, node.last_created_us)
     item = existing._replace(
         modified_us=modified_us,
@@ -83,3 +88,37 @@ def write_state(
         sync=state.sync,
     )
     return tx.put_item(node.node_no, item)
+
+
+def remove_item(tx: WriteTx, context: Context, node: Node, item: Item, *, notify: bool) -> Node:
+    """Replaces an item of a generic node by a tombstone. Returns the node after the change.
+
+    With `notify` the subscribers of the bare node are notified; followers of views receive every tombstone.
+    """
+    payload = tombstone(item.id, next_key(node.last_modified_us, context.now_us), item.payload)
+    state = ItemState(payload, deleted=True, notify=notify)
+    gone = write_state(tx, context, node, item, item.id, state, item.publisher)
+    return node._replace(last_modified_us=gone.modified_us, live=gone.live)
+
+
+def _remove_attachments(tx: WriteTx, context: Context, target: AttachmentTarget) -> None:
+    node = tx.lock(target.name)
+    if node is not None:
+        retire(tx, context, node)
+        remove_summary(tx, context, target)
+
+
+def remove_summary(tx: WriteTx, context: Context, target: AttachmentTarget) -> None:
+    """Removes the summary of the attachments of an item (XEP-0470 4.5)."""
+    node = tx.lock(summary_name(target.node))
+    item = None if node is None else tx.item(node.node_no, target.item_id)
+    if node is not None and item is not None and not item.deleted:
+        remove_item(tx, context, node, item, notify=True)
+
+
+def retire(tx: WriteTx, context: Context, node: Node, redirect: str = "") -> None:
+    """Frees the name of a node, and notifies its subscribers as its options say. Its rows are removed later."""
+    if node.options.notify_delete and node.state is not NodeState.DELETED:
+        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", redirect))
+    tx.retire_node(node.node_no)
+    context.changed.add(node.node_no)

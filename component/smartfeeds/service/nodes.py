@@ -7,10 +7,11 @@ from smartfeeds.core.kinds import decide_kind
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind, Slice
 from smartfeeds.core.options import KIND, MAX_TEXT, FormFields, NodeOptions
 from smartfeeds.core.text import is_xml_text
-from smartfeeds.core.view import BARE, canonical, names_view
+from smartfeeds.core.view import BARE, from_canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
+from smartfeeds.service.items import retire
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -32,7 +33,6 @@ def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
     return NodeCreated(name, generated=not request.node)
 
 
-_BARE = canonical(BARE)
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")  # a URI or IRI: a scheme and more, without white space
 SHADOWS = 200  # nodes that `_shadowed` reads at once
 
@@ -58,8 +58,8 @@ def add_node(
     options = NodeOptions.initial(kind, limits).apply(form or {}, limits)
     _check_free(tx, name)
     creator = str(actor.bare)
-    if kind is NodeKind.FEED and _shadowed(tx, name, creator):
-        raise FeedError(Condition.NOT_ALLOWED, "somebody has a node that is named like a view of this feed")
+    if _shadowed(tx, name, creator):
+        raise FeedError(Condition.NOT_ALLOWED, "somebody has a node that is named like a view of this one")
     if not trusted and tx.created_by(creator) >= context.policy.nodes_per_jid:
         raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")
     if not trusted and tx.created_in(actor.domain) >= context.policy.nodes_per_domain:
@@ -93,7 +93,7 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult 
             raise FeedError(
                 Condition.NOT_ACCEPTABLE,
                 f"{KIND}: this node stays a {options.kind.value} node; only a feed that has never had an item, and that"
-                " has no subscribers of its views, can become generic",
+                " has no subscribers of views with sync data, can become generic",
             )
         options = options.apply(request.form, context.policy.options)
         if options != node.options:
@@ -122,14 +122,14 @@ def _of_kind(tx: ReadTx, context: Context, node: Node, form: FormFields, *, fore
     """Returns the options of a node for the kind that a form asks for.
 
     A feed changes its kind only before its first item, because the rules for the items of the two kinds differ, and
-    only if nobody subscribes to one of its views, which generic nodes do not have. Raises FeedError(NOT_ACCEPTABLE) for
-    an unknown kind.
+    only if nobody subscribes to a view with sync data, which generic nodes do not have. Raises
+    FeedError(NOT_ACCEPTABLE) for an unknown kind.
     """
     kind = decide_kind(form, node.kind, context.policy.options, foreign=foreign)
     if kind is node.kind or node.kind is not NodeKind.FEED or node.last_created_us >= 0:
         return node.options
-    has_views = not set(tx.subscribed_views(node.node_no)) <= {_BARE}
-    return node.options if has_views else NodeOptions(kind, node.options.stored)
+    has_sync_views = any(from_canonical(text).sync for text in tx.subscribed_views(node.node_no))
+    return node.options if has_sync_views else NodeOptions(kind, node.options.stored)
 
 
 def change_options(tx: WriteTx, context: Context, node: Node, options: NodeOptions) -> None:
@@ -162,10 +162,7 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
             if tx.redirects_by(node.creator) >= context.policy.nodes_per_jid:
                 raise FeedError(Condition.POLICY_VIOLATION, "too many redirects; delete the node without one")
             tx.put_redirect(node.name, request.redirect, node.creator)
-    if node.options.notify_delete:
-        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", request.redirect))
-    tx.retire_node(node.node_no)
-    context.changed.add(node.node_no)
+    retire(tx, context, node, request.redirect)
     return EmptyResult()
 
 
@@ -190,12 +187,12 @@ def _check_free(tx: ReadTx, name: str) -> None:
     try:
         located = find(tx, name)
     except FeedError:
-        raise FeedError(Condition.NOT_ALLOWED, "the part before the question mark is a feed") from None
+        raise FeedError(Condition.NOT_ALLOWED, "the part before the question mark is a node with views") from None
     if located is not None and located.view.smart:
         feed = located.node.name
         raise FeedError(
             Condition.NOT_ALLOWED,
-            f"{name} is a view of the feed {feed}, and nothing can be brought into a view: name {feed}",
+            f"{name} is a view of the node {feed}, and nothing can be brought into a view: name {feed}",
         )
     if located is not None:
         raise FeedError(Condition.CONFLICT, f"there is a node {name} already")

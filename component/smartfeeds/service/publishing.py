@@ -1,9 +1,9 @@
 """Publishing, retracting and purging items (XEP-0060 7.1, 7.2, 8.5; xep-map 130 to 163).
 
-A retracted item of a feed stays as a tombstone (SF-013). Publishing its id again restores the item with its created
-date. On a generic node the item is removed.
+A retracted item stays as a tombstone (SF-013). Publishing its id again restores the item with its created date.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from urllib.parse import quote
 
@@ -38,14 +38,14 @@ from smartfeeds.service.context import (
     no_such_node,
 )
 from smartfeeds.service.drafts import NO_PAYLOAD, PayloadDraft
-from smartfeeds.service.items import next_key, write_state
+from smartfeeds.service.items import next_key, remove_item, write_state
 from smartfeeds.service.merging import IncomingItem, merge_item
 from smartfeeds.service.nodes import add_node, configure_empty_feed
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, Retract
-from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.syncing import buried, created, edited
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
 
@@ -73,10 +73,12 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     existing = tx.item(node.node_no, item_id)
     shape = draft.payload.shape
     deletion = shape.deletion and node.kind is NodeKind.FEED
-    _check_right_to_item(access, request, existing, deletion=deletion)
+    live = existing is not None and not existing.deleted
+    # On a generic node a removed item leaves its id to everybody (XEP-0060 7.2). Its tombstone is not an item.
+    _check_right_to_item(access, request, existing if live or node.kind is NodeKind.FEED else None, deletion=deletion)
     check_expected(existing, request.expected)
-    if existing is None and _surplus(node, added=1) and node.options.publish_node_full == REJECT:
-        raise FeedError(Condition.NODE_FULL, f"the node has {node.live} items already; retract an item before the next")
+    if not live:
+        node = _make_room(tx, context, node)
     if deletion:
         _retract_item(tx, context, node, existing, str(request.actor.bare), notify=True)
         return Published(request.node or "", item_id)
@@ -84,10 +86,7 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     if node.kind is NodeKind.FEED and shape.entry and not shape.complete:
         payload = _repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
-    if _surplus(node, added=int(existing is None)):
-        _trim(tx, context, node.node_no, str(request.actor.bare))
-    created = existing is None or existing.deleted
-    return Published(request.node or "", item_id, item_tag(stored), created=created)
+    return Published(request.node or "", item_id, item_tag(stored), created=not live)
 
 
 def _announce(tx: WriteTx, context: Context, node: Node, request: Publish, draft: PayloadDraft) -> Published:
@@ -206,7 +205,7 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSt
     context.changed.add(node.node_no)
     if rest.live == 0:
         return EmptyResult()
-    # The event is sent even if the process ends now, so the rest must be retracted then too (`delivery.purging`).
+    # The event is sent even if the process ends now, so the rest must be retracted then too (`delivery.sweeps`).
     tx.put_purge(purge)
     return MoreSteps(partial(continue_purge, node_no=node.node_no))
 
@@ -221,6 +220,11 @@ def continue_purge(tx: WriteTx, context: Context, node_no: int) -> EmptyResult |
         return MoreSteps(partial(continue_purge, node_no=node_no))
     tx.remove_purge(node_no)
     return EmptyResult()
+
+
+def due_purges(tx: ReadTx, _context: Context, _after: int) -> tuple[Sequence[WriteStep[EmptyResult]], None]:
+    """Returns the steps for purges that another process began and did not end, because it was stopped or killed."""
+    return [partial(continue_purge, node_no=purge.node_no) for purge in tx.open_purges()], None
 
 
 def _bury_chunk(tx: WriteTx, context: Context, node: Node, purge: OpenPurge) -> Node:
@@ -358,35 +362,32 @@ def _retract_item(
 
 
 def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, notify: bool, settles: bool = True) -> Node:
-    """Replaces a feed's item by a tombstone, or removes a generic node's item. Returns the node after the change.
+    """Replaces an item by a tombstone. Returns the node after the change.
 
     `by` is the address of the actor. With `notify` the subscribers of the bare node are notified. With `settles` the
     deletion also settles the conflicts of the item.
     """
+    if node.kind is not NodeKind.FEED:
+        return remove_item(tx, context, node, item, notify=notify)
     modified_us = next_key(node.last_modified_us, context.now_us)
-    if node.kind is NodeKind.FEED:
-        payload = remains(item.id, modified_us, item.payload)
-        state = buried(context, node, item, payload, by, notify=notify, settles=settles)
-        write_state(tx, context, node, item, item.id, state, item.publisher)
-    else:
-        tx.set_keys(node.node_no, modified_us, node.last_created_us)
-        context.changed.add(node.node_no)
-        tx.remove_item(node.node_no, item.item_no)
-        if notify:
-            tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
+    payload = remains(item.id, modified_us, item.payload)
+    state = buried(context, node, item, payload, by, notify=notify, settles=settles)
+    write_state(tx, context, node, item, item.id, state, item.publisher)
     return node._replace(last_modified_us=modified_us, live=node.live - 1)
 
 
-def _surplus(node: Node, *, added: int = 0) -> int:
-    """Returns the number of items above max_items that a generic node has after so many were added (xep-map 73)."""
+def _make_room(tx: WriteTx, context: Context, node: Node) -> Node:
+    """Removes the oldest items of a full generic node, so that the next item fits, and returns the node after that.
+
+    The items go before the next one comes: no reader sees more than max_items, and each push has the right count. The
+    subscribers are notified as the policy of the node says (XEP-0060 7.1.2.5). Raises FeedError(NODE_FULL).
+    """
     limit = node.options.max_items
-    return 0 if limit is None or node.kind is NodeKind.FEED else max(0, node.live + added - limit)
-
-
-def _trim(tx: WriteTx, context: Context, node_no: int, by: str) -> None:
-    """Removes the oldest items of a full node, and notifies the subscribers as its policy says (XEP-0060 7.1.2.5)."""
-    node = tx.lock_no(node_no)
-    if node is not None:
-        notify = node.options.publish_node_full == RETRACT_OLDEST and node.options.notify_retract
-        for item in tx.slice(node_no, Slice(BARE, min(_surplus(node), PURGE_CHUNK))):
-            node = bury(tx, context, node, item, by, notify=notify)
+    if limit is None or node.kind is NodeKind.FEED or node.live < limit:
+        return node
+    if node.options.publish_node_full == REJECT:
+        raise FeedError(Condition.NODE_FULL, f"the node has {node.live} items already; retract an item before the next")
+    notify = node.options.publish_node_full == RETRACT_OLDEST and node.options.notify_retract
+    for item in tx.slice(node.node_no, Slice(BARE, min(node.live + 1 - limit, PURGE_CHUNK))):
+        node = remove_item(tx, context, node, item, notify=notify)
+    return node

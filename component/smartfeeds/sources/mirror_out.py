@@ -149,7 +149,7 @@ class MirrorOutlet:
         self, tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
     ) -> tuple[list[OutgoingItem], bool] | None:
         """The next items to send, and whether others follow; None if the consumer does not exist any more."""
-        changes = read_changes(tx, consumer, position, SHARED, PAGE)
+        changes = read_changes(tx, context, consumer, position, SHARED, PAGE)
         if changes is None:
             return None
         return [_outgoing(tx, context, changes.node, item) for item in changes.items], changes.more

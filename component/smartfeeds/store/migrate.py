@@ -33,7 +33,8 @@ REVISIONS = (
     "0016",
     "0017",
     "0018",
-    "0022",
+    "0019",
+    "0020",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

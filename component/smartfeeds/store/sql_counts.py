@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, NodeKind
+from smartfeeds.core.model import AUDIENCE_CHANGE, Edge
 from smartfeeds.core.view import Order, View
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import NodeRow
@@ -35,10 +35,8 @@ class FeedMoment:
 
 
 def moment_of(row: NodeRow) -> FeedMoment | None:
-    """Returns the state of a feed. None if its filter index is behind, and for other nodes, whose items can disappear
-    without a trace.
-    """
-    if row.stale or row.node.kind is not NodeKind.FEED:
+    """Returns the state of a feed. None if its filter index is behind."""
+    if row.stale:
         return None
     node = row.node
     newest = Edge(row.indexed_us, row.indexed_no)

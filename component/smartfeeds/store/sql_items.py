@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
-from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Edge, Item, KeyRange, NodeKind, Slice
+from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Edge, Item, KeyRange, Slice
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
@@ -298,7 +298,7 @@ class ItemWrites(NodeWrites, ItemReads):
     def put_item(self, node_no: int, item: Item) -> Item:
         """Stores an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
 
-        The filter index keeps every replaced version of a feed's item, even if it had not read that version yet.
+        The filter index keeps every replaced version of an item, even if it had not read that version yet.
         """
         row = self._edit(node_no)
         added = int(not item.deleted)
@@ -322,7 +322,7 @@ class ItemWrites(NodeWrites, ItemReads):
         """
         node_no = row.node.node_no
         old = self._stored_item(node_no, item.item_no)
-        if row.node.kind is NodeKind.FEED and (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
+        if (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
             readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
             self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
         self._db.run(ITEM.update, (*item_values(item), item.item_no))
@@ -334,18 +334,6 @@ class ItemWrites(NodeWrites, ItemReads):
         row.stale = True
         if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
             row.indexed_us, row.indexed_no = item.modified_us, item.item_no - 1
-
-    def remove_item(self, node_no: int, item_no: int) -> None:
-        """Removes an item without a tombstone (generic nodes only)."""
-        row = self._edit(node_no)
-        change = self._db.row("SELECT change FROM item WHERE item_no = ? AND node_no = ?", (item_no, node_no))
-        if change is None:
-            return
-        self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
-        self._db.drop_documents([item_no])
-        self._db.run(ITEM.delete, (item_no,))
-        self._last_item = None
-        row.node = row.node._replace(total=row.node.total - 1, live=row.node.live - int(change[0] != DELETED))
 
     def index_some(self, limit: int) -> int:
         """Adds up to `limit` items to the filter index, oldest change first. Returns their number; 0 means up to date.

@@ -9,6 +9,7 @@ from functools import cache
 from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT, READERS
+from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
 from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.view import Order
@@ -266,7 +267,7 @@ class NodeWrites(NodeReads):
     def add_node(self, node: Node) -> Node:
         """Stores a new node and returns it with its number. The caller must have checked that the name is free."""
         self.changes += 1
-        listed = node.options.listed
+        listed = is_listed(node)
         options = write_options(node.options.stored)
         keys = (node.last_modified_us, node.last_created_us, node.audience)
         values = (
@@ -293,11 +294,11 @@ class NodeWrites(NodeReads):
         row = self._more_audience(node_no)
         before, node = row.node, row.node._replace(options=NodeOptions(row.node.kind, options))
         row.node = node
-        listed = node.options.listed
+        listed = is_listed(node)
         self._db.run(
             "UPDATE node SET options = ?, listed = ? WHERE node_no = ?", (write_options(options), int(listed), node_no)
         )
-        was_listed = before.options.listed
+        was_listed = is_listed(before)
         if listed != was_listed and node.state is NodeState.LIVE:
             self._count(listed=listed - was_listed)
             self._db.run(
@@ -345,5 +346,5 @@ class NodeWrites(NodeReads):
         row.node = row.node._replace(state=NodeState.DELETED)
         self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
         self._db.run("UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND hidden IS NOT NULL", (node_no,))
-        self._count(nodes=-1, listed=-int(row.node.options.listed))
+        self._count(nodes=-1, listed=-int(is_listed(row.node)))
         self._tally(NODES_IN, row.node.creator, -1)

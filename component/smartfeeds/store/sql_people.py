@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from smartfeeds.core.access import READERS
+from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -245,7 +246,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         if affiliation is Affiliation.NONE:
             self._db.run(AFFILIATION.delete, (node_no, jid))
             return
-        is_visible = node.options.listed or node.state is not NodeState.LIVE or affiliation not in READERS
+        is_visible = is_listed(node) or node.state is not NodeState.LIVE or affiliation not in READERS
         self._db.run(AFFILIATION.replace, (node_no, jid, affiliation.value, None if is_visible else node.name))
 
     def put_subscription(self, subscription: Subscription) -> Subscription:

@@ -16,7 +16,7 @@ CREATE TABLE tally (
 INSERT INTO tally (name, value) VALUES ('nodes', 0), ('listed', 0);
 
 -- total, live and subscribed are kept, never counted. The filter index knows every item whose (modified_us, item_no)
--- is at or below (indexed_us, indexed_no); stale says that there may be items above. listed: core.options.is_listed.
+-- is at or below (indexed_us, indexed_no); stale says that there may be items above. listed: core.attachments.is_listed.
 CREATE TABLE node (
     node_no INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,

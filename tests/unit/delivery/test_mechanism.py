@@ -74,7 +74,7 @@ class Receivers:
                 raise answer
             return answer
         changes = await self.world.service.read(
-            lambda tx, _context: read_changes(tx, consumer, position, SMART, self.batch)
+            lambda tx, context: read_changes(tx, context, consumer, position, SMART, self.batch)
         )
         if consumer.name in self.late_gates:
             await self.late_gates[consumer.name].wait()

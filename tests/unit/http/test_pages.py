@@ -167,7 +167,7 @@ def test_changes_are_awaited_behind_what_was_read() -> None:
 
 
 def test_generic_node_has_what_it_can_do() -> None:
-    """A plain node has no views: no search, no stream, no other forms."""
+    """The items of a plain node are no entries: no search, no stream, no other forms."""
     found = tree(page(item(), of=node(kind=NodeKind.GENERIC)))
     assert found.xpath("//form | //script | //link[@rel='alternate'] | //details") == []
     assert len(found.xpath("//article")) == 1

@@ -35,17 +35,6 @@ async def test_totals_are_counted_for_filtered_views_with_a_change_alone(feed: W
     assert len(batch.views) == 6
 
 
-@pytest.mark.parametrize("item_id", ["", "a"])
-async def test_totals_of_generic_nodes_are_always_there(world: World, item_id: str) -> None:
-    """[xep-map 172]: a retraction there is an event, and no item tells the total."""
-    await world.create("comments", kind="generic")
-    await world.subscribe(ALICE, "comments")
-    if item_id:
-        await world.publish(item_id)
-
-    assert (await read(world)).totals == {"": len(item_id)}
-
-
 async def test_many_filtered_views_are_counted_a_few_at_a_time(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """[xep-map 249]: whoever follows thousands of views of one feed does not hold up the readers of others."""
     monkeypatch.setattr("smartfeeds.push.batch.VIEWS", 2)

@@ -2,7 +2,7 @@
 
 from smartfeeds.store.migrations import run_script
 
-revision = "0022"
+revision = "0019"
 down_revision = "0018"
 
 _SCRIPT = """

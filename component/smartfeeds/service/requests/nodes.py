@@ -1,0 +1,55 @@
+"""Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4)."""
+
+from dataclasses import dataclass
+
+from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.service.requests.base import Answer, NodeRequest, Request
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNode(NodeRequest):
+    """XEP-0060 8.1. `node` None requests an instant node; `form` None means no configuration."""
+
+    form: FormFields | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCreated(Answer):
+    """`generated` is true if the service chose the name, which the response must then contain."""
+
+    node: str
+    generated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GetConfiguration(NodeRequest):
+    """XEP-0060 8.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configure(NodeRequest):
+    """XEP-0060 8.2.4. `form` None is a form of type cancel."""
+
+    form: FormFields | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetDefaultConfiguration(Request):
+    """XEP-0060 8.3; `type` is leaf or collection."""
+
+    type: str = "leaf"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration(Answer):
+    """A node's options, or the defaults of a new node if `node` is None."""
+
+    node: str | None
+    options: NodeOptions
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNode(NodeRequest):
+    """XEP-0060 8.4. `redirect` is the address of the node that replaces the deleted node, empty without one."""
+
+    redirect: str = ""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.chat import ChatRow
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -92,6 +92,7 @@ class Data:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     events: dict[int, NodeEvent] = field(default_factory=dict)
     marks: dict[tuple[int, str, str], Mark] = field(default_factory=dict)
+    batches: dict[Consumer, SentBatch] = field(default_factory=dict)
     failures: dict[Consumer, Failure] = field(default_factory=dict)
     purges: dict[int, OpenPurge] = field(default_factory=dict)
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
@@ -434,6 +435,9 @@ class MemoryReadTx:
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
         return self._data.marks.get((node_no, order.value, name))
 
+    def batch(self, consumer: Consumer) -> SentBatch | None:
+        return self._data.batches.get(consumer)
+
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         found = [event for event in self._data.events.values() if event.node_no == node_no]
         return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
@@ -537,6 +541,7 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.events, event.event_no) for event in events]
         steps += [partial(self._drop, data.purges, key) for key in list(data.purges) if key == node_no]
         steps += [partial(self._drop, data.marks, key) for key in list(data.marks) if key[0] == node_no]
+        steps += [partial(self._drop, data.batches, key) for key in list(data.batches) if key[0] == node_no]
         return steps + [partial(self._drop, data.failures, key) for key in list(data.failures) if key[0] == node_no]
 
     def put_item(self, node_no: int, item: Item) -> Item:
@@ -642,8 +647,13 @@ class MemoryWriteTx(MemoryReadTx):
         self._known(consumer.node_no)
         self._set(self._data.failures, consumer, failure)
 
+    def put_batch(self, consumer: Consumer, batch: SentBatch) -> None:
+        self._known(consumer.node_no)
+        self._set(self._data.batches, consumer, batch)
+
     def remove_consumer(self, consumer: Consumer) -> None:
         self.set_failure(consumer, None)
+        self._drop(self._data.batches, consumer)
         for order in Order:
             self._drop(self._data.marks, (consumer.node_no, order.value, consumer.name))
 

@@ -33,6 +33,7 @@ REVISIONS = (
     "0016",
     "0017",
     "0018",
+    "0020",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

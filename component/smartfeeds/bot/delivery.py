@@ -49,7 +49,7 @@ _PING = b"<ping xmlns='urn:xmpp:ping'/>"
 # The own server answers so for a server that it cannot reach.
 _UNREACHABLE = frozenset({"remote-server-not-found", "remote-server-timeout"})
 _ITEM_ID = re.compile(r"chat-([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})-[0-9]{1,18}", re.ASCII)
-_LIST_ID = re.compile(r"chat-[0-9]{1,18}-[0-9]{1,18}to[0-9]{1,18}", re.ASCII)
+_LIST_ID = re.compile(r"chat-[0-9]{1,18}--?[0-9]{1,18}to[0-9]{1,18}", re.ASCII)
 
 
 class ChatLink(Protocol):

@@ -224,7 +224,7 @@ class Bot:
         to, text = str(c.message.actor), answer.text
         if c.in_room:
             to, text = c.jid, f"{c.message.actor.resource}: {text}"
-        offers = () if c.in_room else tuple((offer, offer) for offer in answer.offers)
+        offers = () if c.in_room else tuple((offer.command, offer.label or offer.command) for offer in answer.offers)
         sender = self._domain if c.in_room else c.message.service
         chat = OutgoingChat(to, text[:BODY_CHARACTERS], self._new_id(), c.message.kind, c.texts.language, offers)
         self._outbox.reply(encode_message(chat, sender))

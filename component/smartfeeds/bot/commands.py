@@ -6,7 +6,7 @@ A new command is a new row. The help, the look-up by name and the tests follow f
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from smartfeeds.bot import following, posting, reading
+from smartfeeds.bot import following, posting, reading, settling, usages
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.grammar import split_command
 from smartfeeds.bot.render import cut
@@ -44,12 +44,14 @@ async def help_(c: Conversation, rest: str) -> Reply:
     lines = [c.say("I deliver feeds by chat. You can write:")]
     lines += [f"{c.say(row.usage)} - {c.say(row.summary)}" for row in COMMANDS if not row.hidden]
     lines.append(c.say("FEED is the name of a feed. Reply to an item to answer it. Details: help COMMAND"))
-    return Reply("\n".join(lines), ("list", "latest", "subscriptions"))
+    return Reply(
+        "\n".join(lines), tuple(c.offer(usage) for usage in (usages.LIST, usages.LATEST, usages.SUBSCRIPTIONS))
+    )
 
 
 COMMANDS: tuple[ChatCommand, ...] = (
-    ChatCommand("help", N_("help [COMMAND]"), N_("shows this overview"), help_, {"de": ("hilfe",)}),
-    ChatCommand("list", N_("list [PAGE]"), N_("lists the feeds"), reading.list_feeds, {"de": ("liste", "feeds")}),
+    ChatCommand("help", usages.HELP, N_("shows this overview"), help_, {"de": ("hilfe",)}),
+    ChatCommand("list", usages.LIST, N_("lists the feeds"), reading.list_feeds, {"de": ("liste", "feeds")}),
     ChatCommand(
         "search",
         N_("search WORDS"),
@@ -57,19 +59,17 @@ COMMANDS: tuple[ChatCommand, ...] = (
         reading.search,
         {"de": ("suche", "suchen")},
     ),
-    ChatCommand(
-        "show", N_("show FEED [FILTER=VALUE]"), N_("describes a feed"), reading.show, {"de": ("zeige", "zeigen")}
-    ),
+    ChatCommand("show", usages.SHOW, N_("describes a feed"), reading.show, {"de": ("zeige", "zeigen")}),
     ChatCommand(
         "latest",
-        N_("latest [FEED] [NUMBER]"),
+        usages.LATEST,
         N_("shows the newest items"),
         reading.latest,
         {"de": ("neueste", "neues")},
     ),
     ChatCommand(
         "subscribe",
-        N_("subscribe FEED [FILTER=VALUE]"),
+        usages.SUBSCRIBE,
         N_("delivers new items here; filters are author, category, q, lang and others"),
         following.subscribe,
         {"de": ("abonniere", "abonnieren"), "en": ("sub",)},
@@ -77,7 +77,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
     ),
     ChatCommand(
         "unsubscribe",
-        N_("unsubscribe FEED"),
+        usages.UNSUBSCRIBE,
         N_("ends the delivery"),
         following.unsubscribe,
         {"de": ("abbestelle", "abbestellen"), "en": ("unsub",)},
@@ -85,7 +85,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
     ),
     ChatCommand(
         "subscriptions",
-        N_("subscriptions"),
+        usages.SUBSCRIPTIONS,
         N_("lists the feeds that you follow"),
         reading.subscriptions,
         {"de": ("abos", "abonnements"), "en": ("subs",)},
@@ -108,7 +108,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
     ),
     ChatCommand(
         "delete",
-        N_("delete FEED"),
+        usages.DELETE,
         N_("deletes your newest item in a feed"),
         posting.delete,
         {"de": ("lösche", "löschen")},
@@ -140,10 +140,18 @@ COMMANDS: tuple[ChatCommand, ...] = (
     ),
     ChatCommand(
         "conflicts",
-        N_("conflicts FEED"),
+        usages.CONFLICTS,
         N_("lists items that were changed in two places at once"),
-        reading.conflicts,
+        settling.conflicts,
         {"de": ("konflikte",)},
+    ),
+    ChatCommand(
+        "settle",
+        usages.SETTLE,
+        N_("shows the versions of such an item, and keeps one: its number, mine or theirs"),
+        settling.settle,
+        {"de": ("entscheide", "entscheiden")},
+        changes=True,
     ),
     ChatCommand("join", N_("/join ROOM"), N_("brings me into a group chat"), following.join, {"de": ("beitreten",)}),
     ChatCommand(
@@ -201,4 +209,4 @@ async def run_command(c: Conversation) -> Reply | None:
 def unknown_command(c: Conversation) -> Reply:
     """The answer to a message that is no command."""
     word = cut(split_command(c.message.text).word, WORD_CHARACTERS)
-    return Reply(c.say("I do not know “{word}”. Write help to see what I can do.", word=word), ("help",))
+    return Reply(c.say("I do not know “{word}”. Write help to see what I can do.", word=word), (c.offer(usages.HELP),))

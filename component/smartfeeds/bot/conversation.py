@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from smartfeeds.bot.follows import consumer_of, list_follows
 from smartfeeds.bot.render import Links
@@ -37,12 +37,19 @@ _ERRORS: Mapping[Condition, str] = {
 _OTHER_ERROR = N_("That did not work.")
 
 
+class Offer(NamedTuple):
+    """A command to offer as a button (XEP-0439). Without a label the button shows the command."""
+
+    command: str
+    label: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: its text, and commands to offer as buttons (XEP-0439)."""
+    """An answer: its text, and its buttons."""
 
     text: str
-    offers: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 class UsageError(Exception):
@@ -99,6 +106,15 @@ class Conversation:
     def say(self, text: str, **values: object) -> str:
         """Returns a text in the user's language."""
         return self.texts.say(text, **values)
+
+    def command(self, usage: str, *words: str) -> str:
+        """Returns a command as the user types it, in the user's language. `usage` is a text of `usages`."""
+        verb = self.say(usage).split()[0]
+        return " ".join([verb, *(f'"{word}"' if " " in word else word for word in words)])
+
+    def offer(self, usage: str, *words: str) -> Offer:
+        """Returns a button for a command."""
+        return Offer(self.command(usage, *words))
 
     def error(self, error: FeedError) -> str:
         """Returns what an error means, in the user's language. In English, an error without a text has its details."""

@@ -11,8 +11,9 @@ from lxml import etree
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.delivery import find_item, parse_message_id
 from smartfeeds.bot.grammar import take, view_name
-from smartfeeds.bot.reading import command_text, pull_newest
+from smartfeeds.bot.reading import pull_newest
 from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
+from smartfeeds.bot.usages import DELETE
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import is_language_tag
@@ -39,7 +40,7 @@ async def post(c: Conversation, rest: str) -> Reply:
     answer = await _publish(c, feed, item_id, _entry(c, text))
     name = cut(feed, NAME_CHARACTERS)
     done = c.say("Published in {feed}.", feed=name) if answer.created else c.say("Changed in {feed}.", feed=name)
-    return Reply(done, (command_text("delete", feed),))
+    return Reply(done, (c.offer(DELETE, feed),))
 
 
 async def edit(c: Conversation, rest: str) -> Reply:

@@ -16,6 +16,7 @@ from smartfeeds.bot.bot import Bot, BotOptions
 from smartfeeds.config import NnoSettings, Settings
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.tokens import Token
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_logged
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -116,6 +117,7 @@ class App:
             max_age_s=settings.push.max_age_s,
             encode_form=configuration_form,
             encode_request=authorization_form,
+            explain=self._explain,
         )
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
@@ -193,6 +195,9 @@ class App:
 
     def _on_online(self) -> None:
         self._spawn(self._resume(), "push resume")
+
+    async def _explain(self, node: Node, event: NodeEvent) -> list[bytes]:
+        return [] if self.bot is None else await self.bot.explain(node, event)
 
     def _make_bot(self, clock: Callable[[], int]) -> Bot:
         settings = self.settings

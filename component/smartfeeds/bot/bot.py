@@ -8,19 +8,21 @@ a low one, so that two programs that answer each other stop soon.
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
+from smartfeeds.bot.approvals import explain
 from smartfeeds.bot.commands import run_command, unknown_command
 from smartfeeds.bot.conversation import Conversation, Reply, Tools
 from smartfeeds.bot.delivery import Call, ChatSender, is_message_id
 from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import Links
 from smartfeeds.bot.rooms import PASSWORD, Rooms
-from smartfeeds.bot.texts import N_, Texts, choose_language
+from smartfeeds.bot.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import FIRST
@@ -29,6 +31,7 @@ from smartfeeds.service.requests import Request
 from smartfeeds.xmpp.chat import (
     ChatMessage,
     MessageError,
+    MessageKind,
     OutgoingChat,
     RoomInvitation,
     RoomPresence,
@@ -224,10 +227,22 @@ class Bot:
         to, text = str(c.message.actor), answer.text
         if c.in_room:
             to, text = c.jid, f"{c.message.actor.resource}: {text}"
-        offers = () if c.in_room else tuple((offer.command, offer.label or offer.command) for offer in answer.offers)
+        offers = () if c.in_room else _responses(answer)
         sender = self._domain if c.in_room else c.message.service
         chat = OutgoingChat(to, text[:BODY_CHARACTERS], self._new_id(), c.message.kind, c.texts.language, offers)
         self._outbox.reply(encode_message(chat, sender))
+
+    async def explain(self, node: Node, event: NodeEvent) -> list[bytes]:
+        """Returns the chat message for an event about a subscription, if it goes to a user of the bot."""
+        explanation = await self._service.read(partial(explain, node=node, event=event), turn=event.to)
+        if explanation is None:
+            return []
+        row, reply = explanation
+        kind: MessageKind = "groupchat" if row.room else "chat"
+        language = row.settings.language or ENGLISH
+        offers = () if row.room else _responses(reply)
+        chat = OutgoingChat(row.jid, reply.text, f"chat-event-{event.event_no}", kind, language, offers)
+        return [encode_message(chat, self._domain)]
 
     async def _tell(self, user: Jid, text: str, nick: str) -> None:
         """Informs a user of the outcome of a request, in the room if the room hides the address of the user."""
@@ -244,6 +259,11 @@ class Bot:
     def _serve(self, consumers: Iterable[Consumer]) -> None:
         for consumer in consumers:
             self._dispatcher.hurry(consumer)
+
+
+def _responses(reply: Reply) -> tuple[tuple[str, str], ...]:
+    """The buttons of an answer, as values and labels."""
+    return tuple((offer.command, offer.label or offer.command) for offer in reply.offers)
 
 
 def addressed_text(text: str, nick: str) -> str | None:

@@ -6,7 +6,7 @@ A new command is a new row. The help, the look-up by name and the tests follow f
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from smartfeeds.bot import following, posting, reading, settling, usages
+from smartfeeds.bot import approvals, following, posting, reading, settling, usages
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.grammar import split_command
 from smartfeeds.bot.render import cut
@@ -152,6 +152,32 @@ COMMANDS: tuple[ChatCommand, ...] = (
         settling.settle,
         {"de": ("entscheide", "entscheiden")},
         changes=True,
+    ),
+    ChatCommand(
+        "requests",
+        N_("requests"),
+        N_("shows who asks to follow your feeds"),
+        approvals.requests,
+        {"de": ("anfragen",)},
+        changes=True,
+    ),
+    ChatCommand(
+        "allow",
+        usages.ALLOW,
+        N_("lets a person follow a feed of yours"),
+        approvals.allow,
+        {"de": ("erlaube", "erlauben"), "en": ("approve",)},
+        changes=True,
+        hidden=True,
+    ),
+    ChatCommand(
+        "refuse",
+        usages.REFUSE,
+        N_("refuses a request to follow a feed of yours"),
+        approvals.refuse,
+        {"de": ("ablehnen",), "en": ("deny",)},
+        changes=True,
+        hidden=True,
     ),
     ChatCommand("join", N_("/join ROOM"), N_("brings me into a group chat"), following.join, {"de": ("beitreten",)}),
     ChatCommand(

@@ -52,6 +52,12 @@ class Reply:
     offers: tuple[Offer, ...] = ()
 
 
+def command_text(texts: Texts, usage: str, *words: str) -> str:
+    """Returns a command as users type it. `usage` is a text of `usages`."""
+    verb = texts.say(usage).split()[0]
+    return " ".join([verb, *(f'"{word}"' if " " in word else word for word in words)])
+
+
 class UsageError(Exception):
     """The arguments are wrong. The text, if any, is already in the user's language; the usage is shown below it."""
 
@@ -109,8 +115,7 @@ class Conversation:
 
     def command(self, usage: str, *words: str) -> str:
         """Returns a command as the user types it, in the user's language. `usage` is a text of `usages`."""
-        verb = self.say(usage).split()[0]
-        return " ".join([verb, *(f'"{word}"' if " " in word else word for word in words)])
+        return command_text(self.texts, usage, *words)
 
     def offer(self, usage: str, *words: str) -> Offer:
         """Returns a button for a command."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from smartfeeds.bot.approvals import explain
 from smartfeeds.bot.commands import run_command, unknown_command
 from smartfeeds.bot.conversation import Conversation, Reply, Tools
-from smartfeeds.bot.delivery import Call, ChatSender, is_message_id
+from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
 from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import Links
 from smartfeeds.bot.rooms import PASSWORD, Rooms
@@ -180,7 +180,8 @@ class Bot:
             raise
         if answer is None and self._unknown.admit(message.actor):
             answer = unknown_command(conversation)
-        if answer is not None and answer.text:
+        # In a room, people reply to items without a thought of the bot. It then speaks only of what it did.
+        if answer is not None and answer.text and (conversation.addressed or answer.done):
             self._answer(conversation, answer)
 
     async def _with_person(self, message: ChatMessage) -> Conversation | None:
@@ -197,27 +198,47 @@ class Bot:
         return await self._conversation(actor, message)
 
     async def _in_room(self, message: ChatMessage) -> Conversation | None:
-        """The conversation with a room, or None if the message does not begin with the bot's nick."""
+        """The conversation with a room, or None if the message is not for the bot.
+
+        A message is for the bot if it begins with the bot's nick. A reply or a reaction to an item is too, if the room
+        proves who its author is.
+        """
         room, occupant = message.actor.bare, message.actor
         nick = self.rooms.nick_in(str(room)) if self.rooms.knows(str(room)) else None
+        if nick is None or not occupant.resource:
+            return None
         # The room returns the bot's own messages.
-        if nick is None or not occupant.resource or occupant.resource == nick:
+        if occupant.resource == nick:
+            self.rooms.note_own(message)
             return None
-        text = addressed_text(message.text, nick)
-        if text is None or not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
+        text, author = addressed_text(message.text, nick), self.rooms.author(occupant)
+        reply_to, reacts_to = self._item_id(room, message.reply_to), self._item_id(room, message.reacts_to)
+        if message.history or (text is None and not (author is not None and (reply_to or reacts_to))):
             return None
-        return await self._conversation(
-            room, replace(message, text=text), in_room=True, may_change=self.rooms.is_manager(occupant)
+        if not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
+            return None
+        spoken = message.text if text is None else text
+        message = replace(message, text=spoken, reply_to=reply_to, reacts_to=reacts_to)
+        conversation = await self._conversation(room, message)
+        return replace(
+            conversation,
+            in_room=True,
+            author=author,
+            addressed=text is not None,
+            may_change=self.rooms.is_manager(occupant),
         )
 
-    async def _conversation(
-        self, actor: Jid, message: ChatMessage, *, in_room: bool = False, may_change: bool = True
-    ) -> Conversation:
+    def _item_id(self, room: Jid, message_id: str) -> str:
+        """Returns the id of the message for one item that an id in a room means, or an empty text."""
+        own_id = self.rooms.own_id(str(room), message_id)
+        return own_id if parse_message_id(own_id) is not None else ""
+
+    async def _conversation(self, actor: Jid, message: ChatMessage) -> Conversation:
         row = await self._service.read(lambda tx, _context: tx.chat(str(actor)), turn=str(actor))
         settings = row.settings if row is not None else ChatSettings()
         # The choice of a person comes first, because most servers and clients send the language of their set-up.
         texts = Texts(choose_language(filter(None, (settings.language, message.language))))
-        return Conversation(actor, message, texts, settings, self._tools, in_room, may_change)
+        return Conversation(actor, message, texts, settings, self._tools, actor)
 
     def _is_person(self, jid: Jid) -> bool:
         """Whether an address may get an answer: no server, no component, no room, and not this service itself."""

@@ -34,6 +34,7 @@ _ERRORS: Mapping[Condition, str] = {
     Condition.PAYLOAD_TOO_BIG: N_("The text is too long for this feed."),
     Condition.BUSY: N_("The service is busy. Try again later."),
 }
+_NO_AUTHOR = N_("This room does not prove to me who you are. To publish in your name, write to me directly: {address}")
 _OTHER_ERROR = N_("That did not work.")
 
 
@@ -46,10 +47,11 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: its text, and its buttons."""
+    """An answer: its text, and its buttons. `done` is false if the message had no effect because of an error."""
 
     text: str
     offers: tuple[Offer, ...] = ()
+    done: bool = True
 
 
 def command_text(texts: Texts, usage: str, *words: str) -> str:
@@ -84,6 +86,8 @@ class Conversation:
 
     `actor` is the bare JID of a person, or of a room: in a room all can see the answers, so the rights of the room
     count and not those of the occupant. `may_change` is false for occupants who are not its owners or admins.
+    `author` is the bare JID of the person who wrote, None if the room does not prove it. `addressed`: the message
+    begins with the bot's nick.
     """
 
     actor: Jid
@@ -91,8 +95,10 @@ class Conversation:
     texts: Texts
     settings: ChatSettings
     tools: Tools
+    author: Jid | None
     in_room: bool = False
     may_change: bool = True
+    addressed: bool = True
 
     @property
     def jid(self) -> str:
@@ -108,6 +114,12 @@ class Conversation:
     def is_admin(self) -> bool:
         """Whether the author is an admin of the service, in a conversation of two."""
         return not self.in_room and self.jid in self.tools.admins
+
+    def by_author(self) -> "Conversation":
+        """Returns the conversation with the rights of the person who wrote. Raises RefusalError."""
+        if self.author is None:
+            raise RefusalError(self.say(_NO_AUTHOR, address=self.service))
+        return replace(self, actor=self.author)
 
     def say(self, text: str, **values: object) -> str:
         """Returns a text in the user's language."""

@@ -78,7 +78,7 @@ async def react(c: Conversation) -> Reply:
     """Publishes a like of the item of the message, or takes it back (XEP-0444). Other reactions change nothing."""
     item, _, comments = await _target(c, c.message.reacts_to)
     if not comments:
-        return Reply(c.say("This feed has no likes."))
+        raise RefusalError(c.say("This feed has no likes."))
     # One like for each person and item, however often the reaction changes.
     item_id = _item_id(c, item.atom_id, "like")
     if any(reaction.removesuffix(_VARIANT) in _LIKES for reaction in c.message.reactions):

@@ -40,6 +40,7 @@ FALLBACK: Final = "urn:xmpp:fallback:0"
 CORRECTION: Final = "urn:xmpp:message-correct:0"
 REACTIONS: Final = "urn:xmpp:reactions:0"
 RECEIPTS: Final = "urn:xmpp:receipts"
+STANZA_IDS: Final = "urn:xmpp:sid:0"
 QUICK_RESPONSE: Final = "urn:xmpp:tmp:quick-response"
 ATOM: Final = "http://www.w3.org/2005/Atom"
 

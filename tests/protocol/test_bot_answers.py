@@ -168,7 +168,7 @@ async def test_weekday_in_the_language_of_the_person(component: Component) -> No
 async def test_follow_says_that_it_is_not_available(component: Component) -> None:
     (answer,) = await write(component, BOB, "follow https://blog.example/")
 
-    assert answer == "This service cannot follow feeds of the web yet. It has these feeds: list"
+    assert answer == "This service cannot follow feeds of the web yet. To see its own feeds: list"
 
 
 async def test_search_finds_items_of_followed_feeds(component: Component) -> None:

@@ -151,7 +151,7 @@ async def leave(c: Conversation, rest: str) -> Reply:
 
 async def follow_web(c: Conversation, _rest: str) -> Reply:
     """Says that feeds of the web cannot be followed."""
-    return Reply(c.say("This service cannot follow feeds of the web yet. It has these feeds: list"), (c.offer(LIST),))
+    return Reply(c.say("This service cannot follow feeds of the web yet. To see its own feeds: list"), (c.offer(LIST),))
 
 
 def _zone(c: Conversation, tokens: list[str]) -> str:

@@ -26,7 +26,9 @@ T = TypeVar("T")
 _ERRORS: Mapping[Condition, str] = {
     Condition.FORBIDDEN: N_("You may not do that."),
     Condition.CLOSED_NODE: N_("This feed is closed to you."),
-    Condition.NOT_SUBSCRIBED_READER: N_("Only approved subscribers may read this feed. To ask its owner: subscribe FEED"),
+    Condition.NOT_SUBSCRIBED_READER: N_(
+        "Only approved subscribers may read this feed. To ask its owner: subscribe FEED"
+    ),
     Condition.PENDING_SUBSCRIPTION: N_("The owner of the feed has not approved your subscription yet."),
     Condition.ITEM_NOT_FOUND: N_("There is no such feed or item, or it is closed to you."),
     Condition.NOT_SUBSCRIBED: N_("You do not follow this feed here."),

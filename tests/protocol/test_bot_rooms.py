@@ -117,6 +117,42 @@ async def test_messages_that_do_not_name_the_bot_and_its_own_are_ignored(club: C
     assert await club.events(ROOM) == await club.events(f"{ROOM}/Alice") == []
 
 
+@pytest.mark.parametrize("kind", ["error", "headline", "normal"])
+async def test_messages_of_other_types_are_not_answered(club: Component, kind: str) -> None:
+    await deliver(club, f"{ROOM}/Alice", "feeds: list", type=kind)
+    assert await club.events(ROOM) == await club.events(f"{ROOM}/Alice") == []
+
+
+async def test_history_of_the_room_is_not_answered(club: Component) -> None:
+    delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
+    await deliver(club, f"{ROOM}/Alice", "feeds: list", delay, type="groupchat")
+    assert await club.events(ROOM) == []
+
+
+async def test_two_bots_in_a_room_stop_soon(club: Component) -> None:
+    """Each takes the answer of the other as a question, because it begins with its nick."""
+    await presence(club, "other", "none")
+    count, answers = 0, await say(club, "other", "feeds: list")
+    while answers and count < 50:
+        count += 1
+        answers = await say(club, "other", f"feeds: {answers[0].removeprefix('other: ')}")
+
+    assert 1 < count < 10
+
+
+async def test_nick_with_control_characters_is_shown_without_them(club: Component) -> None:
+    await presence(club, "B\u2067ob", "member")
+    (answer,) = await say(club, "B\u2067ob", "feeds: subscriptions")
+    assert answer == "B ob: You follow no feed yet."
+
+
+async def test_long_message_is_cut_to_its_command(club: Component) -> None:
+    """64 KB are more than most servers pass on."""
+    assert await say(club, "Bob", "x" * 65_536) == []
+    (answer,) = await say(club, "Bob", f"feeds: {'y' * 65_536}")
+    assert len(answer) < 200
+
+
 async def test_bot_enters_again_after_a_restart_and_delivers_what_it_missed(club: Component, start: Starter) -> None:
     await say(club, "Alice", "feeds: subscribe news")
     club = await start.again(club)

@@ -16,7 +16,7 @@ from smartfeeds.bot.commands import run_command, unknown_command
 from smartfeeds.bot.conversation import Conversation, Reply, Tools
 from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
 from smartfeeds.bot.follows import KIND
-from smartfeeds.bot.render import Links
+from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
 from smartfeeds.bot.rooms import PASSWORD, Rooms
 from smartfeeds.bot.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.core.chat import ChatSettings
@@ -247,7 +247,7 @@ class Bot:
     def _answer(self, c: Conversation, answer: Reply) -> None:
         to, text = str(c.message.actor), answer.text
         if c.in_room:
-            to, text = c.jid, f"{c.message.actor.resource}: {text}"
+            to, text = c.jid, f"{cut(c.message.actor.resource, NAME_CHARACTERS)}: {text}"
         offers = () if c.in_room else _responses(answer)
         sender = self._domain if c.in_room else c.message.service
         chat = OutgoingChat(to, text[:BODY_CHARACTERS], self._new_id(), c.message.kind, c.texts.language, offers)
@@ -290,7 +290,8 @@ def _responses(reply: Reply) -> tuple[tuple[str, str], ...]:
 def addressed_text(text: str, nick: str) -> str | None:
     """Returns the command in a message that begins with the nick, as `feeds: help`, `@feeds help` or `feeds, help`."""
     stripped = text.lstrip().removeprefix("@")
-    if not stripped.casefold().startswith(nick.casefold()):
+    # The whole text may be long.
+    if stripped[: len(nick)].casefold() != nick.casefold():
         return None
     rest = stripped[len(nick) :]
     return rest.lstrip(":, \t\n") if not rest or rest[0] in ":, \t\n" else None

@@ -35,6 +35,7 @@ from smartfeeds.xmpp.chat import (
     OutgoingChat,
     RoomInvitation,
     RoomPresence,
+    encode_contact_request,
     encode_decline,
     encode_message,
     encode_receipt,
@@ -112,7 +113,7 @@ class Bot:
         )
         self.sender = ChatSender(service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in)
         dispatcher.register(KIND, self.sender.kind())
-        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, options.admins)
+        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, options.admins, self._introduce)
         person = Rate(options.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
         self._limits = RateLimits(per_sender=person, per_domain=domain, clock=monotonic)
@@ -243,6 +244,16 @@ class Bot:
     def _is_person(self, jid: Jid) -> bool:
         """Whether an address may get an answer: no server, no component, no room, and not this service itself."""
         return bool(jid.local) and jid.domain != self._domain and not self.rooms.knows(str(jid.bare))
+
+    def _introduce(self, jid: str) -> None:
+        """Sends a request to subscribe to the presence of a person, whose client then offers to add the bot."""
+        self._outbox.reply(encode_contact_request(self._domain, jid, self.rooms.nick))
+
+    def note_available(self, user: Jid) -> None:
+        """Delivers what failed before, because the person is available now."""
+        # Each attempt costs more than a presence, so they count as messages.
+        if self.sender.has_failed(str(user.bare)) and self._limits.admit(user):
+            self._serve(self.sender.take_failed(str(user.bare)))
 
     def _answer(self, c: Conversation, answer: Reply) -> None:
         to, text = str(c.message.actor), answer.text

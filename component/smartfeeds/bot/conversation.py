@@ -72,7 +72,11 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The parts of the service that commands use. `handle` answers a request within the limits of the operator."""
+    """The parts of the service that commands use.
+
+    `handle` answers a request within the limits of the operator. `introduce` asks a person to take the bot into their
+    contacts.
+    """
 
     service: FeedService
     handle: Callable[[Request], Awaitable[object]]
@@ -80,6 +84,7 @@ class Tools:
     links: Links
     rooms: Rooms
     admins: frozenset[str]
+    introduce: Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,10 @@ class ChatSender:
         """Records that the last delivery to a consumer failed."""
         self._failed.setdefault(consumer.target, set()).add(consumer)
 
+    def has_failed(self, jid: str) -> bool:
+        """Whether a recipient has consumers that wait after a failure."""
+        return jid in self._failed
+
     def take_failed(self, jid: str) -> set[Consumer]:
         """Returns the consumers of a recipient that wait after a failure, once."""
         return self._failed.pop(jid, set())

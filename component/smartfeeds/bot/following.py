@@ -50,6 +50,8 @@ async def subscribe(c: Conversation, rest: str) -> Reply:
     c.tools.dispatcher.follow(answer.consumer)
     if person is None:
         await c.remember_language()
+        if answer.is_stranger and not c.in_room:
+            c.tools.introduce(c.jid)
     shown = feed_name(answer.node)
     stop = c.command(UNSUBSCRIBE, name)
     if answer.state is SubscriptionState.PENDING:

@@ -107,6 +107,9 @@ class ChatService(Protocol):
     def follows_message(self, message_id: str) -> bool:
         """Whether the id is one of the bot's messages."""
 
+    def note_available(self, user: Jid) -> None:
+        """Notes that a user has sent available presence."""
+
 
 # Parameters: the stanza, its sender, our address that it was sent to. Returns None for a stanza without an answer.
 ChatReader = Callable[[Element, Jid, str], Request | None]
@@ -269,6 +272,12 @@ def encode_receipt(message: ChatMessage) -> bytes:
     received = f"<received xmlns='{ns.RECEIPTS}' id='{attribute(message.message_id)}'/>"
     addresses = f"from='{attribute(message.service)}' to='{attribute(str(message.actor))}'"
     return f"<message {addresses} type='chat'>{received}</message>".encode()
+
+
+def encode_contact_request(sender: str, user: str, name: str) -> bytes:
+    """Returns a request to subscribe to the presence of a user, with the name of the sender (XEP-0172 section 4.1)."""
+    nick = f"<nick xmlns='{ns.NICK}'>{escape(name)}</nick>"
+    return f"<presence from='{attribute(sender)}' to='{attribute(user)}' type='subscribe'>{nick}</presence>".encode()
 
 
 def encode_join(sender: str, room: str, nick: str) -> bytes:

@@ -102,6 +102,8 @@ class Disco:
         self._info = info
         self._commands = commands or {}
         identity = f"<identity category='pubsub' type='service' name='{attribute(info.name)}'/>"
+        if info.chat:
+            identity += f"<identity category='client' type='bot' name='{attribute(info.name)}'/>"
         contacts = _contact_form(info.addresses)
         shim = [f"{ns.SHIM}#{name}" for name in _HEADERS]
         self._prepared: dict[tuple[str, str | None], bytes] = {

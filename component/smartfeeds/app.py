@@ -17,6 +17,7 @@ from smartfeeds.config import NnoSettings, Settings
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Node, NodeEvent
+from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_logged
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -122,8 +123,9 @@ class App:
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self._bounces = Bounces(self.service, clock=clock)
+        self.availability = Availability()
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
-        self.presences = Presences(self.service, outbox)
+        self.presences = Presences(self.service, outbox, self.availability)
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
         self.router = StanzaRouter(
             self,

@@ -1,7 +1,14 @@
 """Presence: the contacts of the service, and the available resources of its contacts (RFC 6121 sections 3 and 4)."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
+
+from smartfeeds.core.caps import CapsKey
+
+ONLINE = "online"  # a presence without <show/> (RFC 6121 section 4.7.2.1)
+# The states of an available resource, as `pubsub#show-values` names them (XEP-0060 section 16.4.2).
+SHOWS = ("away", "chat", "dnd", ONLINE, "xa")
 
 
 class ContactState(StrEnum):
@@ -27,55 +34,83 @@ class Contact(NamedTuple):
         """Whether the contact may send its presence."""
         return self.state is not ContactState.REFUSED
 
+    @property
+    def is_granted(self) -> bool:
+        """Whether the contact has accepted our request, so that its presence is known."""
+        return self.state is ContactState.GRANTED
+
 
 class Resource(NamedTuple):
-    """The presence of one available resource."""
+    """The presence of one available resource.
+
+    `show` is one of `SHOWS`. `caps` names what the client can do (`core.caps`), None if the presence does not say.
+    """
 
     priority: int = 0
+    show: str = ONLINE
+    caps: CapsKey | None = None
 
 
-Key = tuple[str, str]  # our address, and the bare JID of the contact
+_Resources = dict[str, Resource]
 
 
 class Availability:
     """The available resources of the watched contacts. Memory only; probes rebuild it after each connection.
 
     Presence of other senders is not stored. `contacts_max` bounds the contacts, `resources_max` the resources of each
-    contact; if there are more, the resource that was noted first is dropped.
+    contact; if there are more, the resource that was noted first is dropped. A bare JID may be a contact of several of
+    our addresses. It is available if it is available at one of them.
     """
 
     def __init__(self, contacts_max: int = 200_000, resources_max: int = 32) -> None:
         self._contacts_max = contacts_max
         self._resources_max = resources_max
-        self._contacts: dict[Key, dict[str, Resource]] = {}
+        self._count = 0
+        self._contacts: dict[str, dict[str, _Resources]] = {}  # by bare JID and our address
+        self._granted: set[tuple[str, str]] = set()
 
-    def watch(self, address: str, jid: str) -> None:
-        """Starts to store the presence that a contact sends to one of our addresses."""
-        if len(self._contacts) < self._contacts_max:
-            self._contacts.setdefault((address, jid), {})
+    def watch(self, address: str, jid: str, *, granted: bool) -> None:
+        """Starts to store the presence that a contact sends to one of our addresses.
+
+        `granted`: the contact has accepted our request, so a contact without resources is offline.
+        """
+        known = self._contacts.get(jid, {})
+        if address not in known:
+            if self._count >= self._contacts_max:
+                return
+            self._count += 1
+            self._contacts.setdefault(jid, known)[address] = {}
+        if granted:
+            self._granted.add((address, jid))
 
     def forget(self, address: str, jid: str) -> None:
         """Stops to store the presence of a contact."""
-        self._contacts.pop((address, jid), None)
+        known = self._contacts.get(jid, {})
+        if known.pop(address, None) is not None:
+            self._count -= 1
+        if not known:
+            self._contacts.pop(jid, None)
+        self._granted.discard((address, jid))
 
     def clear(self) -> None:
         """Forgets all contacts, because the link was lost and their presence may have changed."""
         self._contacts.clear()
+        self._granted.clear()
+        self._count = 0
 
     def note(self, address: str, jid: str, name: str, resource: Resource) -> bool:
-        """Stores the presence of a resource. Returns True if the resource was not available before."""
-        resources = self._contacts.get((address, jid))
+        """Stores the presence of a resource. Returns False if the sender is not watched."""
+        resources = self._contacts.get(jid, {}).get(address)
         if resources is None:
             return False
-        is_new = name not in resources
-        if is_new and len(resources) >= self._resources_max:
+        if name not in resources and len(resources) >= self._resources_max:
             del resources[next(iter(resources))]
         resources[name] = resource
-        return is_new
+        return True
 
     def leave(self, address: str, jid: str, name: str) -> None:
         """Removes a resource, or all resources if `name` is empty."""
-        resources = self._contacts.get((address, jid))
+        resources = self._contacts.get(jid, {}).get(address)
         if resources is None:
             return
         if name:
@@ -85,4 +120,26 @@ class Availability:
 
     def resources(self, address: str, jid: str) -> dict[str, Resource]:
         """Returns the available resources of a contact by name."""
-        return dict(self._contacts.get((address, jid), ()))
+        return dict(self._contacts.get(jid, {}).get(address, ()))
+
+    def resources_of(self, jid: str) -> dict[str, Resource]:
+        """Returns the available resources of a bare JID at all our addresses by name."""
+        return {name: each for resources in self._contacts.get(jid, {}).values() for name, each in resources.items()}
+
+    def is_available(self, jid: str, shows: Collection[str] = SHOWS) -> bool | None:
+        """Returns whether a message to an address reaches a person now; None if the service does not know.
+
+        `jid` is a bare or a full JID. A bare JID is available with a resource that accepts messages to it: one with a
+        priority of at least 0 (RFC 6121 section 8.5.2.1). Only resources with one of these `shows` count. The presence
+        is known for a contact that has accepted our request or has sent presence.
+        """
+        bare, _, name = jid.partition("/")
+        addresses = self._contacts.get(bare)
+        if addresses is None:
+            return None
+        resources = self.resources_of(bare)
+        if not resources and not any((address, bare) in self._granted for address in addresses):
+            return None
+        if name:
+            return name in resources and resources[name].show in shows
+        return any(each.priority >= 0 and each.show in shows for each in resources.values())

@@ -57,13 +57,14 @@ class Presences:
         self,
         service: FeedService,
         outbox: Outbox,
+        availability: Availability,
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
         self._outbox = outbox
         self._sleep = sleep
-        self.availability = Availability()
+        self.availability = availability
 
     def read(self, element: Element, sender: Jid, address: str) -> ChangeContact | ContactProbe | None:
         """Returns the request of a presence stanza, or None if it only changes who is available."""
@@ -87,7 +88,7 @@ class Presences:
         address, jid = request.service, str(request.actor.bare)
         # Before the responses are sent, because the contact may send its presence at once.
         if answer.contact is not None and answer.contact.is_watched:
-            self.availability.watch(address, jid)
+            self.availability.watch(address, jid, granted=answer.contact.is_granted)
         else:
             self.availability.forget(address, jid)
         for kind in answer.kinds:
@@ -104,7 +105,7 @@ class Presences:
                 contacts = await self._contacts(after)
                 for contact in contacts:
                     if contact.is_watched:
-                        self.availability.watch(contact.address, contact.jid)
+                        self.availability.watch(contact.address, contact.jid, granted=contact.is_granted)
                 await self._outbox.notify(_greetings(contacts))
             except LinkError:
                 return  # the next connection starts again

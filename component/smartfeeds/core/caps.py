@@ -1,0 +1,83 @@
+"""Entity capabilities: what a client can do, by the hash of its service discovery information (XEP-0115).
+
+A presence names the information by its hash. The service requests the information once, verifies the hash, and uses it
+for every client that sends the same hash.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+NOTIFY = "+notify"  # the end of a feature that requests notifications of a node (XEP-0060 section 9.2)
+# The names of IANA for hash functions, and those of hashlib.
+_HASHES = {"sha-1": "sha1", "sha-224": "sha224", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512"}
+
+
+class CapsKey(NamedTuple):
+    """The capabilities that a presence names: the hash function, the hash, and the URI of the software.
+
+    The information is the same for every software with this hash, so `node` is left out of comparisons by `identity`.
+    """
+
+    hash: str
+    ver: str
+    node: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The two parts that decide what the client can do."""
+        return self.hash, self.ver
+
+
+class Identity(NamedTuple):
+    """An identity of service discovery."""
+
+    category: str
+    type: str
+    language: str = ""
+    name: str = ""
+
+
+# A form of service discovery (XEP-0128): its FORM_TYPE, and the values of its other fields.
+DiscoForm = tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoInfo:
+    """Service discovery information."""
+
+    identities: tuple[Identity, ...]
+    features: tuple[str, ...]
+    forms: tuple[DiscoForm, ...] = ()
+
+    @property
+    def notified_nodes(self) -> tuple[str, ...]:
+        """The names of the nodes whose notifications the client requests."""
+        return tuple(name.removesuffix(NOTIFY) for name in self.features if name.endswith(NOTIFY) and name != NOTIFY)
+
+    @property
+    def is_well_formed(self) -> bool:
+        """Whether no identity, feature or FORM_TYPE occurs twice (XEP-0115 section 5.4)."""
+        identities = [each[:3] for each in self.identities]
+        form_types = [form_type for form_type, _ in self.forms]
+        return all(len(set(names)) == len(names) for names in (identities, self.features, form_types))
+
+    def verification(self, function: str) -> str | None:
+        """Returns the verification string (XEP-0115 section 5.1), or None for an unknown hash function."""
+        name = _HASHES.get(function)
+        if name is None:
+            return None
+        text = "".join(f"{part}<" for part in self._parts())
+        return base64.b64encode(hashlib.new(name, text.encode("utf-8", "surrogatepass")).digest()).decode()
+
+    def _parts(self) -> Iterable[str]:
+        # Code points and UTF-8 bytes have the same order, which is the collation i;octet.
+        yield from ("/".join(each) for each in sorted(self.identities))
+        yield from sorted(self.features)
+        for form_type, fields in sorted(self.forms):
+            yield form_type
+            for var, values in sorted(fields):
+                yield var
+                yield from sorted(values)

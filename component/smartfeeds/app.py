@@ -220,6 +220,7 @@ class App:
             self.dispatcher,
             stream.outbox,
             stream.call,
+            is_available=self.availability.is_available,
             clock=clock,
             monotonic=time.monotonic,
         )

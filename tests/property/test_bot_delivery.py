@@ -89,7 +89,15 @@ class Run:
         call: Call = self.peer.call
         links = Links(SERVICE)
         world = self.world
-        self.sender = ChatSender(world.service, self.peer, call, links, clock=world.clock, nick_in=lambda _room: None)
+        self.sender = ChatSender(
+            world.service,
+            self.peer,
+            call,
+            links,
+            clock=world.clock,
+            nick_in=lambda _room: None,
+            is_available=lambda _jid: None,
+        )
         self.peer.sender = self.sender
         self.position = ConsumerPosition()
 

@@ -65,6 +65,44 @@ async def test_presence_that_changes_without_end_makes_few_attempts(news: Compon
     assert 10 < len(await news.events(bare(BOB))) < 25
 
 
+async def befriend(component: Component) -> None:
+    """Bob and the service become contacts, and Bob is online."""
+    for kind in ("subscribe", "subscribed"):
+        await component.send(f"<presence type='{kind}' from='{bare(BOB)}' to='{DOMAIN}'/>")
+        await component.settle()
+    await component.send(f"<presence from='{BOB}' to='{DOMAIN}'/>")
+    await component.settle()
+
+
+async def test_items_for_a_contact_who_is_away_come_in_one_message_on_the_return(news: Component) -> None:
+    await write(news, BOB, "subscribe news")
+    await befriend(news)
+    await news.publish(ALICE, "news", "one")
+    assert len(await news.events(bare(BOB))) == 1
+    await news.send(f"<presence type='unavailable' from='{BOB}' to='{DOMAIN}'/>")
+    for number in range(5):
+        await news.publish(ALICE, "news", f"item {number}")
+    assert await news.events(bare(BOB)) == []
+    await news.send(f"<presence from='{BOB}' to='{DOMAIN}'/>")
+    (message,) = await news.events(bare(BOB))
+
+    assert body_of(message).startswith("5 new items in news\n- item 0\n")
+
+
+async def test_items_wait_an_hour_for_a_contact_who_stays_away(news: Component, start: Starter) -> None:
+    """The server of the person then stores them, and may wake a phone."""
+    await write(news, BOB, "subscribe news")
+    await befriend(news)
+    await news.send(f"<presence type='unavailable' from='{BOB}' to='{DOMAIN}'/>")
+    await news.publish(ALICE, "news", "one")
+    await news.publish(ALICE, "news", "two")
+    assert await news.events(bare(BOB)) == []
+    news.clock.advance(3_601)
+    news = await start.again(news)
+
+    assert [body_of(one).split("\n")[0] for one in await news.next_event(bare(BOB))] == ["one", "two"]
+
+
 async def test_returned_message_is_sent_again_when_the_person_comes_online(news: Component) -> None:
     await write(news, BOB, "subscribe news")
     news.returned[bare(BOB)] = "service-unavailable"

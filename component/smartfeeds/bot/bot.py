@@ -90,6 +90,7 @@ class Bot:
         outbox: ChatOutbox,
         call: Call,
         *,
+        is_available: Callable[[str], bool | None],
         clock: Callable[[], int],
         monotonic: Callable[[], float],
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
@@ -111,7 +112,9 @@ class Bot:
             on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
         )
-        self.sender = ChatSender(service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in)
+        self.sender = ChatSender(
+            service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in, is_available=is_available
+        )
         dispatcher.register(KIND, self.sender.kind())
         self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, options.admins, self._introduce)
         person = Rate(options.messages_per_minute / 60, BURST)

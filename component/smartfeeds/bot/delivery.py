@@ -27,6 +27,7 @@ from smartfeeds.core.consumers import Consumer, SentBatch
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Mark, Node, Subscription, SubscriptionState
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, Standing, from_canonical
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter
 from smartfeeds.delivery.slices import mark_at, read_changes
@@ -45,6 +46,9 @@ SINGLE = 3  # up to so many items come as messages of their own, to which people
 GIVE_UP_S = 30 * 86_400.0
 BACKOFF = Backoff(first_s=30.0, longest_s=3_600.0)
 ANSWER_S = 30.0
+# While a person is known to be away, items are collected for so long and come in one message. A longer wait would keep
+# news from people whose phone is woken by messages that their server stores (XEP-0357).
+AWAY_US = 3_600 * US_PER_S
 _PING = b"<ping xmlns='urn:xmpp:ping'/>"
 # The own server answers so for a server that it cannot reach.
 _UNREACHABLE = frozenset({"remote-server-not-found", "remote-server-timeout"})
@@ -185,6 +189,7 @@ class ChatSender:
     """Sends items as chat messages (`delivery.deliverer.Deliverer`).
 
     `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller then tries to enter.
+    `is_available` returns whether a bare JID is available, None if that is not known.
     """
 
     def __init__(
@@ -196,6 +201,7 @@ class ChatSender:
         *,
         clock: Callable[[], int],
         nick_in: Callable[[str], str | None],
+        is_available: Callable[[str], bool | None],
     ) -> None:
         self._service = service
         self._link = link
@@ -203,9 +209,11 @@ class ChatSender:
         self._links = links
         self._clock = clock
         self._nick_in = nick_in
+        self._is_available = is_available
         # The error of each recipient with a delivery in flight, empty while there is none.
         self._errors: dict[tuple[str, int], str] = {}
-        # Consumers whose last batch failed, by recipient: they are tried at once when the recipient writes.
+        # Consumers whose last batch failed or waits, by recipient: they are tried at once when the recipient writes or
+        # comes online.
         self._failed: dict[str, set[Consumer]] = {}
 
     def kind(self) -> ConsumerKind:
@@ -247,7 +255,11 @@ class ChatSender:
         if not batch.items:
             return Delivered(batch.end, batch.more)
         now_us = self._clock()
-        due = due_us(batch.row.settings, key_of(Order.MODIFIED, batch.items[0]), now_us)
+        oldest_us = key_of(Order.MODIFIED, batch.items[0])
+        if self._is_available(consumer.target) is False and oldest_us + AWAY_US > now_us:
+            self.note_failed(consumer)
+            return RetryAfter("the recipient is away", pause_s(oldest_us + AWAY_US, now_us), planned=True)
+        due = due_us(batch.row.settings, oldest_us, now_us)
         if due > now_us:
             return RetryAfter("the recipient wants messages later", pause_s(due, now_us), planned=True)
         nick = self._nick_in(consumer.target) if batch.row.room else ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.chat import body_of, write
+from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
 A = "http://www.w3.org/2005/Atom"
@@ -143,6 +143,20 @@ async def test_language_of_the_message_then_the_choice(component: Component) -> 
     assert await write(component, BOB, "list", xml_lang="en") == ["Es gibt keine Feeds."]
     (refused,) = await write(component, BOB, "sprache xx")
     assert refused == "Die Sprachen sind: en (English), de (Deutsch)\nSchreibe: sprache KÜRZEL"
+
+
+async def test_buttons_are_in_the_language_of_the_person(component: Component) -> None:
+    await component.create(ALICE, "news")
+    await write(component, BOB, "language de")
+    values = []
+    for command in ("hilfe", "abonniere news", "ruhe 22-7", "übersicht täglich 8"):
+        for message in await send(component, BOB, command):
+            values += [one.get("value") for one in message.iter("{urn:xmpp:tmp:quick-response}response")]
+    assert values == ["liste", "neueste", "abos", "neueste", "abbestelle news", "ruhe aus", "übersicht aus"]
+    texts = [text for value in values for text in await write(component, BOB, str(value))]
+
+    assert len(texts) == len(values) and "Schreibe: " not in "".join(texts)
+    assert texts[-2:] == ["Es gibt keine Ruhezeit mehr.", "Neue Einträge kommen, sobald sie veröffentlicht sind."]
 
 
 async def test_deliveries_use_the_language_of_the_subscription(component: Component) -> None:

@@ -73,6 +73,14 @@ async def test_answer_by_another_way_is_told_by_chat_too(club: Component, state:
     assert message.startswith(text)
 
 
+async def test_person_who_withdraws_the_request_hears_of_no_refusal(club: Component) -> None:
+    await ask(club)
+    assert await write(club, BOB, "unsubscribe club") == ["You no longer follow club."]
+    assert await bodies(club, BOB) == []
+    (answer,) = await write(club, ALICE, f"allow club {bare(BOB)}")
+    assert answer.startswith("This request waits no more.")
+
+
 async def test_only_owners_answer_and_only_what_waits(club: Component) -> None:
     await ask(club)
     for command in (f"allow club {bare(BOB)}", f"refuse club {bare(BOB)}"):

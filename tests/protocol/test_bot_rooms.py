@@ -101,6 +101,15 @@ async def test_all_read_and_only_owners_and_admins_change(club: Component) -> No
     assert message.get("type") == "groupchat" and body_of(message).startswith("one\n")
 
 
+async def test_approval_is_told_in_the_room(club: Component) -> None:
+    await club.create(ALICE, "plans", access_model="authorize")
+    await say(club, "Alice", "feeds: subscribe plans")
+    await deliver(club, ALICE, f"allow plans {ROOM}")
+    texts = [(one.get("type"), body_of(one)) for one in await club.events(ROOM) if len(body_of(one))]
+
+    assert texts == [("groupchat", "You may follow plans now. New items arrive here.")]
+
+
 async def test_owner_who_leaves_or_loses_the_rank_may_change_no_more(club: Component) -> None:
     await presence(club, "Alice", "none")
     assert (await say(club, "Alice", "feeds: subscribe news"))[0].startswith("Alice: Only owners and admins")

@@ -158,7 +158,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
     ChatCommand(
         "settle",
         usages.SETTLE,
-        N_("shows the versions of such an item, and keeps one: its number, mine or theirs"),
+        N_("shows the versions of an item with conflicts, and keeps one: its number, mine or theirs"),
         settling.settle,
         {"de": ("entscheide", "entscheiden")},
         rights=Rights.ROOM,

@@ -234,6 +234,20 @@ async def test_rooms_in_which_nobody_answers_for_the_bot_are_few(component: Comp
     assert (kinds.count(None), kinds.count("unavailable")) == (15, 5)
 
 
+async def test_one_service_cannot_take_all_places(start: Starter) -> None:
+    """A service of anybody can invite the bot to any number of rooms, and answer nothing."""
+    component = await start(bot={"rooms_max": 12})
+    for number in range(20):
+        invitation = f"<x xmlns='{MUC_USER}'><invite from='room-{number}@rooms.evil.example/x'/></x>"
+        room = f"room-{number}@rooms.evil.example"
+        await component.send(f"<message from='{room}' to='{DOMAIN}'>{invitation}</message>")
+    await component.settle()
+    assert len(component.presences) == 3
+    await invite(component)
+
+    assert component.presences[-1].get("to") == f"{ROOM}/feeds"
+
+
 async def test_presence_of_rooms_that_the_bot_did_not_enter_is_ignored(component: Component) -> None:
     await presence(component, "feeds", "owner", "110")
     await presence(component, "Eve", "owner")

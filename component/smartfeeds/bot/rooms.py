@@ -25,6 +25,7 @@ from smartfeeds.xmpp.chat import ChatMessage, RoomPresence, encode_join, encode_
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken
 MAX_UNPROVED = 10  # rooms in which the bot waits for an owner or admin; with more it leaves the oldest
+SHARES = 4  # a service of another server takes so small a part of the places, so that it cannot take all
 MAX_OCCUPANTS = 1_000  # nicks that are remembered for a room
 MAX_SHOWN = 200  # messages of the bot that are remembered for a room
 _MANAGERS = frozenset({"owner", "admin"})
@@ -167,13 +168,19 @@ class Rooms:
         state = self._rooms.get(name)
         if state is not None and state.is_in:
             return _IS_IN
-        if len(self._rooms) >= self._most:
+        if len(self._rooms) >= self._most or not self._has_place(room.domain):
             return _TOO_MANY
         self._enter(name, asked_by=user, proved=trusted)
         unproved = [jid for jid, one in self._rooms.items() if not one.proved]
         if len(unproved) > MAX_UNPROVED:
             await self.leave(unproved[0])
         return ""
+
+    def _has_place(self, service: str) -> bool:
+        """Whether a service for rooms has less than its share. That of our own server has no share of its own."""
+        if service.partition(".")[2] == self._sender.partition(".")[2]:
+            return True
+        return sum(jid.endswith(f"@{service}") for jid in self._rooms) < max(1, self._most // SHARES)
 
     async def leave(self, room: str) -> None:
         """Leaves a room and ends its subscriptions. Raises StoreError."""

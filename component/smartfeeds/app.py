@@ -14,7 +14,8 @@ import structlog
 from smartfeeds import __version__, system
 from smartfeeds.bot.bot import Bot, BotOptions
 from smartfeeds.config import NnoSettings, Settings
-from smartfeeds.core.consumers import PUSH
+from smartfeeds.core.consumers import HELD, PUSH
+from smartfeeds.core.interests import Interests
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.presence import Availability
@@ -36,6 +37,7 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
+from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.operations import Announcement, OperationTools, ServiceOperations
@@ -52,7 +54,8 @@ from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_text, observe_request, watch_loop
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
-from smartfeeds.xmpp.disco import ServiceInfo
+from smartfeeds.xmpp.command_table import COMMANDS
+from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.presence import Presences
@@ -111,6 +114,8 @@ class App:
             software_version=__version__,
         )
         outbox = self.stream.outbox
+        self.availability = Availability()
+        interests = Interests()
         self.sender = PushSender(
             self.service,
             outbox,
@@ -118,26 +123,40 @@ class App:
             max_age_s=settings.push.max_age_s,
             encode_form=configuration_form,
             encode_request=authorization_form,
+            availability=self.availability,
+            interests=interests,
             explain=self._explain,
         )
+        held = HeldSender(self.service, outbox, self.sender.counters, self.availability, clock=clock)
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
+        self.dispatcher.register(HELD, ConsumerKind(held))
         self._bounces = Bounces(self.service, clock=clock)
-        self.availability = Availability()
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
-        self.presences = Presences(self.service, outbox, self.availability)
+        info = ServiceInfo(
+            domain=domain,
+            default_kind=settings.pubsub.default_kind,
+            auto_create=settings.pubsub.auto_create,
+            chat=self.bot is not None,
+            http_base_url=settings.http.base_url if settings.http.listen else "",
+            addresses=settings.contact.model_dump(),
+        )
+        self.presences = Presences(
+            self.service,
+            outbox,
+            self.availability,
+            interests,
+            caps=capabilities(info, COMMANDS),
+            call=self.stream.call,
+            release=self.dispatcher.follow,
+            new_id=system.new_id,
+            now_us=clock,
+        )
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
         self.router = StanzaRouter(
             self,
             outbox.reply,
-            ServiceInfo(
-                domain=domain,
-                default_kind=settings.pubsub.default_kind,
-                auto_create=settings.pubsub.auto_create,
-                chat=self.bot is not None,
-                http_base_url=settings.http.base_url if settings.http.listen else "",
-                addresses=settings.contact.model_dump(),
-            ),
+            info,
             observe=observe_request,
             on_bounce=self._bounces.note,
             follows=lambda sender: self.mirrors.follows(sender),
@@ -197,6 +216,7 @@ class App:
 
     def _on_online(self) -> None:
         self._spawn(self._resume(), "push resume")
+        self._spawn(_repeated(self.presences.end_temporary), "temporary subscriptions")
 
     async def _explain(self, node: Node, event: NodeEvent) -> list[bytes]:
         return [] if self.bot is None else await self.bot.explain(node, event)
@@ -280,6 +300,7 @@ class App:
             parts.push_async_callback(self._end_tasks)
             parts.push_async_callback(self.supervisor.stop)
             parts.push_async_callback(self.presences.leave)
+            parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(_logged, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
             for fetcher in self._fetchers:
@@ -380,8 +401,10 @@ class App:
 
     async def _resume(self) -> None:
         """Starts the deliveries over XMPP from the marks, and sends presence to all contacts."""
+        await _repeated(self.presences.load)
         resumes: list[Callable[[], Coroutine[None, None, None]]] = [
             partial(self.dispatcher.resume, PUSH),
+            partial(self.dispatcher.resume, HELD),
             self.mirrors.resume,
         ]
         if self.bot is not None:

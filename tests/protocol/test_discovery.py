@@ -46,6 +46,7 @@ PUBSUB_FEATURES = {
     f"{PS}#create-nodes",
     f"{PS}#delete-items",
     f"{PS}#delete-nodes",
+    f"{PS}#filtered-notifications",
     f"{PS}#get-pending",
     f"{PS}#instant-nodes",
     f"{PS}#item-ids",
@@ -57,6 +58,7 @@ PUBSUB_FEATURES = {
     f"{PS}#multi-items",
     f"{PS}#outcast-affiliation",
     f"{PS}#persistent-items",
+    f"{PS}#presence-notifications",
     f"{PS}#publish",
     f"{PS}#publish-node-full",
     f"{PS}#publish-only-affiliation",
@@ -85,6 +87,7 @@ OTHER_FEATURES = {
     "urn:xmpp:order-by:1",
     f"urn:xmpp:order-by:1@{PS}",
     FILTER,
+    "http://jabber.org/protocol/caps",
     "http://jabber.org/protocol/commands",
     "urn:xmpp:pubsub-social-feed:1",
     "urn:xmpp:mam:2",
@@ -167,7 +170,7 @@ async def test_service_announces_what_it_does_and_nothing_else(component: Compon
     assert {name for name in told if name.startswith(PS + "#")} == PUBSUB_FEATURES
     assert told - PUBSUB_FEATURES == OTHER_FEATURES
     assert {f"{PS}#rsm", RSM} <= told
-    absent = {f"{PS}#{name}" for name in ("last-published", "presence-notifications", "presence-subscribe")}
+    absent = {f"{PS}#{name}" for name in ("last-published", "auto-subscribe", "presence-subscribe")}
     absent |= {f"{PS}#{name}" for name in ("collections", "multi-collection", "access-presence", "access-roster")}
     assert not told & (absent | {"jabber:iq:register"})
 

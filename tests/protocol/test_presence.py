@@ -1,7 +1,5 @@
 """Presence of the service and of its contacts (RFC 6121 sections 3 and 4)."""
 
-from xml.sax.saxutils import quoteattr
-
 import pytest
 
 from smartfeeds.core.presence import Contact, Resource
@@ -21,32 +19,11 @@ from support.component import (
     ok,
     refusal,
 )
+from support.contacts import RESTRICTED, befriend, tell, told
 
 NEWS = f"news@{DOMAIN}"
-RESTRICTED = {"contacts": ["example.org"]}
 PRESENCE_REQUIRED = Refusal("auth", "not-authorized", "presence-subscription-required")
 CLOSED_MODEL = Refusal("modify", "not-acceptable", "unsupported-access-model")
-
-
-async def tell(component: Component, user: str, kind: str = "", to: str = DOMAIN, inner: str = "") -> None:
-    type_ = f" type='{kind}'" if kind else ""
-    await component.send(f"<presence from={quoteattr(user)} to={quoteattr(to)}{type_}>{inner}</presence>")
-
-
-async def told(component: Component, user: str) -> list[tuple[str, str]]:
-    """The presence stanzas to a user since the last call: our address and the type."""
-    await component.settle()
-    mine = [each for each in component.presences if each.get("to") == bare(user)]
-    component.presences = [each for each in component.presences if each not in mine]
-    return [(str(each.get("from")), each.get("type", "")) for each in mine]
-
-
-async def befriend(component: Component, user: str, to: str = DOMAIN) -> None:
-    """Subscribes a user to our presence and grants our request."""
-    await tell(component, bare(user), "subscribe", to)
-    assert [kind for _, kind in await told(component, user)] == ["subscribed", "", "subscribe"]
-    await tell(component, bare(user), "subscribed", to)
-    assert await told(component, user) == []
 
 
 @pytest.mark.parametrize("address", [DOMAIN, NEWS])

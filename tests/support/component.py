@@ -59,6 +59,7 @@ NS = {
 }
 
 Element = etree._Element
+DISCO_INFO = "http://jabber.org/protocol/disco#info"
 _C = "{jabber:component:accept}"
 _SYNC = "sync.example.org"
 _START_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
@@ -101,6 +102,8 @@ class Component:
     returned: dict[str, str] = field(default_factory=dict)  # bare address: the error with which messages come back
     silent: set[str] = field(default_factory=set)  # addresses that do not answer pings
     presences: list[Element] = field(default_factory=list)
+    infos: dict[str, str] = field(default_factory=dict)  # full JID: the children of its service discovery information
+    asked: list[tuple[str, str]] = field(default_factory=list)  # requests for such information: address and node
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
     _messages: dict[str, list[Element]] = field(default_factory=lambda: defaultdict(list))
@@ -266,6 +269,7 @@ class Component:
         """Returns once everything delivered so far is worked off and everything it caused is on the wire."""
         await self._round_trip()
         await self.app.router.drain()
+        await self.app.presences.idle()
         await self.app.dispatcher.idle()
         await self._round_trip()
 
@@ -291,6 +295,8 @@ class Component:
             elif stanza.find("{urn:xmpp:ping}ping") is not None:
                 if stanza.get("to") not in self.silent:
                     await self._return(stanza, self.returned.get(bare(str(stanza.get("to"))), ""))
+            elif (query := stanza.find(f"{{{DISCO_INFO}}}query")) is not None:
+                await self._describe(stanza, query.get("node", ""))
             else:
                 self.faults.append(f"nobody asked for {text_of(stanza)}")
 
@@ -300,6 +306,19 @@ class Component:
         head = f"id={quoteattr(stanza.get('id', ''))} from={quoteattr(stanza.get('to', ''))} to='{DOMAIN}'"
         error = f"<error type='cancel'><{condition} xmlns='{STANZAS}'/></error>" if condition else ""
         await self.session.send(f"<{name} type='{'error' if condition else 'result'}' {head}>{error}</{name}>")
+
+    async def _describe(self, iq: Element, node: str) -> None:
+        """Answers a request for service discovery information, unless the address is silent."""
+        to = iq.get("to", "")
+        self.asked.append((to, node))
+        if to in self.silent:
+            return
+        if to not in self.infos:
+            await self._return(iq, "service-unavailable")
+            return
+        head = f"id={quoteattr(iq.get('id', ''))} from={quoteattr(to)} to='{DOMAIN}'"
+        query = f"<query xmlns='{DISCO_INFO}' node={quoteattr(node)}>{self.infos[to]}</query>"
+        await self.session.send(f"<iq type='result' {head}>{query}</iq>")
 
     def _check(self, stanza: Element) -> None:
         sender = stanza.get("from", "")

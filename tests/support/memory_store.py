@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.chat import ChatRow
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch, held_consumer
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -37,7 +37,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.presence import Contact
-from smartfeeds.core.suboptions import lease_end_us
+from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
@@ -244,6 +244,13 @@ class MemoryReadTx:
         leases = [(lease_end_us(one.options), no, one) for no, one in self._data.subscriptions.items()]
         ended = sorted((end, no) for end, no, _ in leases if end is not None and end <= now_us)
         return [self._data.subscriptions[no] for _, no in ended[:limit]]
+
+    def temporary_subscriptions(self, after_no: int, limit: int) -> list[Subscription]:
+        subscriptions = sorted(self._data.subscriptions.items())
+        return [one for no, one in subscriptions if no > after_no and is_temporary(one.options)][:limit]
+
+    def has_temporary(self, bare: str) -> bool:
+        return any(sub.jid.partition("/")[0] == bare for sub in self.temporary_subscriptions(0, 2**31))
 
     def subscribed_by(self, bare: str) -> int:
         return sum(one.jid.partition("/")[0] == bare for one in self._data.subscriptions.values())
@@ -618,6 +625,8 @@ class MemoryWriteTx(MemoryReadTx):
         if old is not None:
             self._more_audience(old.node_no)
             self._drop(self._data.subscriptions, sub_no)
+            for order in Order:
+                self._drop(self._data.marks, (old.node_no, order.value, held_consumer(old.node_no, sub_no).name))
 
     def add_event(self, event: NodeEvent) -> NodeEvent:
         self._known(event.node_no)

@@ -17,8 +17,10 @@ from lxml import etree
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import STANZAS
 from smartfeeds.core.consumers import PUSH
+from smartfeeds.core.interests import Interests
 from smartfeeds.core.mirror import Direction, Mirror, MirrorState, make_mirror
 from smartfeeds.core.model import Item, Slice
+from smartfeeds.core.presence import Availability
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SHARED
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -146,6 +148,8 @@ class Site:
             max_age_s=3_600.0,
             encode_form=lambda _node: b"",
             encode_request=authorization_form,
+            availability=Availability(),
+            interests=Interests(),
         )
         dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0, self.timers))
         dispatcher.register(PUSH, ConsumerKind(sender, every_feed=True))

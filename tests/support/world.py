@@ -15,12 +15,14 @@ from xml.sax.saxutils import escape
 
 from lxml import etree
 
-from smartfeeds.core.consumers import PUSH
+from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.cursor import SPAN
+from smartfeeds.core.interests import Interests
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND, FormFields
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.presence import Availability
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.lane import DeliveryTiming
@@ -28,6 +30,7 @@ from smartfeeds.errors import Condition, FeedError, LinkError
 from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
+from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
@@ -245,6 +248,8 @@ class World:
             new_id=self._new_id,
             on_change=lambda node_nos: self.dispatcher.wake(node_nos),
         )
+        self.availability = Availability()
+        self.interests = Interests()
         self.dispatcher = self._dispatcher()
 
     def _new_id(self) -> str:
@@ -258,10 +263,14 @@ class World:
             clock=self.clock,
             max_age_s=self.max_age_s,
             encode_request=authorization_form,
+            availability=self.availability,
+            interests=self.interests,
             encode_form=lambda node: f"<x xmlns='jabber:x:data' type='result'><!--{node.name}--></x>".encode(),
         )
         dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0))
         dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
+        held = HeldSender(self.service, self.wire, self.sender.counters, self.availability, clock=self.clock)
+        dispatcher.register(HELD, ConsumerKind(held))
         return dispatcher
 
     def set_policy(self, **changes: object) -> None:
@@ -274,10 +283,12 @@ class World:
         """The link comes up."""
         self.wire.up = True
         await self.dispatcher.resume(PUSH)
+        await self.dispatcher.resume(HELD)
 
     async def cut(self) -> None:
         """The link goes down."""
         await self.dispatcher.pause(PUSH)
+        await self.dispatcher.pause(HELD)
 
     async def stop(self) -> None:
         """An orderly end."""
@@ -290,6 +301,7 @@ class World:
     async def crash(self) -> None:
         """The process dies: whatever was not written is lost. Another one starts over the same store."""
         await self.dispatcher.pause(PUSH)
+        await self.dispatcher.pause(HELD)
         saver = self.dispatcher._saver
         if saver is not None:
             saver.cancel()

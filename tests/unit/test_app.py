@@ -248,9 +248,10 @@ async def test_link_that_is_back_resumes_pushes_mirrors_and_chat(
 
     assert app.bot is not None
     monkeypatch.setattr(app.bot.rooms, "rejoin", nothing)
+    monkeypatch.setattr(app.presences, "load", nothing)
     monkeypatch.setattr(app.presences, "resume", nothing)
     monkeypatch.setattr(app.dispatcher, "resume", resume)
     monkeypatch.setattr(app_module, "RETRY_S", 0.0)
     await app._resume()
 
-    assert kinds == ["push", "mirror", "chat"] * 2
+    assert kinds == ["push", "held", "mirror", "chat"] * 2

@@ -16,19 +16,17 @@ _HASHES = {"sha-1": "sha1", "sha-224": "sha224", "sha-256": "sha256", "sha-384":
 
 
 class CapsKey(NamedTuple):
-    """The capabilities that a presence names: the hash function, the hash, and the URI of the software.
-
-    The information is the same for every software with this hash, so `node` is left out of comparisons by `identity`.
-    """
+    """The name of capabilities: the hash function and the hash. The software that has them does not matter."""
 
     hash: str
     ver: str
-    node: str = ""
 
-    @property
-    def identity(self) -> tuple[str, str]:
-        """The two parts that decide what the client can do."""
-        return self.hash, self.ver
+
+class Caps(NamedTuple):
+    """The capabilities that a presence names. The information is requested from the node `node#ver`."""
+
+    key: CapsKey
+    node: str
 
 
 class Identity(NamedTuple):

@@ -9,6 +9,8 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 
 PUSH: Final = "push"  # the consumer that sends XMPP notifications; a feed has it from its first subscription on
+# Consumers of single subscriptions whose events wait for the presence of the subscriber: held:123.
+HELD: Final = "held"
 ERROR_CHARACTERS: Final = 300
 # The time of an attempt that an operator requests: it is due at once. No failure plans an attempt for the year 1970.
 RETRY_REQUEST_US: Final = 0
@@ -35,6 +37,11 @@ class Consumer(NamedTuple):
     def target(self) -> str:
         """The part of the name after the first colon, such as an address; empty if the name is the kind only."""
         return self.name.partition(":")[2]
+
+
+def held_consumer(node_no: int, sub_no: int) -> Consumer:
+    """Returns the consumer of a subscription whose events are held (`push.held`)."""
+    return Consumer(node_no, f"{HELD}:{sub_no}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class FieldType(Enum):
     BOOLEAN = "boolean"
     LIST_SINGLE = "list-single"
     TEXT_SINGLE = "text-single"
+    LIST_MULTI = "list-multi"
     JID_MULTI = "jid-multi"
 
 
@@ -365,15 +366,13 @@ class NodeOptions:
     # every post, and would publish each post twice.
     notify_sub = _flag("Whether owners are notified of new subscriptions", default=False, precondition=False)
     itemreply = _choice("Whom a reply to an item should go to", "publisher", "owner", "none")
-    # Without presence of the subscribers, `on_sub_and_presence` means `on_sub`.
+    # For subscribers whose presence the service does not know, `on_sub_and_presence` means `on_sub`.
     send_last_published_item = _choice(
         "When the newest item is sent without a request", "never", "on_sub", "on_sub_and_presence"
     )
     subscribe = _flag("Whether users can subscribe", default=True)
-    presence_based_delivery = _fixed(
-        "Whether events go only to subscribers who are online", "this service knows no presence", value=False
-    )
-    tempsub = _fixed("Whether subscriptions end with the presence", "this service knows no presence", value=False)
+    presence_based_delivery = _flag("Whether events wait for subscribers who are offline", default=False)
+    tempsub = _flag("Whether subscriptions end when the subscriber goes offline", default=False)
     node_type = _choice("Leaf or collection", "leaf", check=_check_leaf)
 
     def __init__(self, kind: NodeKind, stored: FormFields | None = None) -> None:

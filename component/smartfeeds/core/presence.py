@@ -4,7 +4,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
-from smartfeeds.core.caps import CapsKey
+from smartfeeds.core.caps import Caps
 
 ONLINE = "online"  # a presence without <show/> (RFC 6121 section 4.7.2.1)
 # The states of an available resource, as `pubsub#show-values` names them (XEP-0060 section 16.4.2).
@@ -48,7 +48,7 @@ class Resource(NamedTuple):
 
     priority: int = 0
     show: str = ONLINE
-    caps: CapsKey | None = None
+    caps: Caps | None = None
 
 
 _Resources = dict[str, Resource]
@@ -58,8 +58,8 @@ class Availability:
     """The available resources of the watched contacts. Memory only; probes rebuild it after each connection.
 
     Presence of other senders is not stored. `contacts_max` bounds the contacts, `resources_max` the resources of each
-    contact; if there are more, the resource that was noted first is dropped. A bare JID may be a contact of several of
-    our addresses. It is available if it is available at one of them.
+    contact; further ones are ignored. A bare JID may be a contact of several of our addresses. It is available if it
+    is available at one of them.
     """
 
     def __init__(self, contacts_max: int = 200_000, resources_max: int = 32) -> None:
@@ -83,40 +83,38 @@ class Availability:
         if granted:
             self._granted.add((address, jid))
 
-    def forget(self, address: str, jid: str) -> None:
-        """Stops to store the presence of a contact."""
+    def forget(self, address: str, jid: str) -> list[str]:
+        """Stops to store the presence of a contact. Returns the resources that are available nowhere now."""
+        gone = self.leave(address, jid, "")
         known = self._contacts.get(jid, {})
         if known.pop(address, None) is not None:
             self._count -= 1
         if not known:
             self._contacts.pop(jid, None)
         self._granted.discard((address, jid))
+        return gone
 
     def clear(self) -> None:
-        """Forgets all contacts, because the link was lost and their presence may have changed."""
-        self._contacts.clear()
-        self._granted.clear()
-        self._count = 0
+        """Removes all resources, because the link was lost and they may have changed. The contacts remain."""
+        for resources in (each for addresses in self._contacts.values() for each in addresses.values()):
+            resources.clear()
 
     def note(self, address: str, jid: str, name: str, resource: Resource) -> bool:
-        """Stores the presence of a resource. Returns False if the sender is not watched."""
+        """Stores the presence of a resource. Returns False if the service does not store it."""
         resources = self._contacts.get(jid, {}).get(address)
-        if resources is None:
+        if resources is None or (name not in resources and len(resources) >= self._resources_max):
             return False
-        if name not in resources and len(resources) >= self._resources_max:
-            del resources[next(iter(resources))]
         resources[name] = resource
         return True
 
-    def leave(self, address: str, jid: str, name: str) -> None:
-        """Removes a resource, or all resources if `name` is empty."""
-        resources = self._contacts.get(jid, {}).get(address)
-        if resources is None:
-            return
-        if name:
-            resources.pop(name, None)
-        else:
-            resources.clear()
+    def leave(self, address: str, jid: str, name: str) -> list[str]:
+        """Removes a resource, or all resources if `name` is empty. Returns those that are available nowhere now."""
+        resources = self._contacts.get(jid, {}).get(address, {})
+        names = [each for each in resources if name in ("", each)]
+        for each in names:
+            del resources[each]
+        rest = self.resources_of(jid)
+        return [each for each in names if each not in rest]
 
     def resources(self, address: str, jid: str) -> dict[str, Resource]:
         """Returns the available resources of a contact by name."""

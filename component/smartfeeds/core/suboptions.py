@@ -5,69 +5,96 @@ from dataclasses import dataclass
 
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import BOOLEANS, PUBSUB, FieldType, Values
+from smartfeeds.core.presence import SHOWS
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
+
+# The value of `expire` for a subscription that ends when the subscriber goes offline (XEP-0060 section 12.5).
+PRESENCE = "presence"
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribeOption:
-    """A field with one value.
+    """A field of the form.
 
-    `read` returns the stored form of a submitted value at a time in microseconds. It raises ValueError with the reason
-    for a value that may not be set. An empty default is a field without a value. `datatype` is the XEP-0122 hint.
+    `read` returns the stored form of submitted values at a time in microseconds. It raises ValueError with the reason
+    for a value that may not be set. A field that has the stored form `default` is not stored. `choices` are the
+    values of a list.
     """
 
     var: str
     label: str
     type: FieldType
-    default: str
+    default: Values
     kinds: frozenset[NodeKind]
-    read: Callable[[str, int], str]
-    datatype: str = ""
+    read: Callable[[Values, int], Values]
+    choices: Values = ()
 
 
-def _read_flag(text: str, _now_us: int) -> str:
-    value = BOOLEANS.get(text)
+def _one(values: Values) -> str:
+    """The text of a field with at most one value."""
+    if len(values) > 1:
+        raise ValueError("must have one value")
+    return values[0].strip() if values else ""
+
+
+def _read_flag(values: Values, _now_us: int) -> Values:
+    value = BOOLEANS.get(_one(values))
     if value is None:
         raise ValueError("must be true or false")
-    return value
+    return (value,)
 
 
-def _read_lease(text: str, now_us: int) -> str:
-    """The end of a lease in UTC. The service knows no presence, so `presence` is no dateTime here (XEP-0060 12.5)."""
-    if not text:
-        return ""
+def _read_lease(values: Values, now_us: int) -> Values:
+    """The end of a lease in UTC, or `PRESENCE`."""
+    text = _one(values)
+    if text in ("", PRESENCE):
+        return (text,) if text else ()
     end_us = parse_datetime(text)
     if end_us is None:
-        raise ValueError("must be a dateTime such as 2030-01-31T00:00:00Z")
+        raise ValueError("must be a dateTime such as 2030-01-31T00:00:00Z, or presence")
     if end_us <= now_us:
         raise ValueError("is in the past; send a later time")
-    return format_datetime(end_us)
+    return (format_datetime(end_us),)
+
+
+def _read_shows(values: Values, _now_us: int) -> Values:
+    """The chosen states, all of them if none is chosen: nobody means to receive nothing in every state."""
+    # Some clients send a list without a choice as a single empty or false value.
+    chosen = {value.strip() for value in values} - set(_NOTHING)
+    if not chosen <= set(SHOWS):
+        raise ValueError(f"must be some of {', '.join(SHOWS)}")
+    return tuple(show for show in SHOWS if show in chosen) or SHOWS
 
 
 _EVERY = frozenset(NodeKind)
 # The items of a generic node have no text for a body (XEP-0060 12.8).
 _FEEDS = frozenset({NodeKind.FEED})
+_NOTHING = ("", "0", "false")
+_BOOLEAN = FieldType.BOOLEAN
 SUBSCRIBE_OPTIONS: Mapping[str, SubscribeOption] = {
     option.var: option
     for option in (
-        SubscribeOption("deliver", "Whether events are sent", FieldType.BOOLEAN, "true", _EVERY, _read_flag),
+        SubscribeOption("deliver", "Whether events are sent", _BOOLEAN, ("true",), _EVERY, _read_flag),
         SubscribeOption(
-            "include_body", "Whether events carry a readable body", FieldType.BOOLEAN, "false", _FEEDS, _read_flag
+            "include_body", "Whether events carry a readable body", _BOOLEAN, ("false",), _FEEDS, _read_flag
         ),
+        SubscribeOption("expire", "When the subscription ends", FieldType.TEXT_SINGLE, (), _EVERY, _read_lease),
         SubscribeOption(
-            "expire", "When the subscription ends", FieldType.TEXT_SINGLE, "", _EVERY, _read_lease, "xs:dateTime"
+            "show-values",
+            "In which states of presence events are sent",
+            FieldType.LIST_MULTI,
+            SHOWS,
+            _EVERY,
+            _read_shows,
+            choices=SHOWS,
         ),
     )
 }
 # Known fields of features that the service does not have, with the values that it accepts because they change nothing.
-_NOTHING = ("", "0", "false")
 _UNSUPPORTED: Mapping[str, tuple[str, ...]] = {
     "digest": _NOTHING,
     "digest_frequency": _NOTHING,
-    # Events are sent in every state of presence, so every choice of states is met. Clients send the field with forms
-    # that they made from the examples of XEP-0060 6.3.
-    "show-values": (*_NOTHING, "away", "chat", "dnd", "online", "xa"),
     "subscription_type": ("", "items"),
     "subscription_depth": ("", "1"),
 }
@@ -85,28 +112,30 @@ def apply(
         option = SUBSCRIBE_OPTIONS.get(var) if name.startswith(PUBSUB) else None
         if option is None or kind not in option.kinds:
             continue
-        value = _read(name, option, values, now_us)
-        if value == option.default:
+        try:
+            stored = option.read(values, now_us)
+        except ValueError as error:
+            raise FeedError(Condition.INVALID_OPTIONS, f"{name} {error}") from None
+        if stored == option.default:
             options.pop(var, None)
         else:
-            options[var] = (value,)
+            options[var] = stored
     return options
 
 
-def _read(name: str, option: SubscribeOption, values: Values, now_us: int) -> str:
-    # A field without a value clears a text. A flag has always a value.
-    text = "" if not values else values[0].strip()
-    try:
-        if len(values) > 1:
-            raise ValueError("must have one value")
-        return option.read(text, now_us)
-    except ValueError as error:
-        raise FeedError(Condition.INVALID_OPTIONS, f"{name} {error}") from None
+def values_of(options: Mapping[str, Values], var: str) -> Values:
+    """Returns the values of an option, or its default."""
+    return options.get(var, SUBSCRIBE_OPTIONS[var].default)
 
 
 def flag(options: Mapping[str, Values], var: str) -> bool:
-    """Returns the value of an option, or its default."""
-    return options.get(var, (SUBSCRIBE_OPTIONS[var].default,)) == ("true",)
+    """Returns whether a boolean option is true."""
+    return values_of(options, var) == ("true",)
+
+
+def is_temporary(options: Mapping[str, Values]) -> bool:
+    """Returns whether a subscription with these options ends when the subscriber goes offline."""
+    return options.get("expire") == (PRESENCE,)
 
 
 def lease_end_us(options: Mapping[str, Values]) -> int | None:

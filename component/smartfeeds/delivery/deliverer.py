@@ -57,9 +57,13 @@ class RetryAfter:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The receiver, or the feed, does not exist any more: the consumer is removed with its marks."""
+    """The receiver, or the feed, does not exist any more: the consumer is removed with its marks.
+
+    `removed`: the deliverer has removed them itself, together with another change.
+    """
 
     reason: str
+    removed: bool = False
 
 
 Outcome = Delivered | Skip | RetryAfter | Gone

@@ -303,11 +303,13 @@ class DeliveryLane:
                     self._move(consumer, position)
                 self._fail(consumer, error, pause_s, planned=planned)
                 return False
-            case Gone(reason):
+            case Gone(reason, removed):
                 _log.info("consumer_gone", consumer=consumer.name, node_no=consumer.node_no, reason=reason)
                 self._unfollow(consumer)
                 self.forget(consumer)
-                await self._remove_for_good(consumer)
+                # A consumer of this name may have been added again since its deliverer removed it.
+                if not removed:
+                    await self._remove_for_good(consumer)
                 return False
 
     async def _remove_for_good(self, consumer: Consumer) -> None:

@@ -1,23 +1,35 @@
-"""The recipients of a node's events: pages of subscriptions, prepared as parts of frames.
+"""The recipients of a node's events: pages of subscriptions, and resources that request them by `NODE+notify`.
 
 A page stays cached until the `audience` number of the node changes, so that a fan-out does not read a thousand rows for
 each event. A new subscription invalidates the last page only.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.attachments import follows_target
+from smartfeeds.core.consumers import held_consumer
+from smartfeeds.core.interests import Interest
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import AUDIENCE_CHANGE, Node, Subscription, SubscriptionState
-from smartfeeds.core.suboptions import flag
+from smartfeeds.core.model import AUDIENCE_CHANGE, Mark, Node, Subscription, SubscriptionState
+from smartfeeds.core.suboptions import flag, values_of
+from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.push.frames import RecipientGroup, recipient
+from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context, affiliation_of, with_contact
-from smartfeeds.store.base import ReadTx
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.presence import is_interested
+from smartfeeds.store.base import ReadTx, WriteTx
 
 PAGE = 1_000  # subscriptions of one transaction, so that other reads run in between
 CACHED_PAGES = 200  # of all nodes together
+HELD_AT_ONCE = 200  # subscriptions that one transaction begins to hold: some 10 ms
+SHOW_VALUES = "show-values"
+NO_SUBSCRIPTION = 0  # in message ids, in place of the number of a subscription
+_BARE = canonical(BARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +51,41 @@ class GroupRecipients:
 
 
 @dataclass(frozen=True, slots=True)
+class PresenceRecipient:
+    """A subscriber who receives events in some states of presence only. `since_us` is a key of the order of the
+    view."""
+
+    group: RecipientGroup
+    subscription: Subscription
+    since_us: int
+
+    @property
+    def part(self) -> bytes:
+        """The part of a frame for this subscriber."""
+        return recipient(self.subscription.jid, self.subscription.sub_no)
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """The states of presence in which events are sent."""
+        return values_of(self.subscription.options, SHOW_VALUES)
+
+
+@dataclass(frozen=True, slots=True)
 class AudiencePage:
-    """Up to PAGE subscriptions by group. The next page begins after the subscription number `next_after`."""
+    """Up to PAGE subscriptions by group. The next page begins after the subscription number `next_after`.
+
+    `by_presence` are the subscriptions whose events depend on presence, without those whose events are held.
+    """
 
     groups: dict[RecipientGroup, GroupRecipients]
     next_after: int | None
+    by_presence: tuple[PresenceRecipient, ...] = ()
+
+
+def depends_on_presence(node: Node, subscription: Subscription) -> bool:
+    """Returns whether events wait while a subscriber is offline (XEP-0060 section 12.6), or in another state than the
+    subscriber has chosen."""
+    return node.options.presence_based_delivery or SHOW_VALUES in subscription.options
 
 
 def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, everybody: bool = False) -> AudiencePage:
@@ -52,11 +94,36 @@ def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, ev
     With `everybody` all subscriptions are included, pending ones too.
     """
     subscriptions = tx.subscriptions(node.node_no, after_no, PAGE)
-    recipients = [sub for sub in subscriptions if everybody or _is_recipient(tx, context, node, sub)]
-    return AudiencePage(_groups(recipients), subscriptions[-1].sub_no if len(subscriptions) == PAGE else None)
+    next_after = subscriptions[-1].sub_no if len(subscriptions) == PAGE else None
+    if everybody:
+        return AudiencePage(_groups(subscriptions), next_after)
+    recipients = [sub for sub in subscriptions if is_recipient(tx, context, node, sub)]
+    at_once = [sub for sub in recipients if not depends_on_presence(node, sub)]
+    waiting = (sub for sub in recipients if depends_on_presence(node, sub))
+    by_presence = [presence_recipient(sub) for sub in waiting if held_mark(tx, sub) is None]
+    return AudiencePage(_groups(at_once), next_after, tuple(by_presence))
 
 
-def _is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
+def read_interested(tx: ReadTx, context: Context, node: Node, interests: Sequence[Interest]) -> AudiencePage:
+    """The resources among these that request notifications of a node, may read it and have no subscription to it."""
+    members_of: dict[RecipientGroup, list[Interest]] = {}
+    for interest in interests:
+        jid = parse_jid(interest.jid)
+        if jid is not None and is_interested(tx, context, node, jid):
+            members_of.setdefault(RecipientGroup(_BARE, node.name, interest.address, False), []).append(interest)
+    groups = {
+        group: GroupRecipients(
+            tuple(recipient(each.jid, NO_SUBSCRIPTION) for each in members),
+            tuple(each.since_us for each in members),
+            max(each.since_us for each in members),
+        )
+        for group, members in members_of.items()
+    }
+    return AudiencePage(groups, None)
+
+
+def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
+    """Returns whether a subscriber wants events and may receive them."""
     jid = parse_jid(sub.jid)
     if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
         return False
@@ -64,46 +131,81 @@ def _is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -
     return with_contact(tx, context, access, jid).reading_error is None
 
 
+def presence_recipient(sub: Subscription) -> PresenceRecipient:
+    """Returns a subscription as a recipient whose events depend on presence."""
+    return PresenceRecipient(_group_of(sub), sub, _since_us(sub))
+
+
+def held_mark(tx: ReadTx, sub: Subscription) -> Mark | None:
+    """Returns the mark behind which the events of a subscription are held, None if they are not."""
+    return tx.mark(sub.node_no, from_canonical(sub.view).order, held_consumer(sub.node_no, sub.sub_no).name)
+
+
+async def hold(service: FeedService, subscriptions: Sequence[Subscription], mark: Mark) -> None:
+    """Holds the changes behind a mark for these subscriptions. Returns when that is durable. Raises StoreError."""
+
+    def write(tx: WriteTx, _context: Context, part: Sequence[Subscription]) -> None:
+        for sub in part:
+            current = tx.subscription_by_no(sub.sub_no)
+            if current is not None:
+                add_consumer(tx, held_consumer(sub.node_no, sub.sub_no), from_canonical(sub.view).order, mark)
+                tx.put_subscription(current)  # the audience of the node changes
+
+    for start in range(0, len(subscriptions), HELD_AT_ONCE):
+        await service.write(partial(write, part=subscriptions[start : start + HELD_AT_ONCE]), turn="push")
+
+
+def _group_of(sub: Subscription) -> RecipientGroup:
+    return RecipientGroup(sub.view, sub.node_text, sub.service, flag(sub.options, "include_body"))
+
+
+def _since_us(sub: Subscription) -> int:
+    return sub.since_created_us if from_canonical(sub.view).order is Order.CREATED else sub.since_us
+
+
 def _groups(subs: list[Subscription]) -> dict[RecipientGroup, GroupRecipients]:
     members_of: dict[RecipientGroup, list[Subscription]] = {}
     for sub in subs:
-        group = RecipientGroup(sub.view, sub.node_text, sub.service, flag(sub.options, "include_body"))
-        members_of.setdefault(group, []).append(sub)
+        members_of.setdefault(_group_of(sub), []).append(sub)
     return {group: _group_recipients(members) for group, members in members_of.items()}
 
 
 def _group_recipients(members: list[Subscription]) -> GroupRecipients:
-    created = "order=created" in members[0].view.split("&")
+    created = from_canonical(members[0].view).order is Order.CREATED
     since = tuple(sub.since_created_us if created else sub.since_us for sub in members)
     return GroupRecipients(tuple(recipient(sub.jid, sub.sub_no) for sub in members), since, max(since))
 
 
 class AudienceCache:
-    """The pages used last, by node and place. A page of an older audience is not returned."""
+    """The pages used last, by node and place. A page of an older audience is not returned.
+
+    Pages of subscriptions have the number behind which they begin as their place. Pages of interested resources have
+    places below 0. They also depend on the `version` of the interests.
+    """
 
     def __init__(self, pages: int = CACHED_PAGES) -> None:
         self._limit = pages
-        self._pages: OrderedDict[tuple[int, int], tuple[int, AudiencePage]] = OrderedDict()
+        self._pages: OrderedDict[tuple[int, int], tuple[int, tuple[int, ...], AudiencePage]] = OrderedDict()
 
-    def get(self, node: Node, after_no: int) -> AudiencePage | None:
+    def get(self, node: Node, place: int, version: tuple[int, ...] = ()) -> AudiencePage | None:
         """A page that is current, or None."""
-        key = (node.node_no, after_no)
-        audience, page = self._pages.get(key, (-1, None))
-        if page is None:
+        key = (node.node_no, place)
+        audience, read_version, page = self._pages.get(key, (-1, (), None))
+        if page is None or version != read_version:
             return None
         # A new subscription is behind all others, so it does not change a page that is full.
-        unit = 1 if page.next_after is None else AUDIENCE_CHANGE
+        unit = AUDIENCE_CHANGE if page.next_after is not None else 1
         if audience // unit != node.audience // unit:
             return None
         self._pages.move_to_end(key)
         return page
 
-    def put(self, node: Node, after_no: int, page: AudiencePage) -> None:
+    def put(self, node: Node, place: int, page: AudiencePage, version: tuple[int, ...] = ()) -> None:
         """Stores a page."""
         # The people of such a node are those of its target, and its audience number does not count their changes.
         if follows_target(node.name):
             return
-        self._pages[node.node_no, after_no] = (node.audience, page)
-        self._pages.move_to_end((node.node_no, after_no))
+        self._pages[node.node_no, place] = (node.audience, version, page)
+        self._pages.move_to_end((node.node_no, place))
         while len(self._pages) > self._limit:
             self._pages.popitem(last=False)

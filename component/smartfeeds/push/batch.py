@@ -4,13 +4,25 @@ The feed is its own outbox: all items above the mark of an order are still to be
 modified order carries items and node events for every view of that order; the created order new items for its views.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, Slice
-from smartfeeds.core.view import Order, Standing, View, from_canonical
-from smartfeeds.delivery.slices import items_after
+from smartfeeds.core.consumers import PUSH, Consumer
+from smartfeeds.core.model import (
+    MAX_ITEM_NO,
+    Edge,
+    Item,
+    Mark,
+    Node,
+    NodeEvent,
+    NodeKind,
+    NodeState,
+    Slice,
+    Subscription,
+)
+from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
+from smartfeeds.delivery.slices import items_after, mark_at
+from smartfeeds.push.audience import depends_on_presence, is_recipient
 from smartfeeds.service.context import Context
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -49,7 +61,7 @@ class NodeBatch:
     `views` are the views that have subscribers, `starts` the marks at which the batch begins. `totals` are the counts
     of filtered views (None for a view with too many items to be counted). `previous` are the cursors of the newest
     items at the marks, for views that the caller does not know. `due` are the views of which `read_views` has still to
-    read these two.
+    read these two. `first` is the mark of a node that had none, because nobody has ever subscribed to it.
     """
 
     node: Node
@@ -58,6 +70,7 @@ class NodeBatch:
     views: Mapping[str, View]
     starts: Mapping[Order, Mark] = field(default_factory=dict)
     due: tuple[str, ...] = ()
+    first: Mark | None = None
     totals: Mapping[str, int | None] = field(default_factory=dict)
     previous: Mapping[str, str] = field(default_factory=dict)
 
@@ -73,32 +86,69 @@ class NodeBatch:
 
 
 def read_batch(
-    tx: ReadTx, context: Context, node_no: int, marks: Mapping[Order, Mark], known: frozenset[str]
+    tx: ReadTx,
+    context: Context,
+    node_no: int,
+    marks: Mapping[Order, Mark],
+    known: frozenset[str],
+    interested_since: Callable[[str], int | None],
 ) -> NodeBatch | IndexFirst | None:
     """The next batch of a node, or None if the node does not exist any more.
 
-    `marks` replace the stored marks. `known` are the views whose last cursor the caller remembers. Returns IndexFirst
-    if a filtered view needs the index first. Views beyond the first `VIEWS` are left in `due`.
+    `marks` replace the stored marks. `known` are the views whose last cursor the caller remembers. `interested_since`
+    returns since when resources request a node by `NODE+notify`, None if none does. Returns IndexFirst if a filtered
+    view needs the index first. Views beyond the first `VIEWS` are left in `due`.
     """
     node = tx.node_by_no(node_no)
     if node is None:
         return None
     views = {text: from_canonical(text) for text in tx.subscribed_views(node_no)}
+    since_us = interested_since(node.name)
+    if since_us is not None:
+        views[canonical(BARE)] = BARE
     if any(view.filtered for view in views.values()) and not tx.index_current(node_no):
         return IndexFirst(node_no)
     events = tuple(tx.events(node_no, ITEMS))
     # A full page of events may have successors, and items behind those must wait for them.
     until_us = events[-1].at_us if len(events) == ITEMS else None
-    orders, starts = [], {}
+    orders, starts, first = [], {}, None
     for order in Order:
         mark = marks.get(order) or tx.mark(node_no, order, PUSH)
+        if mark is None and since_us is not None and order is Order.MODIFIED:
+            mark = first = mark_before(tx, node_no, order, since_us)
         if mark is None:
             continue
         starts[order] = mark
         mine = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, context, node, order, mark, mine, until_us))
     due = tuple(_notified_views(node, orders, views))
-    return read_views(tx, context, NodeBatch(node, tuple(orders), events, views, starts, due), known)
+    return read_views(tx, context, NodeBatch(node, tuple(orders), events, views, starts, due, first), known)
+
+
+def read_held_batch(
+    tx: ReadTx, context: Context, consumer: Consumer, marks: Mapping[Order, Mark]
+) -> "tuple[Subscription, NodeBatch] | IndexFirst | None":
+    """The next changes that are held for one subscription. None if the subscription does not wait for them any more."""
+    sub, node = tx.subscription_by_no(int(consumer.target)), tx.node_by_no(consumer.node_no)
+    if sub is None or node is None or node.state is not NodeState.LIVE:
+        return None
+    view = from_canonical(sub.view)
+    stored = tx.mark(node.node_no, view.order, consumer.name)
+    if stored is None or not depends_on_presence(node, sub) or not is_recipient(tx, context, node, sub):
+        return None
+    if view.filtered and not tx.index_current(node.node_no):
+        return IndexFirst(node.node_no)
+    mark = marks.get(view.order, stored)
+    orders = (_read_order(tx, context, node, view.order, mark, {sub.view: view}, None),)
+    batch = NodeBatch(node, orders, (), {sub.view: view}, {view.order: mark}, (sub.view,))
+    read = read_views(tx, context, batch, frozenset())
+    return read if isinstance(read, IndexFirst) else (sub, read)
+
+
+def mark_before(tx: ReadTx, node_no: int, order: Order, key_us: int) -> Mark:
+    """The mark behind everything up to a key."""
+    newest = tx.slice(node_no, Slice(WHOLE[order], 1, before=Edge(key_us, MAX_ITEM_NO), newest=True))
+    return mark_at(tx, node_no, order, newest[0]) if newest else Mark(key_us, "")
 
 
 def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset[str]) -> NodeBatch | IndexFirst:

@@ -4,19 +4,29 @@ Smart Feeds, Push Interface (SF-037 to SF-044). Changes that wait too long under
 and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in memory.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.cursor import format_cursor
-from smartfeeds.core.model import TRANSIENT_ITEM, Item, Node, NodeEvent, NodeKind, NodeState
+from smartfeeds.core.interests import Interest, Interests
+from smartfeeds.core.model import TRANSIENT_ITEM, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Subscription
+from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Outcome, RetryAfter
 from smartfeeds.errors import LinkError, StoreError
-from smartfeeds.push.audience import AudienceCache, AudiencePage, read_audience
+from smartfeeds.push.audience import (
+    PAGE,
+    AudienceCache,
+    AudiencePage,
+    PresenceRecipient,
+    hold,
+    read_audience,
+    read_interested,
+)
 from smartfeeds.push.batch import NodeBatch, PushedChange, read_batch, read_views
 from smartfeeds.push.frames import (
     PushFrame,
@@ -29,6 +39,7 @@ from smartfeeds.push.frames import (
     subscription_message,
     transient_item,
 )
+from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE
 
@@ -83,6 +94,8 @@ class _BatchRun:
     last_cursors: dict[str, str]
     purged_us: int
     sent_events: frozenset[int]
+    mark: Mark  # the end of what was sent in the present order
+    held: set[int] = field(default_factory=set)  # numbers of the subscriptions that the run began to hold
     events_sent: int = 0
     dropped: int = 0
     frames: list[bytes] = field(default_factory=list)
@@ -118,6 +131,8 @@ class PushSender:
         max_age_s: float,
         encode_form: Callable[[Node], bytes],
         encode_request: Callable[[str, str, str], bytes],
+        availability: Availability,
+        interests: Interests,
         explain: Callable[[Node, NodeEvent], Awaitable[list[bytes]]] = _explain_nothing,
     ) -> None:
         self._service = service
@@ -126,6 +141,8 @@ class PushSender:
         self._max_age_us = int(max_age_s * US_PER_S)
         self._encode_form = encode_form
         self._encode_request = encode_request
+        self._availability = availability
+        self._interests = interests
         self._explain = explain
         self._audience = AudienceCache()
         self.counters = PushCounters()
@@ -143,18 +160,25 @@ class PushSender:
         sent = position.memory if isinstance(position.memory, SentCursors) else SentCursors()
         known = frozenset(sent.by_view)
         turn = f"push {node_no}"
-        batch = await self._service.read(lambda tx, context: read_batch(tx, context, node_no, marks, known), turn=turn)
+        interested_since = self._interests.since_us
+        batch = await self._service.read(
+            lambda tx, context: read_batch(tx, context, node_no, marks, known, interested_since), turn=turn
+        )
         while batch is not None and batch.due:
             batch = await self._service.read(partial(read_views, batch=batch, known=known), turn=turn)
         if batch is None:
             return Delivered(ConsumerPosition())
+        if (first := batch.first) is not None:
+            await self._service.write(lambda tx, _context: add_consumer(tx, consumer, Order.MODIFIED, first))
         last_cursors = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
-        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, sent.sent_events)
+        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, sent.sent_events, Mark(0, ""))
         for order in batch.orders:
+            run.mark = batch.starts[order.order]
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
                     await self._send_events(run, change.key_us)
                 await self._send_change(run, change)
+                run.mark = Mark(change.key_us, change.cursor)
         behind = any(order.more for order in batch.orders)
         if not behind:
             await self._send_events(run, None)
@@ -189,23 +213,21 @@ class PushSender:
 
     async def _send_change(self, run: _BatchRun, change: PushedChange) -> None:
         node, item = run.node, change.item
-        views = [view for view in change.views if _is_notified(run.batch, view, change)]
+        views = [view for view in change.views if is_notified(run.batch, view, change)]
         lag_us = self._clock() - item.modified_us
         self.counters.lag_us = max(lag_us, 0)
         if lag_us > self._max_age_us:
             run.dropped += 1
         elif change.key_us > run.purged_us and node.options.deliver_notifications:
             chains = {
-                view: PushHeaders(_total(run.batch, view, item), run.last_cursors.get(view, ""), change.cursor)
+                view: PushHeaders(total_of(run.batch, view, item), run.last_cursors.get(view, ""), change.cursor)
                 for view in views
             }
 
             def frame(group: RecipientGroup) -> PushFrame:
-                if item.deleted and not run.batch.views[group.view].smart:
-                    return retract_frame(node, group, item.id, chains[group.view], item.modified_us)
-                return item_frame(node, group, change.views[group.view], chains[group.view])
+                return change_frame(run.batch, change, group, chains[group.view])
 
-            await self._send_frames(run, chains, frame, change.key_us)
+            await self._send_frames(run, chains, frame, change.key_us, holding=True)
         run.last_cursors.update(dict.fromkeys(views, change.cursor))
 
     async def _send_events(self, run: _BatchRun, before_us: int | None) -> None:
@@ -263,6 +285,9 @@ class PushSender:
                 # A purge would make a client that subscribed after it discard the items that it has pulled since.
                 recipients = members.recipients if deleted else members.after(event.at_us + 1)
                 await self._send(run, node_frame(node, group, event, form), recipients)
+            for each in page.by_presence:
+                if each.since_us <= event.at_us and self._reaches(each):
+                    await self._send(run, node_frame(node, each.group, event, form), (each.part,))
 
     async def _send_frames(
         self,
@@ -270,15 +295,50 @@ class PushSender:
         chains: Mapping[str, PushHeaders],
         frame: Callable[[RecipientGroup], PushFrame],
         key_us: int,
+        *,
+        holding: bool = False,
     ) -> None:
+        """Sends a change to the recipients of its views. With `holding` it is held for those whom it cannot reach."""
         if not chains:
             return
         async for page in self._pages(run.node):
             for group, members in page.groups.items():
                 if group.view in chains:
                     await self._send(run, frame(group), members.after(key_us))
+            if page.by_presence:
+                waiting = [each for each in page.by_presence if each.group.view in chains and each.since_us < key_us]
+                await self._send_by_presence(run, waiting, frame, holding=holding)
+
+    async def _send_by_presence(
+        self,
+        run: _BatchRun,
+        recipients: Iterable[PresenceRecipient],
+        frame: Callable[[RecipientGroup], PushFrame],
+        *,
+        holding: bool,
+    ) -> None:
+        unreached: list[Subscription] = []
+        frames: dict[RecipientGroup, PushFrame] = {}
+        for each in recipients:
+            if each.subscription.sub_no in run.held:
+                continue
+            if not self._reaches(each):
+                unreached.append(each.subscription)
+                continue
+            if each.group not in frames:
+                frames[each.group] = frame(each.group)
+            await self._send(run, frames[each.group], (each.part,))
+        if holding and unreached:
+            # Before the mark of the node passes this change: a crash must not lose it for these subscribers.
+            await hold(self._service, unreached, run.mark)
+            run.held.update(sub.sub_no for sub in unreached)
+
+    def _reaches(self, recipient: PresenceRecipient) -> bool:
+        """Whether events are sent now. A subscriber whose presence is unknown receives them always."""
+        return self._availability.is_available(recipient.subscription.jid, recipient.shows) is not False
 
     async def _pages(self, node: Node, *, everybody: bool = False) -> AsyncIterator[AudiencePage]:
+        """The recipients of a node: its subscribers, then the resources that request it by `NODE+notify`."""
         after_no: int | None = 0
         while after_no is not None:
             page = None if everybody else self._audience.get(node, after_no)
@@ -286,6 +346,22 @@ class PushSender:
                 page = await self._read_page(node, after_no, everybody=everybody)
             yield page
             after_no = page.next_after
+        if self._interests.since_us(node.name) is None:
+            return
+        interests, version = self._interests.of(node.name), self._interests.version(node.name)
+        for start in range(0, len(interests), PAGE):
+            yield await self._interested_page(node, -1 - start, interests[start : start + PAGE], version)
+
+    async def _interested_page(
+        self, node: Node, place: int, interests: Sequence[Interest], version: tuple[int, ...]
+    ) -> AudiencePage:
+        page = self._audience.get(node, place, version)
+        if page is None:
+            page = await self._service.read(
+                lambda tx, context: read_interested(tx, context, node, interests), turn=f"push {node.node_no}"
+            )
+            self._audience.put(node, place, page, version)
+        return page
 
     async def _read_page(self, node: Node, after_no: int, *, everybody: bool) -> AudiencePage:
         page = await self._service.read(
@@ -309,12 +385,20 @@ class PushSender:
             run.frames, run.size_bytes = [], 0
 
 
-def _is_notified(batch: NodeBatch, view: str, change: PushedChange) -> bool:
+def change_frame(batch: NodeBatch, change: PushedChange, group: RecipientGroup, chain: PushHeaders) -> PushFrame:
+    """The frame of a change for a group of recipients."""
+    item = change.item
+    if item.deleted and not batch.views[group.view].smart:
+        return retract_frame(batch.node, group, item.id, chain, item.modified_us)
+    return item_frame(batch.node, group, change.views[group.view], chain)
+
+
+def is_notified(batch: NodeBatch, view: str, change: PushedChange) -> bool:
     """Whether subscribers of a view are notified of a change: of a bare node, only if the retraction asked for it."""
     return batch.views[view].smart or not change.item.deleted or change.item.notify
 
 
-def _total(batch: NodeBatch, view: str, item: Item) -> int | None:
+def total_of(batch: NodeBatch, view: str, item: Item) -> int | None:
     """TotalItems right after a change. Filtered views and generic nodes have no stored total, so theirs was counted."""
     shown = batch.views[view]
     if shown.filtered or batch.node.kind is NodeKind.GENERIC:

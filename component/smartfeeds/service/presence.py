@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from smartfeeds.core.access import Access
-from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import KeyRange, SubscriptionState
+from smartfeeds.core.consumers import Consumer, held_consumer
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.model import Item, KeyRange, Node, Subscription, SubscriptionState
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.presence import Contact, ContactState
-from smartfeeds.service.context import Context, admits, affiliation_of, with_contact
-from smartfeeds.service.requests import Answer, Request
-from smartfeeds.service.steps import MoreSteps
+from smartfeeds.core.suboptions import flag, is_temporary
+from smartfeeds.core.view import BARE, View, canonical, from_canonical
+from smartfeeds.service.context import Context, admits, affiliation_of, find_overdue, with_contact
+from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
+from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import change_state
-from smartfeeds.service.subscriptions import STEP
+from smartfeeds.service.subscriptions import STEP, newest_item, with_last_item
 from smartfeeds.store.base import ReadTx, WriteTx
 
 AVAILABLE = ""  # available presence has no type (RFC 6121 section 4.7.1)
@@ -50,16 +53,55 @@ class ContactAnswer(Answer):
     contact: Contact | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ContactArrived(Request):
+    """A resource of a contact is available: the full JID `actor`. `is_new`: it was not available before.
+
+    A bare JID stands for all its resources. It comes from a former contact, whose presence is unknown now.
+    `after_no` is the number of the subscription behind which the answer continues.
+    """
+
+    is_new: bool
+    after_no: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyRequested(Request):
+    """The full JID `actor` requests notifications of nodes by its capabilities."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContactLeft(Request):
+    """Resources of the bare JID of `actor` went offline. `is_offline`: no other resource is available."""
+
+    resources: tuple[str, ...]
+    is_offline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival(Answer):
+    """What a resource receives: the newest items, each with our address that it is sent from, and the consumers whose
+    held events can be sent now. `next_after` is the subscription behind which there may be more."""
+
+    last: tuple[tuple[str, Subscribed], ...] = ()
+    held: tuple[Consumer, ...] = ()
+    next_after: int | None = None
+
+
 def change_contact(tx: WriteTx, context: Context, request: ChangeContact) -> ContactAnswer | MoreSteps[ContactAnswer]:
     """Changes a contact as RFC 6121 appendix A requires.
 
-    A contact of the service that unsubscribes loses its subscriptions to nodes of the access model `presence`.
+    A contact of the service that unsubscribes loses its subscriptions to nodes of the access model `presence`. If the
+    service does not see its presence any more, the contact also loses the subscriptions that end with its presence.
     """
     contact = tx.contact(request.service, str(request.actor.bare))
     if contact is None:
         return _add(tx, context, request) if request.kind == "subscribe" else ContactAnswer()
     answer = CHANGES[request.kind](tx, contact)
-    if answer.contact is None and contact.address == context.policy.domain:
+    sees_presence = answer.contact is not None and answer.contact.is_watched
+    if contact.is_watched and not sees_presence and contact.address == context.policy.domain:
         return MoreSteps(partial(_end_subscriptions, contact=contact, answer=answer))
     return answer
 
@@ -70,15 +112,108 @@ def _end_subscriptions(
     """Ends the subscriptions that the contact may not have any more (XEP-0060 section 4.5), `STEP` in a transaction."""
     subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no))
     for node, subscription in subscriptions:
-        jid = parse_jid(subscription.jid)
-        if node.options.access_model is AccessModel.PRESENCE and jid is not None:
-            access = Access(affiliation_of(tx, context, node, jid), node.options, subscription.state)
-            if with_contact(tx, context, access, jid).reading_error is not None:
-                change_state(tx, context, subscription, SubscriptionState.NONE)
+        closed = node.options.access_model is AccessModel.PRESENCE and not _may_read(tx, context, node, subscription)
+        if closed or is_temporary(subscription.options):
+            change_state(tx, context, subscription, SubscriptionState.NONE)
     if len(subscriptions) < STEP:
         return answer
     after_no = subscriptions[-1][1].sub_no
     return MoreSteps(partial(_end_subscriptions, contact=contact, answer=answer, after_no=after_no))
+
+
+def _may_read(tx: ReadTx, context: Context, node: Node, subscription: Subscription) -> bool:
+    jid = parse_jid(subscription.jid)
+    if jid is None:
+        return False
+    access = Access(affiliation_of(tx, context, node, jid), node.options, subscription.state)
+    return with_contact(tx, context, access, jid).reading_error is None
+
+
+def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
+    """Returns what a contact receives because a resource has come online or is in another state, `STEP` subscriptions
+    at a time."""
+    bare, last, held = str(request.actor.bare), [], []
+    subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=request.after_no))
+    for node, subscription in subscriptions:
+        is_other = bool(request.actor.resource) and subscription.jid not in (bare, str(request.actor))
+        if subscription.state is not SubscriptionState.SUBSCRIBED or is_other:
+            continue
+        view, consumer = from_canonical(subscription.view), held_consumer(node.node_no, subscription.sub_no)
+        if tx.mark(node.node_no, view.order, consumer.name) is not None:
+            # The held events contain the newest item.
+            held.append(consumer)
+            continue
+        wants = request.is_new and _announces_last(node) and flag(subscription.options, "deliver")
+        if not (wants and _may_read(tx, context, node, subscription)):
+            continue
+        if (behind := index_first(tx, node, view)) is not None:
+            return behind
+        shown = SubscriptionShown(subscription.node_text, str(request.actor), subscription.state)
+        body = flag(subscription.options, "include_body")
+        last.append((subscription.service, with_last_item(node, shown, _newest(tx, context, node, view), body=body)))
+    after_no = subscriptions[-1][1].sub_no if len(subscriptions) == STEP else None
+    return Arrival(tuple(last), tuple(held), after_no)
+
+
+def notify_requested(tx: ReadTx, context: Context, request: NotifyRequested) -> Arrival:
+    """Returns the newest items of the nodes that a resource requests by `NODE+notify`, if the nodes announce them."""
+    last = []
+    for name in request.nodes:
+        node = tx.node(name)
+        if node is None or not _announces_last(node) or not is_interested(tx, context, node, request.actor):
+            continue
+        shown = SubscriptionShown(name, str(request.actor), SubscriptionState.SUBSCRIBED)
+        last.append((request.service, with_last_item(node, shown, _newest(tx, context, node, BARE), body=False)))
+    return Arrival(tuple(last))
+
+
+def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
+    """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
+    node, and no subscription to the node brings them."""
+    access = with_contact(tx, context, Access(affiliation_of(tx, context, node, jid), node.options), jid)
+    if access.reading_error is not None:
+        return False
+    bare = str(jid.bare)
+    return not any(
+        sub.view == canonical(BARE)
+        and sub.jid in (str(jid), bare)
+        and sub.state is SubscriptionState.SUBSCRIBED
+        and flag(sub.options, "deliver")
+        for sub in tx.subscriptions_on(node.node_no, bare)
+    )
+
+
+def _announces_last(node: Node) -> bool:
+    return node.options.send_last_published_item == "on_sub_and_presence"
+
+
+def _newest(tx: ReadTx, context: Context, node: Node, view: View) -> Item | None:
+    if (overdue := find_overdue(tx, context, node)) is not None:
+        raise overdue
+    return newest_item(tx, context, node, view)
+
+
+def has_temporary(tx: ReadTx, _context: Context, bare: str) -> bool:
+    """Returns whether a bare JID has subscriptions that end with its presence."""
+    return tx.has_temporary(bare)
+
+
+def list_temporary(tx: ReadTx, _context: Context, after_no: int) -> list[Subscription]:
+    """Returns `STEP` subscriptions of all users that end with their presence."""
+    return tx.temporary_subscriptions(after_no, STEP)
+
+
+def left(tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0) -> EmptyResult | MoreSteps[Answer]:
+    """Ends the subscriptions that end when these resources go offline (XEP-0060 12.5), `STEP` in a transaction."""
+    bare = str(request.actor.bare)
+    offline = {f"{bare}/{name}" for name in request.resources} | ({bare} if request.is_offline else set())
+    subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=after_no))
+    for _, subscription in subscriptions:
+        if is_temporary(subscription.options) and subscription.jid in offline:
+            change_state(tx, context, subscription, SubscriptionState.NONE)
+    if len(subscriptions) < STEP:
+        return EmptyResult()
+    return MoreSteps(partial(left, request=request, after_no=subscriptions[-1][1].sub_no))
 
 
 def probed(tx: ReadTx, _context: Context, request: ContactProbe) -> ContactAnswer:

@@ -6,9 +6,10 @@ from functools import partial
 from smartfeeds.core.access import Access
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
-from smartfeeds.core.suboptions import apply, lease_end_us
+from smartfeeds.core.options import FormFields
+from smartfeeds.core.suboptions import PRESENCE, apply, is_temporary, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
-from smartfeeds.core.view import from_canonical
+from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, LocatedNode, affiliation_of, locate_for
@@ -80,13 +81,9 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         state = existing.state  # approved before
     if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
         return behind
-    current = (
-        existing.options
-        if request.options is None
-        else apply(node.kind, existing.options, request.options, context.now_us)
-    )
+    options = _options(tx, context, node, jid, existing.options, request.options)
     subscription = existing._replace(
-        state=state, node_text=request.node or "", service=request.service, options=current
+        state=state, node_text=request.node or "", service=request.service, options=options
     )
     if subscription != existing or not existing.sub_no:
         if state is SubscriptionState.SUBSCRIBED and (existing.state is not state or not existing.sub_no):
@@ -96,15 +93,48 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         if state is SubscriptionState.PENDING:
             ask_owners(tx, context, node, subscription)
     last = _last_item(tx, context, located, state)
+    answer = with_last_item(node, _shown(subscription), last, body=subscriber_wants(options, "include_body"))
+    return answer if request.options is None else replace(answer, options=options)
+
+
+def with_last_item(node: Node, subscription: SubscriptionShown, last: Item | None, *, body: bool) -> Subscribed:
+    """Returns a subscription with the newest item, as the node sends items."""
     return Subscribed(
-        _shown(subscription),
+        subscription,
         node.kind,
-        subscription.options if request.options is not None else None,
+        None,
         last if last is None or node.options.deliver_payloads else last._replace(payload=b""),
         node.options.shows_publisher,
         node.options.notification_type,
-        read_meta(last.payload).body if last and subscriber_wants(subscription.options, "include_body") else "",
+        read_meta(last.payload).body if last and body else "",
     )
+
+
+def sees_presence(tx: ReadTx, context: Context, bare: str) -> bool:
+    """Whether a bare JID is a contact of the service that has accepted its request for presence."""
+    contact = tx.contact(context.policy.domain, bare)
+    return contact is not None and contact.is_granted
+
+
+def _options(
+    tx: ReadTx, context: Context, node: Node, jid: str, current: FormFields, form: FormFields | None
+) -> FormFields:
+    """The options of a subscription after a submit, on some nodes with an end by presence (XEP-0060 12.5).
+
+    Raises FeedError for invalid options, and for an end by presence if the service does not see the presence.
+    """
+    options = current if form is None else apply(node.kind, current, form, context.now_us)
+    if node.options.tempsub:
+        options = {**options, "expire": (PRESENCE,)}
+    if is_temporary(options) and not is_temporary(current) and not sees_presence(tx, context, jid.partition("/")[0]):
+        condition = Condition.PRESENCE_REQUIRED if node.options.tempsub else Condition.INVALID_OPTIONS
+        domain = context.policy.domain
+        raise FeedError(
+            condition,
+            f"the subscription would end with your presence, which {domain} does not see; subscribe to the presence of "
+            f"{domain} and accept its request",
+        )
+    return options
 
 
 def _lease_is_over(subscription: Subscription, context: Context) -> bool:
@@ -171,7 +201,7 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
     """Changes the options in the form; a cancelled form changes nothing."""
     node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
-        options = apply(node.kind, subscription.options, request.form, context.now_us)
+        options = _options(tx, context, node, subscription.jid, subscription.options, request.form)
         tx.put_subscription(subscription._replace(options=options))
     return EmptyResult()
 
@@ -244,7 +274,11 @@ def _add_for_owner(
     if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
         return []
     new = _new_subscription(context, located, request, str(jid), SubscriptionState.SUBSCRIBED)
-    subscription = tx.put_subscription(new)
+    try:
+        options = _options(tx, context, node, new.jid, new.options, None)
+    except FeedError:
+        return []
+    subscription = tx.put_subscription(new._replace(options=options))
     start_pushing(tx, node, located.view.order)
     tell_owners(tx, context, node, subscription)
     if not own:
@@ -303,11 +337,14 @@ def _sends_last(node: Node, state: SubscriptionState) -> bool:
 
 def _last_item(tx: WriteTx, context: Context, located: LocatedNode, state: SubscriptionState) -> Item | None:
     """The newest live item of the view, if the node sends it to new subscribers."""
-    node, live = located.node, replace(located.view, smart=False)
-    if not _sends_last(node, state):
-        return None
+    return newest_item(tx, context, located.node, located.view) if _sends_last(located.node, state) else None
+
+
+def newest_item(tx: ReadTx, context: Context, node: Node, view: View) -> Item | None:
+    """The newest live item of a view, as it is shown there."""
+    live = replace(view, smart=False)
     newest = tx.slice(node.node_no, Slice(live, 1, newest=True))
-    return shown(context, node, located.view, newest[0]) if newest else None
+    return shown(context, node, view, newest[0]) if newest else None
 
 
 def _shown(subscription: Subscription) -> SubscriptionShown:

@@ -17,7 +17,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
-from smartfeeds.core.suboptions import lease_end_us
+from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.view import Order, change_of
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_tables import ITEM_COLUMNS
@@ -34,6 +34,9 @@ STATES = 32
 
 # The position of an empty filter index: before every item.
 NOWHERE = (-(2**63), 0)
+
+# In place of the end of a lease, for a subscription that ends when the subscriber goes offline.
+WITH_PRESENCE_US = 0
 
 _CHANGE, _NOTIFY = ITEM_COLUMNS.index("change"), ITEM_COLUMNS.index("notify")
 _STATE = Subscription._fields.index("state") - 1
@@ -114,7 +117,8 @@ def subscription_values(subscription: Subscription, bare: str) -> Row:
     # The fields of `Subscription` have the order of the columns. Two of them are stored as text.
     *fields, options = subscription[1:]
     fields[_STATE] = subscription.state.value
-    return (*fields, write_options(options), bare, lease_end_us(options))
+    end_us = WITH_PRESENCE_US if is_temporary(options) else lease_end_us(options)
+    return (*fields, write_options(options), bare, end_us)
 
 
 def change_no(item: Item) -> int:

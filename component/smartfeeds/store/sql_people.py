@@ -1,6 +1,7 @@
 """Subscriptions and affiliations in SQL. The row of a node contains the number of its subscriptions in force."""
 
 from smartfeeds.core.access import READERS
+from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
@@ -12,11 +13,12 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
+from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import prefixed, subscription_values, to_node, to_subscription
+from smartfeeds.store.rows import WITH_PRESENCE_US, prefixed, subscription_values, to_node, to_subscription
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import AFFILIATION, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW
+from smartfeeds.store.sql_tables import AFFILIATION, MARK, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _PENDING = "SELECT DISTINCT node_no FROM subscription WHERE state = 'pending'"
@@ -176,10 +178,26 @@ class PeopleReads(NodeReads):
         with the result.
         """
         rows = self._db.rows(
-            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us <= ? ORDER BY expires_us, sub_no LIMIT ?",
-            (now_us, limit),
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us > ? AND expires_us <= ?"
+            " ORDER BY expires_us, sub_no LIMIT ?",
+            (WITH_PRESENCE_US, now_us, limit),
         )
         return [to_subscription(row) for row in rows]
+
+    def temporary_subscriptions(self, after_no: int, limit: int) -> list[Subscription]:
+        """Returns the subscriptions that end when the subscriber goes offline, by sub_no. The cost grows with the
+        result.
+        """
+        rows = self._db.rows(
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
+            (WITH_PRESENCE_US, after_no, limit),
+        )
+        return [to_subscription(row) for row in rows]
+
+    def has_temporary(self, bare: str) -> bool:
+        """Returns whether a bare JID and its resources have subscriptions that end when the subscriber goes offline."""
+        statement = "SELECT EXISTS (SELECT 1 FROM subscription WHERE bare = ? AND expires_us = ?)"
+        return bool(self._number(statement, (bare, WITH_PRESENCE_US)))
 
     def subscribed_by(self, bare: str) -> int:
         """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted
@@ -247,4 +265,6 @@ class PeopleWrites(NodeWrites, PeopleReads):
         row = self._more_audience(old.node_no)
         row.subscribed -= int(old.state is SubscriptionState.SUBSCRIBED)
         self._db.run(SUBSCRIPTION.delete, (sub_no,))
+        held = held_consumer(old.node_no, sub_no)
+        self._db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
         self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)

@@ -152,7 +152,8 @@ class PushWrites(NodeWrites, PushReads):
         """Removes the marks, the failure and the batch of a consumer."""
         self.set_failure(consumer, None)
         self._db.run(BATCH.delete, consumer)
-        self._db.run("DELETE FROM mark WHERE node_no = ? AND consumer = ?", consumer)
+        # With the order, because the index has it before the consumer, and a node may have many consumers.
+        self._db.run_many(MARK.delete, [(consumer.node_no, order.value, consumer.name) for order in Order])
 
     def reap(self, node_no: int, limit: int) -> bool:
         """Removes up to `limit` rows of a deleted node. Returns True if none is left."""

@@ -100,7 +100,7 @@ CREATE INDEX affiliation_held ON affiliation (node_no, affiliation, jid);
 
 CREATE INDEX affiliation_node ON affiliation (jid, node_no);
 
--- expires_us: the end of the lease, which is the option `expire` too (core.suboptions).
+-- expires_us: the end of the lease, which is the option `expire` too (core.suboptions); 0 for the value `presence`.
 CREATE TABLE subscription (
     sub_no INTEGER PRIMARY KEY AUTOINCREMENT,
     node_no INTEGER NOT NULL REFERENCES node (node_no),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smartfeeds.core.attachments import ATTACHMENTS
+from smartfeeds.core.caps import Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED
@@ -38,6 +39,7 @@ PASSED_ON: Mapping[str, str] = {ns.PING: "ping", ns.VERSION: "query"}
 _HEADERS = ("TotalItems", "PreviousCursor", "LastCursor", "SubID")
 # `<link rel="alternate"/>` of an Atom feed, as a field of the metadata (XEP-0068 3.3).
 _ALTERNATE = f"{{{ns.ATOM}}}link#alternate"
+HASH = "sha-1"  # of our capabilities: the function that every client supports (XEP-0115 section 9.1)
 _ADDRESSES = ("abuse", "admin", "feedback", "sales", "security", "status", "support")
 # Every service has these two, so XEP-0060 section 10 defines no feature for them.
 _IMPLIED = frozenset({Affiliation.OWNER, Affiliation.NONE})
@@ -65,7 +67,7 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
     names = {name for action in ACTIONS.values() for name in action.features.split()}
     names |= {f"{affiliation.value}-affiliation" for affiliation in Affiliation if affiliation not in _IMPLIED}
     names |= {f"access-{value}" for value in OPTIONS["access_model"].choices}
-    names |= {"meta-data", "subscription-notifications"}
+    names |= {"meta-data", "subscription-notifications", "filtered-notifications", "presence-notifications"}
     # The commands of XEP-0060 are named like their features.
     names |= {node.removeprefix(PUBSUB_COMMAND) for node in commands if node.startswith(PUBSUB_COMMAND)}
     if any(option.datatype == "pubsub:integer-or-max" for option in OPTIONS.values()):
@@ -83,12 +85,27 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
         ns.ORDER_BY,
         f"{ns.ORDER_BY}@{ns.PUBSUB}",
         ns.FILTER,
+        ns.CAPS,
         *archive.FEATURES,
         ATTACHMENTS,
         *((ns.COMMANDS,) if commands else ()),
         *(CHAT_FEATURES if info.chat else ()),
         SOCIAL_FEED,
     ]
+
+
+def _identities(info: ServiceInfo) -> tuple[Identity, ...]:
+    kinds = (("pubsub", "service"), *((("client", "bot"),) if info.chat else ()))
+    return tuple(Identity(category, kind, "", info.name) for category, kind in kinds)
+
+
+def capabilities(info: ServiceInfo, commands: Mapping[str, Command]) -> Caps:
+    """Returns the capabilities of the service for its presence (XEP-0115)."""
+    contacts = tuple((each.var, each.values) for each in _contact_fields(info.addresses))
+    forms = ((ns.SERVER_INFO, contacts),) if contacts else ()
+    ver = DiscoInfo(_identities(info), tuple(features(info, commands)), forms).verification(HASH)
+    assert ver is not None
+    return Caps(CapsKey(HASH, ver), ns.PROJECT)
 
 
 class Disco:
@@ -101,13 +118,19 @@ class Disco:
     def __init__(self, info: ServiceInfo, commands: Mapping[str, Command] | None = None) -> None:
         self._info = info
         self._commands = commands or {}
-        identity = f"<identity category='pubsub' type='service' name='{attribute(info.name)}'/>"
-        if info.chat:
-            identity += f"<identity category='client' type='bot' name='{attribute(info.name)}'/>"
-        contacts = _contact_form(info.addresses)
+        identity = "".join(
+            f"<identity category='{category}' type='{kind}' name='{attribute(name)}'/>"
+            for category, kind, _, name in _identities(info)
+        )
+        contact_fields = _contact_fields(info.addresses)
+        contacts = encode_form("result", ns.SERVER_INFO, contact_fields) if contact_fields else ""
+        names = features(info, self._commands)
+        caps = capabilities(info, self._commands)
+        caps_node = f"{caps.node}#{caps.key.ver}"
         shim = [f"{ns.SHIM}#{name}" for name in _HEADERS]
         self._prepared: dict[tuple[str, str | None], bytes] = {
-            (INFO_QUERY, None): _info_query(None, identity, features(info, self._commands), contacts),
+            (INFO_QUERY, None): _info_query(None, identity, names, contacts),
+            (INFO_QUERY, caps_node): _info_query(caps_node, identity, names, contacts),
             (INFO_QUERY, ns.SHIM): _info_query(ns.SHIM, "", [ns.DISCO_INFO, *shim]),
             (INFO_QUERY, ns.COMMANDS): _info_query(
                 ns.COMMANDS, "<identity category='automation' type='command-list'/>", [ns.DISCO_INFO]
@@ -248,12 +271,9 @@ def _meta_data(answer: r.NodeInfo) -> list[FormField]:
     return fields
 
 
-def _contact_form(addresses: Mapping[str, tuple[str, ...]]) -> str:
-    """Returns the serverinfo form (XEP-0157), or an empty text if no address is configured."""
-    fields = [
-        FormField(f"{role}-addresses", "list-multi", addresses[role]) for role in _ADDRESSES if addresses.get(role)
-    ]
-    return encode_form("result", ns.SERVER_INFO, fields) if fields else ""
+def _contact_fields(addresses: Mapping[str, tuple[str, ...]]) -> list[FormField]:
+    """Returns the fields of the serverinfo form (XEP-0157), none if no address is configured."""
+    return [FormField(f"{role}-addresses", "list-multi", addresses[role]) for role in _ADDRESSES if addresses.get(role)]
 
 
 def _types(children: Iterable[Element]) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:

@@ -7,7 +7,7 @@ from lxml import etree
 
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, Option
-from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS, SubscribeOption
+from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS, SubscribeOption, values_of
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.xmpp.namespaces import DATA, NODE_CONFIG, VALIDATE, tag
@@ -177,5 +177,5 @@ def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[Form
 
 
 def _subscribe_field(option: SubscribeOption, options: Mapping[str, Values]) -> FormField:
-    values = options.get(option.var, (option.default,) if option.default else ())
-    return FormField(PUBSUB + option.var, option.type.value, values, option.label, datatype=option.datatype)
+    values, choices = values_of(options, option.var), tuple((choice, "") for choice in option.choices)
+    return FormField(PUBSUB + option.var, option.type.value, values, option.label, choices)

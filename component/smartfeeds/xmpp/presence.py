@@ -7,18 +7,42 @@ its presence to each contact and its probes after each connection.
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import structlog
 
-from smartfeeds.core.jid import Jid
-from smartfeeds.core.presence import Availability, Contact, Resource
+from smartfeeds.core.caps import Caps, CapsKey
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.interests import Interest, Interests
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.presence import ONLINE, SHOWS, Availability, Contact, Resource
 from smartfeeds.core.text import attribute
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.presence import AVAILABLE, CHANGES, GREETINGS, ChangeContact, ContactAnswer, ContactProbe
+from smartfeeds.service.presence import (
+    AVAILABLE,
+    CHANGES,
+    GREETINGS,
+    Arrival,
+    ChangeContact,
+    ContactAnswer,
+    ContactArrived,
+    ContactLeft,
+    ContactProbe,
+    NotifyRequested,
+    has_temporary,
+    list_temporary,
+)
+from smartfeeds.service.requests import Request
+from smartfeeds.service.subscriptions import STEP
 from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.capabilities import Call, CapabilityReader, encode_caps, read_caps
 from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.encode import encode_last_item
 from smartfeeds.xmpp.outbox import Outbox
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 
@@ -30,14 +54,18 @@ GREETED = 100
 PAUSE_S = 0.1
 LEAVE_S = 2.0  # a stop of the service waits no longer than this until all contacts have its unavailable presence
 RETRY_S = 1.0  # the pause after a failure of the store
+LOADED = 1_000  # contacts that one transaction reads: some 5 ms
+# How long after a connection a contact that has not answered the probe counts as offline for good.
+ANSWER_S = 60.0
 _PRIORITY = ns.tag(COMPONENT_NS, "priority")
+_SHOW = ns.tag(COMPONENT_NS, "show")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,3}", re.ASCII)
 
 
-def presence(kind: str, address: str, jid: str) -> bytes:
+def presence(kind: str, address: str, jid: str, caps: str = "") -> bytes:
     """Returns a presence stanza from our address to a bare JID. The type of available presence is empty."""
     type_attribute = f" type='{kind}'" if kind else ""
-    return f"<presence from='{attribute(address)}' to='{attribute(jid)}'{type_attribute}/>".encode()
+    return f"<presence from='{attribute(address)}' to='{attribute(jid)}'{type_attribute}>{caps}</presence>".encode()
 
 
 def priority_of(element: Element) -> int:
@@ -47,10 +75,17 @@ def priority_of(element: Element) -> int:
     return number if -128 <= number <= 127 else 0
 
 
+def show_of(element: Element) -> str:
+    """Returns the state of a resource, ONLINE if it is absent or none that RFC 6121 section 4.7.2.1 defines."""
+    text = (element.findtext(_SHOW) or "").strip()
+    return text if text in SHOWS else ONLINE
+
+
 class Presences:
     """Reads presence stanzas, sends those of the service, and stores which contacts are available.
 
-    `sleep` pauses for seconds.
+    `caps` are the capabilities of the service, which its domain announces. `call` sends an IQ, `release` starts the
+    delivery of held events, `new_id` returns a message id, `now_us` the time. `sleep` pauses for seconds.
     """
 
     def __init__(
@@ -58,55 +93,190 @@ class Presences:
         service: FeedService,
         outbox: Outbox,
         availability: Availability,
+        interests: Interests,
         *,
+        caps: Caps,
+        call: Call,
+        release: Callable[[Consumer], None],
+        new_id: Callable[[], str],
+        now_us: Callable[[], int],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
         self._outbox = outbox
+        self._caps = encode_caps(caps)
+        self._release = release
+        self._new_id = new_id
+        self._now_us = now_us
         self._sleep = sleep
         self.availability = availability
+        self._interests = interests
+        self.capabilities = CapabilityReader(
+            call,
+            self._interests.knows,
+            lambda key, info: self._interests.learn(key, info.notified_nodes),
+            self._note_interests,
+            clock=lambda: now_us() / US_PER_S,
+        )
+        self._tasks: set[asyncio.Task[None]] = set()
+        # By the type of the request; the router calls the functions.
+        self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[object]]] = {
+            ChangeContact: self._change,
+            ContactProbe: self._change,
+            ContactArrived: self._greet,
+            ContactLeft: self._end_subscriptions,
+        }
 
-    def read(self, element: Element, sender: Jid, address: str) -> ChangeContact | ContactProbe | None:
-        """Returns the request of a presence stanza, or None if it only changes who is available."""
+    def read(self, element: Element, sender: Jid, address: str) -> Request | None:
+        """Returns the request of a presence stanza, or None if nothing follows from it."""
         kind = element.get("type", AVAILABLE)
         if kind in CHANGES:
             return ChangeContact(sender, address, kind)
         if kind == "probe":
             return ContactProbe(sender, address)
-        bare, resource = str(sender.bare), sender.resource
         if kind == AVAILABLE:
-            if resource:
-                self.availability.note(address, bare, resource, Resource(priority_of(element)))
-        elif kind in ("unavailable", "error"):
-            self.availability.leave(address, bare, resource)
+            return self._read_available(element, sender, address) if sender.resource else None
+        if kind not in ("unavailable", "error"):
+            return None
+        gone = self.availability.leave(address, str(sender.bare), sender.resource)
+        return self._note_departure(sender, address, gone) if gone else None
+
+    def _read_available(self, element: Element, sender: Jid, address: str) -> ContactArrived | None:
+        bare = str(sender.bare)
+        before = self.availability.resources_of(bare).get(sender.resource)
+        # A server may leave out capabilities that have not changed (XEP-0115 section 8.4).
+        caps = read_caps(element) or (before.caps if before is not None else None)
+        resource = Resource(priority_of(element), show_of(element), caps)
+        if not self.availability.note(address, bare, sender.resource, resource):
+            return None
+        if caps is not None and (before is None or before.caps != caps):
+            self.capabilities.note(sender, address, caps)
+        if before is None or before[:2] != resource[:2]:
+            return ContactArrived(sender, address, before is None)
         return None
 
-    async def handle(self, request: ChangeContact | ContactProbe) -> ContactAnswer:
-        """Applies a request and sends the responses, after the change is durable. Raises StoreError."""
+    def _note_departure(self, sender: Jid, address: str, names: Sequence[str]) -> ContactLeft:
+        bare = str(sender.bare)
+        for name in names:
+            self._interests.remove(f"{bare}/{name}")
+        return ContactLeft(sender, address, tuple(names), not self.availability.resources_of(bare))
+
+    def _note_interests(self, sender: Jid, address: str, key: CapsKey) -> None:
+        """Stores which nodes a resource requests, unless it has left or has other capabilities meanwhile."""
+        resource = self.availability.resources_of(str(sender.bare)).get(sender.resource)
+        if resource is None or resource.caps is None or resource.caps.key != key:
+            return
+        # What is published in this microsecond is still sent.
+        nodes = self._interests.add(key, Interest(str(sender), address, self._now_us() - 1))
+        if nodes:
+            self._spawn(self._announce(NotifyRequested(sender, address, nodes)))
+
+    async def _announce(self, request: NotifyRequested | ContactArrived) -> Arrival:
+        """Sends the newest items that are due to a resource that has arrived."""
+        answer = await self._service.handle(request)
+        assert isinstance(answer, Arrival)
+        messages = [
+            encode_last_item(each, each.last, address, self._new_id()) for address, each in answer.last if each.last
+        ]
+        await self._outbox.notify(messages)
+        return answer
+
+    def _spawn(self, work: Coroutine[None, None, object]) -> None:
+        task = asyncio.get_running_loop().create_task(_logged(work), name="presence")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def idle(self) -> None:
+        """Waits until everything that follows from the presence of contacts is sent."""
+        await self.capabilities.idle()
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    async def stop(self) -> None:
+        """Cancels what follows from the presence of contacts."""
+        await self.capabilities.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _change(self, request: ChangeContact | ContactProbe) -> ContactAnswer:
         answer = await self._service.handle(request)
         assert isinstance(answer, ContactAnswer)
         address, jid = request.service, str(request.actor.bare)
         # Before the responses are sent, because the contact may send its presence at once.
-        if answer.contact is not None and answer.contact.is_watched:
+        is_watched = answer.contact is not None and answer.contact.is_watched
+        if answer.contact is not None and is_watched:
             self.availability.watch(address, jid, granted=answer.contact.is_granted)
         else:
-            self.availability.forget(address, jid)
+            self._note_departure(request.actor, address, self.availability.forget(address, jid))
         for kind in answer.kinds:
-            self._outbox.reply(presence(kind, address, jid))
+            self._outbox.reply(self._presence(kind, address, jid))
+        if not is_watched and isinstance(request, ChangeContact):
+            # Nothing waits for presence that the service does not see.
+            await self._greet(ContactArrived(request.actor.bare, address, is_new=False))
         return answer
+
+    async def _greet(self, request: ContactArrived) -> None:
+        """Sends what a resource receives because it has come online, and what was held for it."""
+        with contextlib.suppress(LinkError):
+            after_no: int | None = request.after_no
+            while after_no is not None:
+                answer = await self._announce(replace(request, after_no=after_no))
+                for consumer in answer.held:
+                    self._release(consumer)
+                after_no = answer.next_after
+
+    async def _end_subscriptions(self, request: ContactLeft) -> None:
+        """Ends the subscriptions that end with the presence. A read costs less than an empty transaction."""
+        bare = str(request.actor.bare)
+        if await self._service.read(partial(has_temporary, bare=bare), turn=request.turn):
+            await self._service.handle(request)
+
+    def _presence(self, kind: str, address: str, jid: str) -> bytes:
+        # The information of other addresses is that of a node, and changes with it.
+        caps = self._caps if kind == AVAILABLE and address == self._service.policy.domain else ""
+        return presence(kind, address, jid, caps)
+
+    async def load(self) -> None:
+        """Reads the contacts, so that they count as offline until they have sent their presence. Raises StoreError.
+
+        Deliveries start after it: events of nodes with `presence_based_delivery` are sent to unknown people.
+        """
+        self.availability.clear()
+        self._interests.clear()
+        after = ("", "")
+        while contacts := await self._contacts(after, LOADED):
+            for contact in contacts:
+                if contact.is_watched:
+                    self.availability.watch(contact.address, contact.jid, granted=contact.is_granted)
+            after = (contacts[-1].address, contacts[-1].jid)
+
+    async def end_temporary(self) -> None:
+        """Ends the subscriptions of those who went offline while there was no link, some time after a connection."""
+        epoch = self._outbox.epoch
+        await self._sleep(ANSWER_S)
+        after_no = 0
+        while self._outbox.epoch == epoch:
+            part = await self._service.read(partial(list_temporary, after_no=after_no), turn="presence")
+            for subscription in part:
+                jid = parse_jid(subscription.jid)
+                names = self.availability.resources_of(str(jid.bare)) if jid is not None else {}
+                if jid is not None and (jid.resource not in names if jid.resource else not names):
+                    await self._service.handle(
+                        ContactLeft(jid, subscription.service, (jid.resource,), is_offline=not names)
+                    )
+            if len(part) < STEP:
+                return
+            after_no = part[-1].sub_no
 
     async def resume(self) -> None:
         """Sends presence and probes to all contacts after a connection, in pieces. Ends with the connection."""
         epoch = self._outbox.epoch
-        self.availability.clear()
         after = ("", "")
         while self._outbox.epoch == epoch:
             try:
-                contacts = await self._contacts(after)
-                for contact in contacts:
-                    if contact.is_watched:
-                        self.availability.watch(contact.address, contact.jid, granted=contact.is_granted)
-                await self._outbox.notify(_greetings(contacts))
+                contacts = await self._contacts(after, GREETED)
+                await self._outbox.notify(self._greetings(contacts))
             except LinkError:
                 return  # the next connection starts again
             except StoreError as error:
@@ -123,13 +293,24 @@ class Presences:
         with contextlib.suppress(LinkError, StoreError, TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 after = ("", "")
-                while contacts := await self._contacts(after):
-                    await self._outbox.notify([presence("unavailable", each.address, each.jid) for each in contacts])
+                while contacts := await self._contacts(after, GREETED):
+                    await self._outbox.notify(
+                        [self._presence("unavailable", each.address, each.jid) for each in contacts]
+                    )
                     after = (contacts[-1].address, contacts[-1].jid)
 
-    async def _contacts(self, after: tuple[str, str]) -> list[Contact]:
-        return await self._service.read(lambda tx, _: tx.contacts(after, GREETED), turn="presence")
+    async def _contacts(self, after: tuple[str, str], limit: int) -> list[Contact]:
+        return await self._service.read(lambda tx, _: tx.contacts(after, limit), turn="presence")
+
+    def _greetings(self, contacts: Iterable[Contact]) -> list[bytes]:
+        return [self._presence(kind, each.address, each.jid) for each in contacts for kind in GREETINGS[each.state]]
 
 
-def _greetings(contacts: Iterable[Contact]) -> list[bytes]:
-    return [presence(kind, each.address, each.jid) for each in contacts for kind in GREETINGS[each.state]]
+async def _logged(work: Coroutine[None, None, object]) -> None:
+    """Runs work that nobody waits for. The store may fail and the link may end; the next presence repeats it."""
+    try:
+        await work
+    except LinkError:
+        log.debug("presence_interrupted")
+    except StoreError as error:
+        log.error("store_failed", reason=str(error))

@@ -22,7 +22,6 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.archive import ArchivePage
 from smartfeeds.service.feeds import OPERATIONS
-from smartfeeds.service.presence import ChangeContact, ContactProbe
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
@@ -163,7 +162,7 @@ class StanzaRouter:
             ListCommands: self._commands.list_commands,
             Bounce: on_bounce or service.handle,
             **({} if chat is None else dict.fromkeys(_CHAT, chat.handle)),
-            **({} if presences is None else dict.fromkeys((ChangeContact, ContactProbe), presences.handle)),
+            **({} if presences is None else presences.handlers),
         }
         self._chat = chat
         self._presences = presences

@@ -114,8 +114,8 @@ def test_apply_max_items_on_a_generic_node_is_a_number_up_to_the_ceiling() -> No
     ("var", "value"),
     [
         ("purge_offline", "true"),
-        ("presence_based_delivery", "true"),
-        ("tempsub", "1"),
+        ("presence_based_delivery", "online"),
+        ("tempsub", "2"),
         ("max_payload_size", "65537"),
         ("max_payload_size", "0"),
         ("publish_model", "everybody"),

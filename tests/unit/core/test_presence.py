@@ -54,8 +54,29 @@ def test_contacts_and_resources_are_bounded() -> None:
         availability.watch(FEEDS, jid, granted=True)
     for name in ("a", "b", "c"):
         availability.note(FEEDS, BOB, name, Resource())
-    assert list(availability.resources(FEEDS, BOB)) == ["b", "c"]
+    assert list(availability.resources(FEEDS, BOB)) == ["a", "b"]
     assert availability.is_available("eve@y") is None
-    availability.clear()
+    availability.forget(FEEDS, BOB)
     availability.watch(FEEDS, "eve@y", granted=True)
     assert availability.is_available("eve@y") is False
+
+
+def test_departure_counts_once_the_resource_is_available_at_no_address() -> None:
+    availability = Availability()
+    for address in (FEEDS, NEWS):
+        availability.watch(address, BOB, granted=True)
+        for name in ("phone", "desk"):
+            availability.note(address, BOB, name, Resource())
+    assert availability.leave(FEEDS, BOB, "phone") == []
+    assert availability.leave(NEWS, BOB, "phone") == ["phone"]
+    assert availability.leave(FEEDS, BOB, "") == []
+    assert availability.forget(NEWS, BOB) == ["desk"]
+    assert availability.leave(NEWS, BOB, "desk") == []
+
+
+def test_lost_link_removes_resources_but_no_contacts() -> None:
+    availability = Availability()
+    availability.watch(FEEDS, BOB, granted=True)
+    availability.note(FEEDS, BOB, "phone", Resource())
+    availability.clear()
+    assert availability.is_available(BOB) is False

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.suboptions import apply, flag, lease_end_us
+from smartfeeds.core.suboptions import apply, flag, is_temporary, lease_end_us, values_of
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 
@@ -36,7 +36,8 @@ def test_apply_changes_only_the_fields_in_the_form() -> None:
         ("pubsub#digest", "false"),
         ("pubsub#digest", "0"),
         ("pubsub#expire", ""),
-        ("pubsub#show-values", "away"),
+        ("pubsub#show-values", "0"),
+        ("pubsub#show-values", ""),
     ],
 )
 def test_apply_of_an_unknown_or_idle_field_changes_nothing(name: str, value: str) -> None:
@@ -56,7 +57,8 @@ def test_apply_include_body_on_a_generic_node_is_ignored() -> None:
         ("pubsub#deliver", ("1", "1")),
         ("pubsub#digest", ("true",)),
         ("pubsub#digest_frequency", ("1000",)),
-        ("pubsub#expire", ("presence",)),
+        ("pubsub#expire", ("offline",)),
+        ("pubsub#expire", ("presence", "presence")),
         ("pubsub#show-values", ("away", "asleep")),
         ("pubsub#subscription_depth", ("all",)),
     ],
@@ -114,6 +116,26 @@ def test_apply_stores_the_end_of_a_lease_in_utc(text: str, stored: str) -> None:
 def test_apply_of_an_empty_end_removes_the_lease(values: tuple[str, ...]) -> None:
     """XEP-0060 12.19."""
     assert apply(FEED, {"expire": ("2030-01-01T00:00:00Z",)}, {"pubsub#expire": values}, NOW_US) == {}
+
+
+def test_apply_stores_an_end_by_presence() -> None:
+    """XEP-0060 12.5."""
+    options = apply(FEED, {}, {"pubsub#expire": ("presence",)}, NOW_US)
+
+    assert is_temporary(options) and lease_end_us(options) is None
+    assert not is_temporary(apply(FEED, options, {"pubsub#expire": ("2030-01-01T00:00:00Z",)}, NOW_US))
+
+
+@pytest.mark.parametrize(
+    ("submitted", "stored"),
+    [(("xa", "away", "xa"), ("away", "xa")), (("away", "chat", "dnd", "online", "xa"), None), ((), None)],
+)
+def test_apply_stores_the_chosen_states_of_presence(submitted: tuple[str, ...], stored: tuple[str, ...] | None) -> None:
+    """[xep-map 127]"""
+    options = apply(FEED, {"show-values": ("dnd",)}, {"pubsub#show-values": submitted}, NOW_US)
+
+    assert options.get("show-values") == stored
+    assert values_of(options, "show-values") == (stored or ("away", "chat", "dnd", "online", "xa"))
 
 
 @pytest.mark.parametrize("text", ["2026-01-01T00:00:00Z", "2025-12-31T23:59:59Z"])

@@ -495,6 +495,21 @@ async def test_gone_receiver_is_removed_with_its_marks_and_others_go_on(bench: B
     assert [row.consumer for row in rows] == [stays]
 
 
+async def test_deliverer_that_has_removed_its_consumer_may_add_it_again(bench: Bench) -> None:
+    """The mark of the new consumer stays."""
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [Gone("done", removed=True)]
+    await publish(bench, "1")
+    await bench.quiet()
+    await publish(bench, "2")
+    await bench.quiet()
+
+    assert bench.got("a") == ""
+    rows = await bench.world.store.read(lambda tx: tx.consumers((0, "", ""), 9))
+    assert [row.consumer for row in rows] == [consumer]
+
+
 async def test_consumers_of_a_deleted_feed_are_gone(bench: Bench) -> None:
     await bench.follow("a")
     await publish(bench, "1")

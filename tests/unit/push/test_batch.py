@@ -15,7 +15,7 @@ async def read(world: World) -> NodeBatch:
     marks = {order: Mark(-1, "") for order in Order}
 
     await world.service.write(lambda tx, _context: tx.index_some(100))
-    found = await world.service.read(lambda tx, context: read_batch(tx, context, 1, marks, frozenset()))
+    found = await world.service.read(lambda tx, context: read_batch(tx, context, 1, marks, frozenset(), lambda _: None))
     assert found is not None
     return found
 

@@ -9,8 +9,9 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import BARE, CREATED, PARAMETERS, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
+from smartfeeds.xmpp.capabilities import read_info
 from smartfeeds.xmpp.commands import ListCommands
-from smartfeeds.xmpp.disco import Disco, ServiceInfo
+from smartfeeds.xmpp.disco import Disco, ServiceInfo, capabilities
 from unit.xmpp.wire import ACTOR, DATA, PS, RSM, SERVICE, canonical, field, parse, submit
 
 INFO = "http://jabber.org/protocol/disco#info"
@@ -28,14 +29,15 @@ ALTERNATE = "{http://www.w3.org/2005/Atom}link#alternate"
 FEATURES = f"""
 {INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:version urn:xmpp:ping urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
 urn:xmpp:pubsub-social-feed:1 urn:xmpp:mam:2 urn:xmpp:mam:2#extended urn:xmpp:order-by:1@urn:xmpp:mam:2
-urn:xmpp:pubsub-attachments:1
+urn:xmpp:pubsub-attachments:1 http://jabber.org/protocol/caps
 """.split()
 PUBSUB_FEATURES = [
     "access-authorize", "access-open", "access-whitelist",
     "config-node", "config-node-max", "create-and-configure", "create-nodes", "delete-items",
-    "delete-nodes", "instant-nodes", "item-ids", "leased-subscription",
+    "delete-nodes", "filtered-notifications", "instant-nodes", "item-ids", "leased-subscription",
     "manage-subscriptions", "member-affiliation", "meta-data",
-    "modify-affiliations", "multi-items", "outcast-affiliation", "persistent-items", "publish",
+    "modify-affiliations", "multi-items", "outcast-affiliation", "persistent-items",
+    "presence-notifications", "publish",
     "publish-node-full", "publish-only-affiliation", "publish-options", "publisher-affiliation", "purge-nodes",
     "retract-items",
     "retrieve-affiliations", "retrieve-default", "retrieve-default-sub", "retrieve-items",
@@ -106,6 +108,22 @@ def test_service_info_tells_contact_addresses() -> None:
 
     assert identities_of(query) == [("pubsub", "service", "Feeds & more")]
     assert forms_of(query) == {"http://jabber.org/network/serverinfo": {"admin-addresses": ["mailto:a@b", "xmpp:a@b"]}}
+
+
+@pytest.mark.parametrize("addresses", [{}, {"admin": ("xmpp:a@b", "mailto:a@b"), "abuse": ("mailto:c@d",)}])
+def test_node_of_the_capabilities_has_the_information_of_the_service(addresses: dict[str, tuple[str, ...]]) -> None:
+    """XEP-0115 section 6.2: what a client reads has the hash that our presence names."""
+    info = ServiceInfo(SERVICE, "Feeds & more", addresses=addresses)
+    caps = capabilities(info, {})
+    assert caps.node == "urn:smartfeeds:0"
+    node = f"{caps.node}#{caps.key.ver}"
+    answer = parse(f"<iq type='result'><query xmlns='{INFO}'/></iq>")
+    answer[0] = prepared(f"<query xmlns='{INFO}' node='{node}'/>", info)
+    assert answer[0].get("node") == node
+    read_back = read_info(answer)
+    assert read_back is not None and read_back.is_well_formed
+    assert read_back.verification(caps.key.hash) == caps.key.ver
+    assert features_of(answer[0]) == features_of(prepared(f"<query xmlns='{INFO}'/>", info))
 
 
 def test_shim_node_lists_headers() -> None:

@@ -7,7 +7,7 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import conflicts as s
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
-from smartfeeds.service.presence import ContactAnswer
+from smartfeeds.service.presence import Arrival, ContactAnswer
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
@@ -36,15 +36,19 @@ INCLUDE_BODY = (
     "<field var='pubsub#include_body' type='boolean' label='Whether events carry a readable body'>"
     "<value>false</value></field>"
 )
-EXPIRE = (
-    "<field var='pubsub#expire' type='text-single' label='When the subscription ends'>"
-    "<validate xmlns='http://jabber.org/protocol/xdata-validate' datatype='xs:dateTime'/>{}</field>"
+EXPIRE = "<field var='pubsub#expire' type='text-single' label='When the subscription ends'>{}</field>"
+SHOWS = ("away", "chat", "dnd", "online", "xa")
+SHOW_VALUES = (
+    "<field var='pubsub#show-values' type='list-multi' label='In which states of presence events are sent'>"
+    + "".join(f"<value>{show}</value>" for show in SHOWS)
+    + "".join(f"<option><value>{show}</value></option>" for show in SHOWS)
+    + "</field>"
 )
 
 
 def options_form(kind: str, deliver: str, *more: str, expire: str = "") -> str:
     fields = FORM_TYPE.format(f"{PS}#subscribe_options") + DELIVER.format(deliver) + "".join(more)
-    fields += EXPIRE.format(f"<value>{expire}</value>" if expire else "")
+    fields += EXPIRE.format(f"<value>{expire}</value>" if expire else "") + SHOW_VALUES
     return f"<x xmlns='{DATA}' type='{kind}'>{fields}</x>"
 
 
@@ -187,6 +191,7 @@ def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     known = {*ENCODERS, *archive.ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
     # Answers to what no pubsub stanza asks.
     documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests, ContactAnswer}
+    documents.add(Arrival)
 
     # By name: a class with slots replaces the one that was declared, which may still exist. Answers of administration
     # are for the steps of commands.

@@ -1,0 +1,102 @@
+"""The deliverer of held events: sends one subscriber what was published while its presence did not allow it.
+
+`push.sender` stores a consumer for each subscription that it begins to hold. When the subscriber returns, this
+deliverer continues from the mark. Once the subscriber has everything, the subscription joins the others again.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.model import Subscription
+from smartfeeds.core.presence import Availability
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.view import Order, from_canonical
+from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome
+from smartfeeds.errors import LinkError
+from smartfeeds.push.audience import presence_recipient
+from smartfeeds.push.batch import NodeBatch, read_held_batch
+from smartfeeds.push.frames import PushHeaders
+from smartfeeds.push.sender import PushCounters, StanzaSender, change_frame, is_notified, total_of
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.base import WriteTx
+
+# Older changes are not sent. The next PreviousCursor shows the gap, and the subscriber pulls what it lacks.
+MAX_AGE_S = 30 * 86_400
+
+
+class HeldSender:
+    """Sends the held events of single subscriptions (`delivery.deliverer.Deliverer`)."""
+
+    def __init__(
+        self,
+        service: FeedService,
+        wire: StanzaSender,
+        counters: PushCounters,
+        availability: Availability,
+        *,
+        clock: Callable[[], int],
+    ) -> None:
+        self._service = service
+        self._wire = wire
+        self._counters = counters
+        self._availability = availability
+        self._clock = clock
+
+    def host(self, _consumer: Consumer) -> str:
+        """Returns "": all notifications use one link, which has its own back-pressure."""
+        return ""
+
+    async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
+        """Sends one batch if the subscriber can receive events. Raises LinkError, StoreError."""
+        if not self._wire.online:
+            raise LinkError("the link to the XMPP server is down")
+        turn = f"push {consumer.node_no}"
+        read = await self._service.read(partial(read_held_batch, consumer=consumer, marks=position.marks), turn=turn)
+        if read is None:
+            return Gone("the subscription does not wait for events")
+        sub, batch = read
+        recipient = presence_recipient(sub)
+        if self._availability.is_available(sub.jid, recipient.shows) is False:
+            return Delivered(position)
+        order = batch.orders[0]
+        self._counters.sent += await self._wire.notify(self._frames(batch, sub))
+        end = ConsumerPosition({order.order: order.end})
+        if order.more:
+            return Delivered(end, more=True)
+        rejoined = await self._service.write(
+            partial(_rejoin, consumer=consumer, sub=sub, key_us=order.end.key_us), turn=turn
+        )
+        return Gone("the subscriber has everything", removed=True) if rejoined else Delivered(end, more=True)
+
+    def _frames(self, batch: NodeBatch, sub: Subscription) -> list[bytes]:
+        recipient = presence_recipient(sub)
+        oldest_us = self._clock() - MAX_AGE_S * US_PER_S
+        frames: list[bytes] = []
+        previous = batch.previous.get(sub.view, "")
+        for change in batch.orders[0].changes:
+            if sub.view not in change.views or not is_notified(batch, sub.view, change):
+                continue
+            if batch.node.options.deliver_notifications and change.item.modified_us >= oldest_us:
+                chain = PushHeaders(total_of(batch, sub.view, change.item), previous, change.cursor)
+                frame = change_frame(batch, change, recipient.group, chain)
+                frames.append(frame.head + recipient.part + frame.tail)
+            previous = change.cursor
+        return frames
+
+
+def _rejoin(tx: WriteTx, _context: Context, consumer: Consumer, sub: Subscription, key_us: int) -> bool:
+    """Ends the hold of a subscription that has received everything up to a key, unless there is something newer.
+
+    The key becomes the beginning of the subscription, so that the common pushes neither repeat nor omit a change.
+    """
+    node, current = tx.lock_no(consumer.node_no), tx.subscription_by_no(sub.sub_no)
+    if node is not None and current is not None:
+        created = from_canonical(sub.view).order is Order.CREATED
+        if (node.last_created_us if created else node.last_modified_us) > key_us:
+            return False
+        begun = current._replace(since_created_us=key_us) if created else current._replace(since_us=key_us)
+        tx.put_subscription(begun)
+    tx.remove_consumer(consumer)
+    return True

@@ -1,0 +1,178 @@
+"""Entity capabilities of clients: requests their service discovery information and verifies it (XEP-0115 section 5.4).
+
+Each unknown hash is requested from one client at a time. Information that does not have the hash is discarded, and the
+next client with the same hash is asked. A client cannot cause more than `REQUESTS_MAX` requests in `PERIOD_S`.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from smartfeeds.core.caps import Caps, CapsKey, DiscoForm, DiscoInfo, Identity
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.text import attribute
+from smartfeeds.errors import LinkError
+from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.disco import INFO_QUERY
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.forms import FORM_TYPE, X
+
+CAPS = ns.tag(ns.CAPS, "c")
+ANSWER_S = 30.0
+AT_ONCE = 50  # requests without a response
+REQUESTS_MAX = 20
+PERIOD_S = 600.0
+BUDGETS = 10_000  # bare JIDs whose requests are counted; the one that was counted first is dropped
+WAITING_MAX = 10_000  # resources whose capabilities are being requested; further ones receive no notifications
+# Known clients have some hundred features. More are the attempt to keep the service busy.
+PARTS_MAX = 2_000
+TEXT_MAX = 1_000  # characters of an attribute of <c/>
+_LANGUAGE = ns.tag("http://www.w3.org/XML/1998/namespace", "lang")
+_PARTS = {name: ns.tag(ns.DISCO_INFO, name) for name in ("identity", "feature")}
+_FIELD, _VALUE = ns.tag(ns.DATA, "field"), ns.tag(ns.DATA, "value")
+
+# Parameters: type of the IQ, recipient, payload, seconds to wait. Raises LinkError, TimeoutError.
+Call = Callable[[str, str, bytes, float], Awaitable[Element]]
+
+
+def encode_caps(caps: Caps) -> str:
+    """Returns the element of a presence that names capabilities."""
+    return (
+        f"<c xmlns='{ns.CAPS}' hash='{caps.key.hash}' node='{attribute(caps.node)}' ver='{attribute(caps.key.ver)}'/>"
+    )
+
+
+def read_caps(presence: Element) -> Caps | None:
+    """Returns the capabilities that a presence names; None without a hash function, as in the legacy format."""
+    element = presence.find(CAPS)
+    if element is None:
+        return None
+    function, ver, node = (element.get(name, "") for name in ("hash", "ver", "node"))
+    if not (function and ver and node) or max(map(len, (function, ver, node))) > TEXT_MAX:
+        return None
+    return Caps(CapsKey(function, ver), node)
+
+
+def read_info(response: Element) -> DiscoInfo | None:
+    """Returns the information in a response, None if there is none or too much."""
+    query = response.find(INFO_QUERY)
+    if response.get("type") != "result" or query is None or sum(1 for _ in query.iter()) > PARTS_MAX:
+        return None
+    identities = tuple(
+        Identity(each.get("category", ""), each.get("type", ""), each.get(_LANGUAGE, ""), each.get("name", ""))
+        for each in query.iterchildren(_PARTS["identity"])
+    )
+    features = tuple(each.get("var", "") for each in query.iterchildren(_PARTS["feature"]))
+    forms = (_read_form(each) for each in query.iterchildren(X))
+    return DiscoInfo(identities, features, tuple(form for form in forms if form is not None))
+
+
+def _read_form(form: Element) -> DiscoForm | None:
+    """Returns a form, None for a form without a hidden FORM_TYPE, which the hash leaves out."""
+    form_type, fields = None, []
+    for field in form.iterchildren(_FIELD):
+        values = tuple(value.text or "" for value in field.iterchildren(_VALUE))
+        if field.get("var") != FORM_TYPE:
+            fields.append((field.get("var", ""), values))
+        elif field.get("type") == "hidden" and values:
+            form_type = values[0]
+    return None if form_type is None else (form_type, tuple(fields))
+
+
+class CapabilityReader:
+    """Finds out what the resources of contacts can do.
+
+    `call` sends an IQ. `is_known` returns whether the information for a hash is there. `learn` receives verified
+    information, and `tell` a resource and its capabilities once they are known. `clock` returns seconds.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        is_known: Callable[[CapsKey], bool],
+        learn: Callable[[CapsKey, DiscoInfo], None],
+        tell: Callable[[Jid, str, CapsKey], None],
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._call = call
+        self._is_known = is_known
+        self._learn = learn
+        self._tell = tell
+        self._clock = clock
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        # By hash: the resources that have it, each with our address and the node to request.
+        self._waiting: dict[CapsKey, OrderedDict[Jid, tuple[str, str]]] = {}
+        self._waiting_count = 0
+        self._budgets: OrderedDict[Jid, tuple[float, int]] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def note(self, sender: Jid, address: str, caps: Caps) -> None:
+        """Reads the capabilities of a resource that has sent its presence to one of our addresses."""
+        if self._is_known(caps.key):
+            self._tell(sender, address, caps.key)
+            return
+        waiting = self._waiting.get(caps.key)
+        if self._waiting_count >= WAITING_MAX or (waiting is not None and sender in waiting):
+            return
+        self._waiting_count += 1
+        if waiting is None:
+            waiting = self._waiting[caps.key] = OrderedDict()
+            task = asyncio.get_running_loop().create_task(self._request(caps.key, waiting), name="capabilities")
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._end, caps.key))
+        waiting[sender] = (address, caps.node)
+
+    async def idle(self) -> None:
+        """Waits until no request runs."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    async def stop(self) -> None:
+        """Cancels all requests."""
+        for task in self._tasks:
+            task.cancel()
+        await self.idle()
+
+    async def _request(self, key: CapsKey, waiting: OrderedDict[Jid, tuple[str, str]]) -> None:
+        """Asks the resources one after the other until one of them has the information."""
+        while waiting:
+            sender, (address, node) = waiting.popitem(last=False)
+            self._waiting_count -= 1
+            if not self._admit(sender.bare):
+                continue
+            async with self._at_once:
+                info = await self._ask(str(sender), f"{node}#{key.ver}")
+            if info is not None and info.is_well_formed and info.verification(key.hash) == key.ver:
+                self._learn(key, info)
+                self._tell(sender, address, key)
+                for other, (its_address, _) in waiting.items():
+                    self._tell(other, its_address, key)
+                return
+
+    async def _ask(self, to: str, node: str) -> DiscoInfo | None:
+        payload = f"<query xmlns='{ns.DISCO_INFO}' node='{attribute(node)}'/>".encode()
+        try:
+            return read_info(await self._call("get", to, payload, ANSWER_S))
+        except (LinkError, TimeoutError):
+            return None
+
+    def _admit(self, bare: Jid) -> bool:
+        """Counts a request to a bare JID. Returns False if there were too many."""
+        now_s = self._clock()
+        since_s, count = self._budgets.get(bare, (now_s, 0))
+        if now_s - since_s > PERIOD_S:
+            since_s, count = now_s, 0
+        if count >= REQUESTS_MAX:
+            return False
+        self._budgets[bare] = (since_s, count + 1)
+        if len(self._budgets) > BUDGETS:
+            self._budgets.popitem(last=False)
+        return True
+
+    def _end(self, key: CapsKey, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._waiting_count -= len(self._waiting.pop(key))
+        if not task.cancelled():
+            task.result()

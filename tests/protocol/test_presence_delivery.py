@@ -1,0 +1,380 @@
+"""Delivery that depends on presence (XEP-0060 sections 12.5 and 12.6), and the newest item on arrival."""
+
+import pytest
+
+from support.component import (
+    ALICE,
+    BOB,
+    CAROL,
+    NS,
+    SUBSCRIBE_OPTIONS,
+    Component,
+    Element,
+    Refusal,
+    Starter,
+    bare,
+    fields,
+    form,
+    headers,
+    ok,
+    refusal,
+)
+from support.contacts import befriend, tell, told
+
+BOBS = bare(BOB)
+PHONE = f"{BOBS}/phone"
+INVALID_OPTIONS = Refusal("modify", "bad-request", "invalid-options")
+PRESENCE_REQUIRED = Refusal("auth", "not-authorized", "presence-subscription-required")
+
+
+def ids(messages: list[Element]) -> list[str]:
+    """The ids of items; `-x` for retractions, `end` for the end of a subscription."""
+    texts = []
+    for message in messages:
+        items = message.iterfind("ev:event/ev:items/*", NS)
+        texts += [("-" if each.tag.endswith("retract") else "") + str(each.get("id")) for each in items]
+        if message.find("ev:event/ev:subscription[@subscription='none']", NS) is not None:
+            texts.append("end")
+    return texts
+
+
+async def online(component: Component, user: str = BOB, show: str = "") -> None:
+    await tell(component, user, inner=f"<show>{show}</show>" if show else "")
+
+
+async def offline(component: Component, user: str = BOB) -> None:
+    await tell(component, user, "unavailable")
+
+
+async def received(component: Component, address: str = BOBS) -> list[str]:
+    return ids(await component.events(address))
+
+
+async def held(component: Component) -> list[str]:
+    """The consumers whose events are held."""
+    await component.settle()
+    await component.app.dispatcher.save_marks()
+    rows = await component.app.service.read(lambda tx, _: tx.consumers((0, "", ""), 100))
+    return [row.consumer.name for row in rows if row.consumer.kind == "held"]
+
+
+@pytest.fixture
+async def news(component: Component) -> Component:
+    """A node whose events wait, to which Bob is subscribed; he is a contact and offline."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news", presence_based_delivery="true")
+    await component.subscribe(BOB, "news")
+    return component
+
+
+async def test_events_wait_until_the_subscriber_is_online(news: Component) -> None:
+    """[xep-map 2.1] Each item arrives once and in order, and PreviousCursor proves that none is missing."""
+    for item_id in ("one", "two"):
+        await news.publish(ALICE, "news", item_id)
+    assert await received(news) == []
+    await online(news)
+    messages = await news.events(BOBS)
+    assert ids(messages) == ["one", "two"]
+    await news.publish(ALICE, "news", "three")
+    messages += await news.events(BOBS)
+    assert ids(messages) == ["one", "two", "three"]
+    cursors = [(headers(each).get("PreviousCursor"), headers(each)["LastCursor"]) for each in messages]
+    assert [previous for previous, _ in cursors[1:]] == [last for _, last in cursors[:-1]]
+    assert await held(news) == []
+
+
+async def test_events_wait_again_after_each_departure(news: Component) -> None:
+    await online(news)
+    await news.publish(ALICE, "news", "one")
+    assert await received(news) == ["one"]
+    await offline(news)
+    await news.publish(ALICE, "news", "two")
+    await news.retract(ALICE, "news", "one")
+    assert await received(news) == []
+    await online(news, PHONE)
+    assert await received(news) == ["two", "-one"]
+    await offline(news, PHONE)
+    await news.publish(ALICE, "news", "three")
+    assert await received(news) == []
+    await online(news)
+    assert await received(news) == ["three"]
+
+
+async def test_other_subscribers_do_not_wait(news: Component) -> None:
+    """The presence of Carol, who is no contact, is unknown."""
+    await news.subscribe(CAROL, "news")
+    await news.publish(ALICE, "news", "one")
+    assert await received(news, bare(CAROL)) == ["one"]
+    assert await received(news) == []
+
+
+async def test_full_jid_waits_for_its_own_resource(news: Component) -> None:
+    """XEP-0060 section 12.6: presence is that of the subscribed JID."""
+    await news.subscribe(BOB, "news", PHONE)
+    await online(news)
+    await news.publish(ALICE, "news", "one")
+    assert (await received(news), await received(news, PHONE)) == (["one"], [])
+    await online(news, PHONE)
+    assert (await received(news), await received(news, PHONE)) == ([], ["one"])
+
+
+async def test_resource_that_accepts_no_messages_does_not_count(news: Component) -> None:
+    await tell(news, BOB, inner="<priority>-1</priority>")
+    await news.publish(ALICE, "news", "one")
+    assert await received(news) == []
+    await tell(news, BOB, inner="<priority>1</priority>")
+    assert await received(news) == ["one"]
+
+
+async def test_held_events_survive_a_restart_and_a_lost_link(news: Component, start: Starter) -> None:
+    await news.publish(ALICE, "news", "one")
+    again = await start.again(news)
+    await told(again, BOB)
+    await again.publish(ALICE, "news", "two")
+    await again.cut()
+    await again.publish_unseen("news", "three")
+    await again.link()
+    assert await received(again) == []
+    await online(again)
+    assert await received(again) == ["one", "two", "three"]
+
+
+async def test_held_events_of_every_order_arrive(component: Component) -> None:
+    await befriend(component, BOB)
+    await component.create(ALICE, "news", presence_based_delivery="true")
+    for view in ("news?order=created", "news?order=modified", "news?category=red"):
+        await component.subscribe(BOB, view)
+    red = "<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title><category term='red'/></entry>"
+    for item_id in ("one", "two"):
+        await component.publish(ALICE, "news", item_id, red)
+    await component.publish(ALICE, "news", "one")
+    assert len(await held(component)) == 3
+    await online(component)
+    nodes: dict[str, list[str]] = {}
+    for message in await component.events(BOBS):
+        nodes.setdefault(message.xpath("string(.//@node)"), []).extend(ids([message]))
+    assert nodes == {
+        "news?order=created": ["one", "two"],
+        "news?order=modified": ["two", "one"],
+        "news?category=red": ["two", "one"],
+    }
+
+
+async def test_subscription_that_ends_or_waits_no_more_forgets_what_is_held(news: Component) -> None:
+    await news.publish(ALICE, "news", "one")
+    assert len(await held(news)) == 1
+    ok(await news.set(BOB, f"<unsubscribe node='news' jid='{BOBS}'/>"))
+    assert await held(news) == []
+    await news.subscribe(BOB, "news")
+    await news.publish(ALICE, "news", "two")
+    assert len(await held(news)) == 1
+    await news.configure(ALICE, "news", presence_based_delivery="false")
+    await news.publish(ALICE, "news", "three")
+    assert await received(news) == ["three"]
+    await online(news)
+    assert (await received(news), await held(news)) == ([], [])
+
+
+async def test_events_older_than_a_month_are_not_sent(news: Component) -> None:
+    """The next PreviousCursor shows the gap."""
+    await news.publish(ALICE, "news", "one")
+    news.clock.advance(31 * 86_400)
+    await news.publish(ALICE, "news", "two")
+    await online(news)
+    (message,) = await news.events(BOBS)
+    assert ids([message]) == ["two"]
+    assert "PreviousCursor" in headers(message)
+
+
+async def test_former_reader_receives_nothing_that_was_held(news: Component) -> None:
+    await news.publish(ALICE, "news", "one")
+    await news.affiliate(ALICE, "news", BOB, "outcast")
+    await online(news)
+    assert "one" not in await received(news)
+
+
+@pytest.mark.parametrize("kind", ["unsubscribe", "unsubscribed"])
+async def test_nothing_waits_for_presence_that_is_unknown(news: Component, kind: str) -> None:
+    """Former contacts receive what was held, and all later events at once."""
+    await news.subscribe(BOB, "news", PHONE)
+    await news.publish(ALICE, "news", "one")
+    assert len(await held(news)) == 2
+    await tell(news, BOBS, kind)
+    assert (await received(news), await received(news, PHONE)) == (["one"], ["one"])
+    await news.publish(ALICE, "news", "two")
+    assert (await received(news), await received(news, PHONE)) == (["two"], ["two"])
+
+
+async def test_deletion_is_announced_to_those_who_are_offline_too(news: Component) -> None:
+    ok(await news.owner_set(ALICE, "<delete node='news'/>"))
+    (message,) = await news.events(BOBS)
+    assert message.find("ev:event/ev:delete", NS) is not None
+
+
+async def test_show_values_choose_the_states_in_which_events_are_sent(component: Component) -> None:
+    """XEP-0060 section 16.4.2. Without presence, as for Carol, events are sent always."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news")
+    shows = form(SUBSCRIBE_OPTIONS, **{"show-values": ["online", "chat"]})
+    for user in (BOB, CAROL):
+        options = f"<options>{shows}</options>"
+        ok(await component.set(user, f"<subscribe node='news' jid='{bare(user)}'/>{options}"))
+    await online(component, show="dnd")
+    await component.publish(ALICE, "news", "one")
+    assert (await received(component), await received(component, bare(CAROL))) == ([], ["one"])
+    await online(component, show="chat")
+    assert await received(component) == ["one"]
+    await online(component, show="<nonsense/>")
+    await component.publish(ALICE, "news", "two")
+    assert await received(component) == ["two"]
+
+
+async def test_last_item_is_sent_to_each_resource_that_comes_online(component: Component) -> None:
+    """[xep-map 116]; XEP-0060 section 12.2."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news", send_last_published_item="on_sub_and_presence")
+    await component.create(ALICE, "plans", send_last_published_item="on_sub")
+    for node in ("news", "plans"):
+        await component.subscribe(BOB, node)
+        await component.publish(ALICE, node, "one")
+    await component.events(BOBS)
+    await online(component)
+    (message,) = await component.events(BOB)
+    assert ids([message]) == ["one"] and message.find("delay:delay", NS) is not None
+    await online(component, show="away")
+    await online(component, PHONE)
+    assert (await received(component, BOB), await received(component, PHONE)) == ([], ["one"])
+    await offline(component, PHONE)
+    await online(component, PHONE)
+    assert (await received(component, PHONE), await received(component)) == (["one"], [])
+
+
+async def test_last_item_is_for_readers_who_want_events(component: Component) -> None:
+    await befriend(component, BOB)
+    await befriend(component, CAROL)
+    await component.create(ALICE, "news", send_last_published_item="on_sub_and_presence")
+    await component.publish(ALICE, "news", "one")
+    await component.subscribe(BOB, "news", deliver="false")
+    await component.subscribe(CAROL, "news")
+    await component.configure(ALICE, "news", access_model="whitelist")
+    for user in (BOB, CAROL):
+        await online(component, user)
+        assert await received(component, user) == []
+
+
+async def expiring(component: Component, jid: str = BOBS) -> Element:
+    options = f"<options>{form(SUBSCRIBE_OPTIONS, expire='presence')}</options>"
+    return await component.set(BOB, f"<subscribe node='news' jid='{jid}'/>{options}")
+
+
+async def subscriptions(component: Component) -> list[str]:
+    await component.settle()
+    answer = ok(await component.get(BOB, "<subscriptions/>"))
+    return [str(each.get("jid")) for each in answer.iterfind(".//ps:subscription", NS)]
+
+
+async def test_subscription_ends_when_the_subscriber_goes_offline(component: Component) -> None:
+    """XEP-0060 section 12.5: a bare JID with its last resource, a full JID with its own."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news")
+    for user in (BOB, PHONE):
+        await online(component, user)
+    for jid in (BOBS, BOB):
+        assert fields(ok(await expiring(component, jid)))["expire"] == ["presence"]
+    await offline(component, PHONE)
+    assert await subscriptions(component) == [BOBS, BOB]
+    await online(component, PHONE)
+    await offline(component)
+    assert await subscriptions(component) == [BOBS]
+    await tell(component, BOBS, "error")
+    assert await subscriptions(component) == []
+    assert (await received(component), await received(component, BOB)) == (["end"], ["end"])
+
+
+async def test_end_by_presence_is_for_contacts(component: Component) -> None:
+    """XEP-0060 section 6.3.5: otherwise nothing would end the subscription."""
+    await component.create(ALICE, "news")
+    assert refusal(await expiring(component)) == INVALID_OPTIONS
+    await tell(component, BOBS, "subscribe")
+    assert refusal(await expiring(component)) == INVALID_OPTIONS
+    await component.subscribe(BOB, "news")
+    options = form(SUBSCRIBE_OPTIONS, expire="presence")
+    answer = await component.set(BOB, f"<options node='news' jid='{BOBS}'>{options}</options>")
+    assert refusal(answer) == INVALID_OPTIONS
+    assert await subscriptions(component) == [BOBS]
+
+
+async def test_node_can_make_all_subscriptions_end_by_presence(component: Component) -> None:
+    """XEP-0060 section 12.5, `pubsub#tempsub`."""
+    await component.create(ALICE, "news", tempsub="true")
+    request = f"<subscribe node='news' jid='{BOBS}'/>"
+    assert refusal(await component.set(BOB, request)) == PRESENCE_REQUIRED
+    entry = f"<subscriptions node='news'><subscription jid='{bare(ALICE)}' subscription='subscribed'/></subscriptions>"
+    assert refusal(await component.owner_set(ALICE, entry)).condition == "not-acceptable"
+    await befriend(component, BOB)
+    await online(component)
+    ok(await component.set(BOB, request))
+    clear = form(SUBSCRIBE_OPTIONS, expire="")
+    ok(await component.set(BOB, f"<options node='news' jid='{BOBS}'>{clear}</options>"))
+    await offline(component)
+    assert await subscriptions(component) == []
+
+
+@pytest.mark.parametrize("kind", ["unsubscribe", "unsubscribed"])
+async def test_subscription_ends_when_presence_is_seen_no_more(component: Component, kind: str) -> None:
+    await befriend(component, BOB)
+    await component.create(ALICE, "news")
+    await online(component)
+    ok(await expiring(component))
+    await tell(component, BOBS, kind)
+    await component.settle()
+    assert await subscriptions(component) == []
+
+
+async def test_departure_while_the_link_was_down_ends_the_subscription(
+    component: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute after the connection those who have not answered the probe count as offline."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news")
+    for user in (BOB, PHONE):
+        await online(component, user)
+        ok(await expiring(component, user))
+    pauses: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        pauses.append(pause_s)
+
+    await component.cut()
+    await component.link()
+    await online(component, PHONE)
+    await component.settle()
+    monkeypatch.setattr(component.app.presences, "_sleep", sleep)
+    await component.app.presences.end_temporary()
+    assert (pauses, await subscriptions(component)) == ([60.0], [PHONE])
+
+
+@pytest.mark.parametrize("value", ["", "Presence", "presence ", "online", "1", "9" * 10_000])
+async def test_unusual_ends_of_subscriptions(component: Component, value: str) -> None:
+    await component.create(ALICE, "news")
+    await component.subscribe(BOB, "news")
+    options = form(SUBSCRIBE_OPTIONS, expire=value)
+    answer = await component.set(BOB, f"<options node='news' jid='{BOBS}'>{options}</options>")
+    assert answer.get("type") == "result" if not value else refusal(answer) == INVALID_OPTIONS
+
+
+async def test_many_who_are_offline_are_held_in_small_transactions(
+    component: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smartfeeds.push.audience.HELD_AT_ONCE", 2)
+    await component.create(ALICE, "news", presence_based_delivery="true")
+    users = [f"u{number}@example.org" for number in range(5)]
+    for user in users:
+        await befriend(component, user)
+        await component.subscribe(user, "news")
+    for item_id in ("one", "two"):
+        await component.publish(ALICE, "news", item_id)
+    assert len(await held(component)) == 5
+    for user in users:
+        await online(component, f"{user}/x")
+        assert await received(component, user) == ["one", "two"]

@@ -1,0 +1,143 @@
+"""Events that wait for the presence of a subscriber: nothing is lost and nothing is out of order."""
+
+import asyncio
+
+import pytest
+
+from smartfeeds.core.caps import CapsKey
+from smartfeeds.core.consumers import HELD, held_consumer
+from smartfeeds.core.interests import Interest
+from smartfeeds.core.presence import Resource
+from support.world import ALICE, BOB, FEED, SERVICE, World
+
+CONSUMER = held_consumer(1, 1)
+
+
+@pytest.fixture
+async def waiting(world: World) -> World:
+    """A feed whose events wait, and Alice, who is subscribed and offline."""
+    await world.create(presence_based_delivery="true")
+    await world.subscribe(ALICE, FEED)
+    world.availability.watch(SERVICE, ALICE, granted=True)
+    return world
+
+
+def come(world: World) -> None:
+    world.availability.note(SERVICE, ALICE, "phone", Resource())
+    world.dispatcher.follow(CONSUMER)
+
+
+def leave(world: World) -> None:
+    world.availability.leave(SERVICE, ALICE, "")
+
+
+async def marks(world: World) -> list[str]:
+    await world.settle()
+    rows = await world.service.read(lambda tx, _: tx.consumers((0, "", ""), 9))
+    return [row.consumer.name for row in rows if row.consumer.kind == HELD]
+
+
+async def test_crash_before_the_mark_of_the_node_is_stored_loses_nothing(waiting: World) -> None:
+    """[SF-041] The hold is durable before the node's mark passes the change."""
+    await waiting.publish("a")
+    await waiting.settle()
+    await waiting.crash()
+    await waiting.start()
+    assert await waiting.told() == ""
+    await waiting.publish("b")
+    come(waiting)
+    assert await waiting.told(ALICE) == "+a +b"
+    assert await marks(waiting) == []
+
+
+async def test_publish_during_the_return_arrives_once_and_in_order(waiting: World) -> None:
+    """[SF-003] The subscription joins the others only when nothing newer is left."""
+    await waiting.publish("a")
+    await waiting.settle()
+    waiting.wire.gate = asyncio.Event()
+    waiting.wire.waiting.clear()
+    come(waiting)
+    await waiting.wire.waiting.wait()
+    await waiting.publish("b")
+    waiting.wire.gate.set()
+    assert await waiting.told(ALICE) == "+a +b"
+    waiting.wire.gate = None
+    await waiting.publish("c")
+    assert await waiting.told(ALICE) == "+c"
+    assert await marks(waiting) == []
+
+
+async def test_departure_during_the_return_keeps_the_rest(waiting: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smartfeeds.push.batch.ITEMS", 2)
+    for item_id in "abcd":
+        await waiting.publish(item_id)
+    await waiting.settle()
+    waiting.wire.gate = asyncio.Event()
+    waiting.wire.waiting.clear()
+    come(waiting)
+    await waiting.wire.waiting.wait()
+    leave(waiting)
+    waiting.wire.gate.set()
+    assert await waiting.told(ALICE) == "+a +b"
+    waiting.wire.gate = None
+    come(waiting)
+    assert await waiting.told(ALICE) == "+c +d"
+
+
+async def test_lost_link_during_the_return_repeats_the_batch(waiting: World) -> None:
+    """[SF-041] Delivery continues from the mark when the link is back."""
+    await waiting.publish("a")
+    await waiting.settle()
+    waiting.wire.up = False
+    come(waiting)
+    assert await waiting.told() == ""
+    await waiting.cut()
+    await waiting.start()
+    assert await waiting.told(ALICE) == "+a"
+
+
+async def test_others_receive_while_one_waits(waiting: World) -> None:
+    """[SF-003]"""
+    await waiting.subscribe(BOB, FEED)
+    for item_id in "ab":
+        await waiting.publish(item_id)
+        await waiting.settle()
+    await waiting.retract("a")
+    assert await waiting.told(BOB) == "+a +b -a"
+    come(waiting)
+    assert await waiting.told(ALICE) == "+b -a"
+
+
+async def test_subscription_that_is_gone_ends_the_delivery(waiting: World) -> None:
+    await waiting.publish("a")
+    await waiting.settle()
+    await waiting.unsubscribe(ALICE, FEED)
+    come(waiting)
+    assert await waiting.told() == ""
+    assert await marks(waiting) == []
+
+
+async def test_deleted_node_ends_the_delivery(waiting: World) -> None:
+    await waiting.publish("a")
+    await waiting.settle()
+    await waiting.delete()
+    come(waiting)
+    assert await waiting.told(ALICE) == "delete"
+
+
+async def test_interests_without_subscribers_store_one_mark(world: World) -> None:
+    """[SF-007] The mark of a node to which nobody has subscribed begins when the first resource asks for it."""
+    await world.create()
+    await world.publish("a")
+    key = CapsKey("sha-1", "x")
+    world.clock.move(1)
+    world.interests.learn(key, (FEED,))
+    world.interests.add(key, Interest(f"{BOB}/desk", SERVICE, world.clock.now_us - 1))
+    await world.publish("b")
+    assert await world.told(f"{BOB}/desk") == "+b"
+    await world.dispatcher.save_marks()
+    await world.crash()
+    await world.start()
+    assert await world.told() == ""
+    await world.publish("c")
+    assert await world.told(f"{BOB}/desk") == "+c"

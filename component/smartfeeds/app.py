@@ -18,6 +18,7 @@ from smartfeeds.config import NnoSettings, Settings
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_logged
@@ -133,6 +134,7 @@ class App:
             encode_request=authorization_form,
             availability=self.availability,
             interests=interests,
+            explain=self._explain,
         )
         held = HeldSender(self.service, outbox, self.sender.counters, self.availability, clock=clock)
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
@@ -229,6 +231,9 @@ class App:
         self._spawn(self._resume(), "push resume")
         self._spawn(_repeated(self.presences.end_temporary), "temporary subscriptions")
 
+    async def _explain(self, node: Node, event: NodeEvent) -> list[bytes]:
+        return [] if self.bot is None else await self.bot.explain(node, event)
+
     def _make_bot(self, clock: Callable[[], int]) -> Bot:
         settings = self.settings
         options = BotOptions(
@@ -248,6 +253,7 @@ class App:
             self.dispatcher,
             stream.outbox,
             stream.call,
+            is_available=self.availability.is_available,
             clock=clock,
             monotonic=time.monotonic,
         )

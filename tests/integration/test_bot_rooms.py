@@ -3,24 +3,31 @@
 import itertools
 from pathlib import Path
 
+from lxml import etree
+
 from support.client import Client, ClientFactory
 from support.servers import ROOMS, TestServer
 from support.service import running, write_config
 from support.talk import ask, hear, next_from, say, text_of
 
+Element = etree._Element
+
 _rooms = (f"room-{number}@{ROOMS}" for number in itertools.count())
 
 
-async def enter(client: Client, room: str, nick: str) -> None:
-    """Enters a room, and makes it usable if the client has created it."""
+async def enter(client: Client, room: str, nick: str, **settings: str) -> None:
+    """Enters a room, and makes it usable with these settings if the client has created it."""
+    fields = "".join(
+        f"<field var='muc#roomconfig_{name}'><value>{value}</value></field>" for name, value in settings.items()
+    )
+    config = "<field var='FORM_TYPE'><value>http://jabber.org/protocol/muc#roomconfig</value></field>"
     client.send_raw(f"<presence to='{room}/{nick}'><x xmlns='http://jabber.org/protocol/muc'/></presence>")
     while True:
         presence = await client.next_presence()
         codes = {one.get("code") for one in presence.iter("{http://jabber.org/protocol/muc#user}status")}
         if "201" in codes:
-            owner = (
-                "<query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data' type='submit'/></query>"
-            )
+            form = f"<x xmlns='jabber:x:data' type='submit'>{config}{fields}</x>"
+            owner = f"<query xmlns='http://jabber.org/protocol/muc#owner'>{form}</query>"
             assert (await client.set(room, owner)).get("type") == "result"
         if "110" in codes:
             return
@@ -103,6 +110,44 @@ async def test_person_who_is_no_admin_of_a_room_cannot_bring_the_bot(
         assert await in_room(alice, room, "feeds: list") == "Alice: There are no feeds."
         await ask(bob, domain, f"/join no-such-room@{ROOMS}")
         assert await hear(bob, domain) == "There is no such room."
+
+
+async def test_reply_in_a_room_that_shows_addresses(server: TestServer, client: ClientFactory, tmp_path: Path) -> None:
+    """The answer is published in the name of the person, also after a restart of the service."""
+    domain, room = server.take_name(), next(_rooms)
+    alice, bob = await client(server, "alice"), await client(server, "bob")
+    await enter(alice, room, "Alice", whois="anyone")
+    await enter(bob, room, "Bob")
+    path = write_config(tmp_path, server, domain)
+    async with running(path):
+        await create_open_feed(alice, domain)
+        await ask(alice, domain, f"/join {room}")
+        assert (await hear(alice, domain)).startswith("I am in the room now.")
+        assert (await in_room(alice, room, "feeds: subscribe village")).startswith("Alice: You follow village now.")
+        await ask(bob, domain, "post village Who comes?")
+        item = await message_in_room(bob, room, "Who comes?")
+        assert await reply(bob, room, item, "I do") == "Bob: Your answer is published in village."
+        assert (await ask(bob, domain, "latest village 1", message_id="m3")).startswith("I do\nbob in village\n")
+    async with running(path):
+        if (await ask(alice, domain, f"/join {room}")) != "I am in that room already.":
+            assert (await hear(alice, domain)).startswith("I am in the room now.")
+        assert await reply(bob, room, item, "Me too") == "Bob: Your answer is published in village."
+
+
+async def message_in_room(client: Client, room: str, start: str) -> Element:
+    """The next message of the bot in a room that begins with this text."""
+    while True:
+        message = await next_from(client, room)
+        if text_of(message).startswith(start):
+            return message
+
+
+async def reply(client: Client, room: str, message: Element, text: str) -> str:
+    """Replies to a message as XEP-0461 requires, with the id of the room if there is one."""
+    ids = [one.get("id") for one in message.iter("{urn:xmpp:sid:0}stanza-id") if one.get("by") == room]
+    quoted = f"<reply xmlns='urn:xmpp:reply:0' to='{room}/feeds' id='{[*ids, message.get('id')][0]}'/>"
+    say(client, room, text, quoted, kind="groupchat")
+    return text_of(await message_in_room(client, room, "Bob: "))
 
 
 async def create_open_feed(owner: Client, domain: str) -> None:

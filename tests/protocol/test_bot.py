@@ -66,4 +66,6 @@ async def test_features_of_chat_are_announced_while_the_bot_is_on(start: Starter
         component = await start.again(component, bot={"enabled": enabled})
         answer = await component.ask(BOB, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>")
         names = {one.get("var") for one in answer.iter("{http://jabber.org/protocol/disco#info}feature")}
+        identities = {one.get("type") for one in answer.iter("{http://jabber.org/protocol/disco#info}identity")}
+        assert ("bot" in identities) is enabled
         assert ({"urn:xmpp:reply:0", "urn:xmpp:reactions:0", "jabber:x:conference"} <= names) is enabled

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.chat import body_of, write
+from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
 A = "http://www.w3.org/2005/Atom"
@@ -145,6 +145,20 @@ async def test_language_of_the_message_then_the_choice(component: Component) -> 
     assert refused == "Die Sprachen sind: en (English), de (Deutsch)\nSchreibe: sprache KÜRZEL"
 
 
+async def test_buttons_are_in_the_language_of_the_person(component: Component) -> None:
+    await component.create(ALICE, "news")
+    await write(component, BOB, "language de")
+    values = []
+    for command in ("hilfe", "abonniere news", "ruhe 22-7", "übersicht täglich 8"):
+        for message in await send(component, BOB, command):
+            values += [one.get("value") for one in message.iter("{urn:xmpp:tmp:quick-response}response")]
+    assert values == ["liste", "neueste", "abos", "neueste", "abbestelle news", "ruhe aus", "übersicht aus"]
+    texts = [text for value in values for text in await write(component, BOB, str(value))]
+
+    assert len(texts) == len(values) and "Schreibe: " not in "".join(texts)
+    assert texts[-2:] == ["Es gibt keine Ruhezeit mehr.", "Neue Einträge kommen, sobald sie veröffentlicht sind."]
+
+
 async def test_deliveries_use_the_language_of_the_subscription(component: Component) -> None:
     await component.create(ALICE, "news")
     await write(component, BOB, "abonniere news", xml_lang="de")
@@ -168,7 +182,7 @@ async def test_weekday_in_the_language_of_the_person(component: Component) -> No
 async def test_follow_says_that_it_is_not_available(component: Component) -> None:
     (answer,) = await write(component, BOB, "follow https://blog.example/")
 
-    assert answer == "This service cannot follow feeds of the web yet. It has these feeds: list"
+    assert answer == "This service cannot follow feeds of the web yet. To see its own feeds: list"
 
 
 async def test_search_finds_items_of_followed_feeds(component: Component) -> None:

@@ -1,10 +1,14 @@
 """What the bot never answers, and hostile messages: nothing closes the link, and nobody else waits."""
 
+from xml.sax.saxutils import quoteattr
+
 import pytest
+from lxml import etree
 
 from support.chat import body_of, deliver, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
+ATOM = "http://www.w3.org/2005/Atom"
 DELAY = "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
 MUC_USER = "<x xmlns='http://jabber.org/protocol/muc#user'/>"
 
@@ -149,6 +153,60 @@ async def test_forged_errors_change_nothing(component: Component) -> None:
     await component.publish(ALICE, "news", "one")
 
     assert [body_of(one).split("\n")[0] for one in await component.events(bare(BOB))] == ["one"]
+
+
+@pytest.mark.parametrize("kind", ["sent", "received"])
+async def test_carbon_copies_are_not_read(component: Component, kind: str) -> None:
+    """A forged copy (XEP-0280) would make others say what they did not."""
+    message = f"<message xmlns='jabber:client' from='{ALICE}' to='{DOMAIN}' type='chat'><body>list</body></message>"
+    copy = f"<{kind} xmlns='urn:xmpp:carbons:2'><forwarded xmlns='urn:xmpp:forward:0'>{message}</forwarded></{kind}>"
+
+    assert await send(component, BOB, "", copy) == []
+    assert await component.events(ALICE) == await component.events(bare(ALICE)) == []
+
+
+@pytest.mark.parametrize("message_id", ["", "x" * 9_000, "'\"<>&", "\u202e\u0085", "chat-1-1-1-1"])
+async def test_hostile_ids_of_messages(component: Component, message_id: str) -> None:
+    """[xep-map 246] An id is stored and repeated only as a digest, or not at all."""
+    await component.create(ALICE, "news", publish_model="open")
+    texts = []
+    for inner in (
+        "",
+        "<replace xmlns='urn:xmpp:message-correct:0' id={}/>",
+        "<replace xmlns='urn:xmpp:message-correct:0'/>",
+    ):
+        texts += await write(component, BOB, "post news Hello", inner.format(quoteattr(message_id)), id=message_id)
+
+    assert len(texts) == 3 and set(texts) <= {"Published in news.", "Changed in news."}
+    assert all(len(item_id) < 64 for item_id in await component.item_ids(BOB, "news"))
+    for stanza in await send(component, BOB, "list", "<request xmlns='urn:xmpp:receipts'/>", id=message_id):
+        assert len(etree.tostring(stanza)) < 4_000
+
+
+@pytest.mark.parametrize("control", ["\u202e", "\u2067", "\u200b", "\u0085", "\u009b", "\ufeff"])
+async def test_control_characters_are_not_repeated(component: Component, control: str) -> None:
+    """They would turn a line of an answer around, or hide a part of it."""
+    await component.create(ALICE, "news", title=f"The{control}News")
+    await component.publish(ALICE, "news", "one", f"<entry xmlns='{ATOM}'><title>a{control}b</title></entry>")
+    texts = await write(component, BOB, f"sub{control}scribe news")
+    for command in ("subscribe news", "list", "show news", "latest news", "search news", "subscriptions"):
+        texts += await write(component, BOB, command)
+    texts += await write(component, BOB, f"unsubscribe {control}news")
+
+    assert len(texts) == 8
+    assert [text for text in texts if control in text] == []
+
+
+async def test_program_that_repeats_each_answer_is_soon_alone(component: Component) -> None:
+    """Titles that are commands do not keep it going either."""
+    await component.create(ALICE, "news", title="help")
+    await component.publish(ALICE, "news", "one", f"<entry xmlns='{ATOM}'><title>latest news 1</title></entry>")
+    count, texts = 0, await write(component, BOB, "latest news 1")
+    while texts and count < 50:
+        count += 1
+        texts = await write(component, BOB, texts[0])
+
+    assert count < 10
 
 
 async def test_bot_can_be_switched_off(start: Starter) -> None:

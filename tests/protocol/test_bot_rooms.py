@@ -101,6 +101,15 @@ async def test_all_read_and_only_owners_and_admins_change(club: Component) -> No
     assert message.get("type") == "groupchat" and body_of(message).startswith("one\n")
 
 
+async def test_approval_is_told_in_the_room(club: Component) -> None:
+    await club.create(ALICE, "plans", access_model="authorize")
+    await say(club, "Alice", "feeds: subscribe plans")
+    await deliver(club, ALICE, f"allow plans {ROOM}")
+    texts = [(one.get("type"), body_of(one)) for one in await club.events(ROOM) if len(body_of(one))]
+
+    assert texts == [("groupchat", "You may follow plans now. New items arrive here.")]
+
+
 async def test_owner_who_leaves_or_loses_the_rank_may_change_no_more(club: Component) -> None:
     await presence(club, "Alice", "none")
     assert (await say(club, "Alice", "feeds: subscribe news"))[0].startswith("Alice: Only owners and admins")
@@ -115,6 +124,42 @@ async def test_messages_that_do_not_name_the_bot_and_its_own_are_ignored(club: C
     await deliver(club, ROOM, "feeds: list", type="groupchat")
     await deliver(club, f"{ROOM}/Alice", "list", type="chat")
     assert await club.events(ROOM) == await club.events(f"{ROOM}/Alice") == []
+
+
+@pytest.mark.parametrize("kind", ["error", "headline", "normal"])
+async def test_messages_of_other_types_are_not_answered(club: Component, kind: str) -> None:
+    await deliver(club, f"{ROOM}/Alice", "feeds: list", type=kind)
+    assert await club.events(ROOM) == await club.events(f"{ROOM}/Alice") == []
+
+
+async def test_history_of_the_room_is_not_answered(club: Component) -> None:
+    delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
+    await deliver(club, f"{ROOM}/Alice", "feeds: list", delay, type="groupchat")
+    assert await club.events(ROOM) == []
+
+
+async def test_two_bots_in_a_room_stop_soon(club: Component) -> None:
+    """Each takes the answer of the other as a question, because it begins with its nick."""
+    await presence(club, "other", "none")
+    count, answers = 0, await say(club, "other", "feeds: list")
+    while answers and count < 50:
+        count += 1
+        answers = await say(club, "other", f"feeds: {answers[0].removeprefix('other: ')}")
+
+    assert 1 < count < 10
+
+
+async def test_nick_with_control_characters_is_shown_without_them(club: Component) -> None:
+    await presence(club, "B\u2067ob", "member")
+    (answer,) = await say(club, "B\u2067ob", "feeds: subscriptions")
+    assert answer == "B ob: You follow no feed yet."
+
+
+async def test_long_message_is_cut_to_its_command(club: Component) -> None:
+    """64 KB are more than most servers pass on."""
+    assert await say(club, "Bob", "x" * 65_536) == []
+    (answer,) = await say(club, "Bob", f"feeds: {'y' * 65_536}")
+    assert len(answer) < 200
 
 
 async def test_bot_enters_again_after_a_restart_and_delivers_what_it_missed(club: Component, start: Starter) -> None:
@@ -187,6 +232,20 @@ async def test_rooms_in_which_nobody_answers_for_the_bot_are_few(component: Comp
 
     kinds = [one.get("type") for one in component.presences]
     assert (kinds.count(None), kinds.count("unavailable")) == (15, 5)
+
+
+async def test_one_service_cannot_take_all_places(start: Starter) -> None:
+    """A service of anybody can invite the bot to any number of rooms, and answer nothing."""
+    component = await start(bot={"rooms_max": 12})
+    for number in range(20):
+        invitation = f"<x xmlns='{MUC_USER}'><invite from='room-{number}@rooms.evil.example/x'/></x>"
+        room = f"room-{number}@rooms.evil.example"
+        await component.send(f"<message from='{room}' to='{DOMAIN}'>{invitation}</message>")
+    await component.settle()
+    assert len(component.presences) == 3
+    await invite(component)
+
+    assert component.presences[-1].get("to") == f"{ROOM}/feeds"
 
 
 async def test_presence_of_rooms_that_the_bot_did_not_enter_is_ignored(component: Component) -> None:

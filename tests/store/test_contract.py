@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch
 from smartfeeds.core.model import (
     AUDIENCE_CHANGE,
     MAX_ITEM_NO,
@@ -189,6 +189,7 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
         tx.add_event(NodeEvent(0, made.node_no, 5, "delete"))
         tx.set_mark(made.node_no, Order.MODIFIED, PUSH, Mark(3, "c"))
         tx.set_failure(Consumer(made.node_no, PUSH), Failure(1, 2, 3, "e"))
+        tx.put_batch(Consumer(made.node_no, PUSH), SentBatch(3, joined=True))
         tx.index_node(made.node_no)
         return made.node_no
 
@@ -207,9 +208,10 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
         lists = [tx.slice(node_no, Slice(SMART, 9)), tx.subscriptions(node_no, 0, 9), tx.affiliations(node_no)]
         events = [tx.events(node_no, 9), tx.behind(), tx.subscriptions_of("bob@x")]
         consumers = [tx.failures(), tx.consumers((0, "", ""), 9), tx.mark(node_no, Order.MODIFIED, PUSH)]
+        consumers.append(tx.batch(Consumer(node_no, PUSH)))
         return [*lists, *events, *consumers, tx.node_by_no(node_no)]
 
-    assert await store.read(nothing) == [[], [], [], [], [], [], [], [], None, None]
+    assert await store.read(nothing) == [[], [], [], [], [], [], [], [], None, None, None]
     # What was reaped cannot be found in the filter index of a new node either.
     again = await store.write(add_feed(item("0", 1, "by=carol | other")))
     assert again.node_no > node_no
@@ -645,6 +647,17 @@ async def test_each_consumer_has_marks_and_a_failure_of_its_own(store: Store) ->
     assert await store.read(lambda tx: tx.consumers((0, "", ""), 9)) == [rows[0], rows[2]]
     assert await store.read(lambda tx: tx.failures()) == []
     assert await store.read(lambda tx: tx.behind()) == [Consumer(no, PUSH)]
+
+
+async def test_batch_is_replaced_and_removed_with_its_consumer(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 10)))
+    consumer = Consumer(made.node_no, "chat:bob@x")
+    assert await store.read(lambda tx: tx.batch(consumer)) is None
+    for batch in (SentBatch(10, joined=False), SentBatch(20, joined=True)):
+        await store.write(lambda tx, batch=batch: tx.put_batch(consumer, batch))  # type: ignore[misc]
+        assert await store.read(lambda tx: tx.batch(consumer)) == batch
+    await store.write(lambda tx: tx.remove_consumer(consumer))
+    assert await store.read(lambda tx: tx.batch(consumer)) is None
 
 
 async def test_behind_lists_consumers_with_items_above_their_marks(store: Store) -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.chat import ChatRow
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, held_consumer
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch, held_consumer
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -93,6 +93,7 @@ class Data:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     events: dict[int, NodeEvent] = field(default_factory=dict)
     marks: dict[tuple[int, str, str], Mark] = field(default_factory=dict)
+    batches: dict[Consumer, SentBatch] = field(default_factory=dict)
     failures: dict[Consumer, Failure] = field(default_factory=dict)
     purges: dict[int, OpenPurge] = field(default_factory=dict)
     request_forms: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
@@ -452,6 +453,9 @@ class MemoryReadTx:
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
         return self._data.marks.get((node_no, order.value, name))
 
+    def batch(self, consumer: Consumer) -> SentBatch | None:
+        return self._data.batches.get(consumer)
+
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         found = [event for event in self._data.events.values() if event.node_no == node_no]
         return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
@@ -555,6 +559,7 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.events, event.event_no) for event in events]
         steps += [partial(self._drop, data.purges, key) for key in list(data.purges) if key == node_no]
         steps += [partial(self._drop, data.marks, key) for key in list(data.marks) if key[0] == node_no]
+        steps += [partial(self._drop, data.batches, key) for key in list(data.batches) if key[0] == node_no]
         steps += [partial(self._drop, data.failures, key) for key in list(data.failures) if key[0] == node_no]
         forms = [key for key in data.request_forms if key[0] == node_no]
         return steps + [partial(self._drop, data.request_forms, key) for key in forms]
@@ -654,8 +659,13 @@ class MemoryWriteTx(MemoryReadTx):
         self._known(consumer.node_no)
         self._set(self._data.failures, consumer, failure)
 
+    def put_batch(self, consumer: Consumer, batch: SentBatch) -> None:
+        self._known(consumer.node_no)
+        self._set(self._data.batches, consumer, batch)
+
     def remove_consumer(self, consumer: Consumer) -> None:
         self.set_failure(consumer, None)
+        self._drop(self._data.batches, consumer)
         for order in Order:
             self._drop(self._data.marks, (consumer.node_no, order.value, consumer.name))
 

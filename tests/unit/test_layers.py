@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry"},
     "http": {"errors", "core", "formats", "sync", "service"},
-    "bot": {"errors", "core", "formats", "store.base", "service", "delivery", "xmpp"},
+    "bot": {"errors", "core", "formats", "sync", "store.base", "service", "delivery", "xmpp"},
     "net": {"errors", "core"},
     "sources": {
         "errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client", "net", "delivery",

@@ -8,19 +8,21 @@ a low one, so that two programs that answer each other stop soon.
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
+from smartfeeds.bot.approvals import explain
 from smartfeeds.bot.commands import run_command, unknown_command
 from smartfeeds.bot.conversation import Conversation, Reply, Tools
-from smartfeeds.bot.delivery import Call, ChatSender, is_message_id
+from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
 from smartfeeds.bot.follows import KIND
-from smartfeeds.bot.render import Links
+from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
 from smartfeeds.bot.rooms import PASSWORD, Rooms
-from smartfeeds.bot.texts import N_, Texts, choose_language
+from smartfeeds.bot.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import FIRST
@@ -29,9 +31,11 @@ from smartfeeds.service.requests import Request
 from smartfeeds.xmpp.chat import (
     ChatMessage,
     MessageError,
+    MessageKind,
     OutgoingChat,
     RoomInvitation,
     RoomPresence,
+    encode_contact_request,
     encode_decline,
     encode_message,
     encode_receipt,
@@ -86,6 +90,7 @@ class Bot:
         outbox: ChatOutbox,
         call: Call,
         *,
+        is_available: Callable[[str], bool | None],
         clock: Callable[[], int],
         monotonic: Callable[[], float],
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
@@ -107,9 +112,11 @@ class Bot:
             on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
         )
-        self.sender = ChatSender(service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in)
+        self.sender = ChatSender(
+            service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in, is_available=is_available
+        )
         dispatcher.register(KIND, self.sender.kind())
-        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, options.admins)
+        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, options.admins, self._introduce)
         person = Rate(options.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
         self._limits = RateLimits(per_sender=person, per_domain=domain, clock=monotonic)
@@ -177,7 +184,8 @@ class Bot:
             raise
         if answer is None and self._unknown.admit(message.actor):
             answer = unknown_command(conversation)
-        if answer is not None and answer.text:
+        # In a room, people reply to items without a thought of the bot. It then speaks only of what it did.
+        if answer is not None and answer.text and (conversation.addressed or answer.done):
             self._answer(conversation, answer)
 
     async def _with_person(self, message: ChatMessage) -> Conversation | None:
@@ -194,40 +202,82 @@ class Bot:
         return await self._conversation(actor, message)
 
     async def _in_room(self, message: ChatMessage) -> Conversation | None:
-        """The conversation with a room, or None if the message does not begin with the bot's nick."""
+        """The conversation with a room, or None if the message is not for the bot.
+
+        A message is for the bot if it begins with the bot's nick. A reply or a reaction to an item is too, if the room
+        proves who its author is.
+        """
         room, occupant = message.actor.bare, message.actor
         nick = self.rooms.nick_in(str(room)) if self.rooms.knows(str(room)) else None
+        if nick is None or not occupant.resource:
+            return None
         # The room returns the bot's own messages.
-        if nick is None or not occupant.resource or occupant.resource == nick:
+        if occupant.resource == nick:
+            self.rooms.note_own(message)
             return None
-        text = addressed_text(message.text, nick)
-        if text is None or not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
+        text, author = addressed_text(message.text, nick), self.rooms.author(occupant)
+        reply_to, reacts_to = self._item_id(room, message.reply_to), self._item_id(room, message.reacts_to)
+        if message.history or (text is None and not (author is not None and (reply_to or reacts_to))):
             return None
-        return await self._conversation(
-            room, replace(message, text=text), in_room=True, may_change=self.rooms.is_manager(occupant)
+        if not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
+            return None
+        spoken = message.text if text is None else text
+        message = replace(message, text=spoken, reply_to=reply_to, reacts_to=reacts_to)
+        conversation = await self._conversation(room, message)
+        return replace(
+            conversation,
+            in_room=True,
+            author=author,
+            addressed=text is not None,
+            may_change=self.rooms.is_manager(occupant),
         )
 
-    async def _conversation(
-        self, actor: Jid, message: ChatMessage, *, in_room: bool = False, may_change: bool = True
-    ) -> Conversation:
+    def _item_id(self, room: Jid, message_id: str) -> str:
+        """Returns the id of the message for one item that an id in a room means, or an empty text."""
+        own_id = self.rooms.own_id(str(room), message_id)
+        return own_id if parse_message_id(own_id) is not None else ""
+
+    async def _conversation(self, actor: Jid, message: ChatMessage) -> Conversation:
         row = await self._service.read(lambda tx, _context: tx.chat(str(actor)), turn=str(actor))
         settings = row.settings if row is not None else ChatSettings()
         # The choice of a person comes first, because most servers and clients send the language of their set-up.
         texts = Texts(choose_language(filter(None, (settings.language, message.language))))
-        return Conversation(actor, message, texts, settings, self._tools, in_room, may_change)
+        return Conversation(actor, message, texts, settings, self._tools, actor)
 
     def _is_person(self, jid: Jid) -> bool:
         """Whether an address may get an answer: no server, no component, no room, and not this service itself."""
         return bool(jid.local) and jid.domain != self._domain and not self.rooms.knows(str(jid.bare))
 
+    def _introduce(self, jid: str) -> None:
+        """Sends a request to subscribe to the presence of a person, whose client then offers to add the bot."""
+        self._outbox.reply(encode_contact_request(self._domain, jid, self.rooms.nick))
+
+    def note_available(self, user: Jid) -> None:
+        """Delivers what failed before, because the person is available now."""
+        # Each attempt costs more than a presence, so they count as messages.
+        if self.sender.has_failed(str(user.bare)) and self._limits.admit(user):
+            self._serve(self.sender.take_failed(str(user.bare)))
+
     def _answer(self, c: Conversation, answer: Reply) -> None:
         to, text = str(c.message.actor), answer.text
         if c.in_room:
-            to, text = c.jid, f"{c.message.actor.resource}: {text}"
-        offers = () if c.in_room else tuple((offer, offer) for offer in answer.offers)
+            to, text = c.jid, f"{cut(c.message.actor.resource, NAME_CHARACTERS)}: {text}"
+        offers = () if c.in_room else _responses(answer)
         sender = self._domain if c.in_room else c.message.service
         chat = OutgoingChat(to, text[:BODY_CHARACTERS], self._new_id(), c.message.kind, c.texts.language, offers)
         self._outbox.reply(encode_message(chat, sender))
+
+    async def explain(self, node: Node, event: NodeEvent) -> list[bytes]:
+        """Returns the chat message for an event about a subscription, if it goes to a user of the bot."""
+        explanation = await self._service.read(partial(explain, node=node, event=event), turn=event.to)
+        if explanation is None:
+            return []
+        row, reply = explanation
+        kind: MessageKind = "groupchat" if row.room else "chat"
+        language = row.settings.language or ENGLISH
+        offers = () if row.room else _responses(reply)
+        chat = OutgoingChat(row.jid, reply.text, f"chat-event-{event.event_no}", kind, language, offers)
+        return [encode_message(chat, self._domain)]
 
     async def _tell(self, user: Jid, text: str, nick: str) -> None:
         """Informs a user of the outcome of a request, in the room if the room hides the address of the user."""
@@ -246,10 +296,16 @@ class Bot:
             self._dispatcher.hurry(consumer)
 
 
+def _responses(reply: Reply) -> tuple[tuple[str, str], ...]:
+    """The buttons of an answer, as values and labels."""
+    return tuple((offer.command, offer.label or offer.command) for offer in reply.offers)
+
+
 def addressed_text(text: str, nick: str) -> str | None:
     """Returns the command in a message that begins with the nick, as `feeds: help`, `@feeds help` or `feeds, help`."""
     stripped = text.lstrip().removeprefix("@")
-    if not stripped.casefold().startswith(nick.casefold()):
+    # The whole text may be long.
+    if stripped[: len(nick)].casefold() != nick.casefold():
         return None
     rest = stripped[len(nick) :]
     return rest.lstrip(":, \t\n") if not rest or rest[0] in ":, \t\n" else None

@@ -5,8 +5,9 @@ A new command is a new row. The help, the look-up by name and the tests follow f
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
-from smartfeeds.bot import following, posting, reading
+from smartfeeds.bot import approvals, following, posting, reading, settling, usages
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.grammar import split_command
 from smartfeeds.bot.render import cut
@@ -14,7 +15,16 @@ from smartfeeds.bot.texts import N_
 from smartfeeds.errors import FeedError
 
 WORD_CHARACTERS = 40  # of a word that an answer repeats
-_GREETINGS = frozenset({"hi", "hello", "hallo", "hey", "?", "start"})
+_GREETINGS = frozenset({"", "hi", "hello", "hallo", "hey", "?", "start"})
+
+
+class Rights(Enum):
+    """Who may use a command in a room, and whose rights it has."""
+
+    READ = "everybody, with the rights of the room"
+    ROOM = "owners and admins of the room, with the rights of the room"
+    AUTHOR = "everybody whom the room proves, with their own rights"
+
 
 Handler = Callable[[Conversation, str], Awaitable[Reply]]
 
@@ -24,7 +34,7 @@ class ChatCommand:
     """A row of the table.
 
     `aliases` are other names by language; they work in every language. `usage` is shown after an error and in the help.
-    `changes`: in a room only its owners and admins may use it. `hidden`: the overview does not list it.
+    `rights` are those that it has in a room. `hidden`: the overview does not list it.
     """
 
     name: str
@@ -32,7 +42,7 @@ class ChatCommand:
     summary: str
     run: Handler
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    changes: bool = False
+    rights: Rights = Rights.READ
     hidden: bool = False
 
 
@@ -44,12 +54,14 @@ async def help_(c: Conversation, rest: str) -> Reply:
     lines = [c.say("I deliver feeds by chat. You can write:")]
     lines += [f"{c.say(row.usage)} - {c.say(row.summary)}" for row in COMMANDS if not row.hidden]
     lines.append(c.say("FEED is the name of a feed. Reply to an item to answer it. Details: help COMMAND"))
-    return Reply("\n".join(lines), ("list", "latest", "subscriptions"))
+    return Reply(
+        "\n".join(lines), tuple(c.offer(usage) for usage in (usages.LIST, usages.LATEST, usages.SUBSCRIPTIONS))
+    )
 
 
 COMMANDS: tuple[ChatCommand, ...] = (
-    ChatCommand("help", N_("help [COMMAND]"), N_("shows this overview"), help_, {"de": ("hilfe",)}),
-    ChatCommand("list", N_("list [PAGE]"), N_("lists the feeds"), reading.list_feeds, {"de": ("liste", "feeds")}),
+    ChatCommand("help", usages.HELP, N_("shows this overview"), help_, {"de": ("hilfe",)}),
+    ChatCommand("list", usages.LIST, N_("lists the feeds"), reading.list_feeds, {"de": ("liste", "feeds")}),
     ChatCommand(
         "search",
         N_("search WORDS"),
@@ -57,35 +69,33 @@ COMMANDS: tuple[ChatCommand, ...] = (
         reading.search,
         {"de": ("suche", "suchen")},
     ),
-    ChatCommand(
-        "show", N_("show FEED [FILTER=VALUE]"), N_("describes a feed"), reading.show, {"de": ("zeige", "zeigen")}
-    ),
+    ChatCommand("show", usages.SHOW, N_("describes a feed"), reading.show, {"de": ("zeige", "zeigen")}),
     ChatCommand(
         "latest",
-        N_("latest [FEED] [NUMBER]"),
+        usages.LATEST,
         N_("shows the newest items"),
         reading.latest,
         {"de": ("neueste", "neues")},
     ),
     ChatCommand(
         "subscribe",
-        N_("subscribe FEED [FILTER=VALUE]"),
+        usages.SUBSCRIBE,
         N_("delivers new items here; filters are author, category, q, lang and others"),
         following.subscribe,
         {"de": ("abonniere", "abonnieren"), "en": ("sub",)},
-        changes=True,
+        rights=Rights.ROOM,
     ),
     ChatCommand(
         "unsubscribe",
-        N_("unsubscribe FEED"),
+        usages.UNSUBSCRIBE,
         N_("ends the delivery"),
         following.unsubscribe,
         {"de": ("abbestelle", "abbestellen"), "en": ("unsub",)},
-        changes=True,
+        rights=Rights.ROOM,
     ),
     ChatCommand(
         "subscriptions",
-        N_("subscriptions"),
+        usages.SUBSCRIPTIONS,
         N_("lists the feeds that you follow"),
         reading.subscriptions,
         {"de": ("abos", "abonnements"), "en": ("subs",)},
@@ -96,7 +106,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("publishes a text; correct your message to correct it"),
         posting.post,
         {"de": ("schreibe", "schreiben")},
-        changes=True,
+        rights=Rights.AUTHOR,
     ),
     ChatCommand(
         "edit",
@@ -104,15 +114,15 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("replaces your newest item in a feed"),
         posting.edit,
         {"de": ("ändere", "ändern")},
-        changes=True,
+        rights=Rights.AUTHOR,
     ),
     ChatCommand(
         "delete",
-        N_("delete FEED"),
+        usages.DELETE,
         N_("deletes your newest item in a feed"),
         posting.delete,
         {"de": ("lösche", "löschen")},
-        changes=True,
+        rights=Rights.AUTHOR,
     ),
     ChatCommand(
         "quiet",
@@ -120,7 +130,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("delivers nothing in these hours; quiet off ends it"),
         following.quiet,
         {"de": ("ruhe",)},
-        changes=True,
+        rights=Rights.ROOM,
     ),
     ChatCommand(
         "digest",
@@ -128,7 +138,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("delivers all items at once, daily or on a weekday; digest off ends it"),
         following.digest,
         {"de": ("übersicht",)},
-        changes=True,
+        rights=Rights.ROOM,
     ),
     ChatCommand(
         "language",
@@ -136,14 +146,48 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("sets the language: en or de"),
         following.language,
         {"de": ("sprache",)},
-        changes=True,
+        rights=Rights.ROOM,
     ),
     ChatCommand(
         "conflicts",
-        N_("conflicts FEED"),
+        usages.CONFLICTS,
         N_("lists items that were changed in two places at once"),
-        reading.conflicts,
+        settling.conflicts,
         {"de": ("konflikte",)},
+    ),
+    ChatCommand(
+        "settle",
+        usages.SETTLE,
+        N_("shows the versions of an item with conflicts, and keeps one: its number, mine or theirs"),
+        settling.settle,
+        {"de": ("entscheide", "entscheiden")},
+        rights=Rights.ROOM,
+    ),
+    ChatCommand(
+        "requests",
+        N_("requests"),
+        N_("shows who asks to follow your feeds"),
+        approvals.requests,
+        {"de": ("anfragen",)},
+        rights=Rights.ROOM,
+    ),
+    ChatCommand(
+        "allow",
+        usages.ALLOW,
+        N_("lets a person follow a feed of yours"),
+        approvals.allow,
+        {"de": ("erlaube", "erlauben"), "en": ("approve",)},
+        rights=Rights.ROOM,
+        hidden=True,
+    ),
+    ChatCommand(
+        "refuse",
+        usages.REFUSE,
+        N_("refuses a request to follow a feed of yours"),
+        approvals.refuse,
+        {"de": ("ablehnen",), "en": ("deny",)},
+        rights=Rights.ROOM,
+        hidden=True,
     ),
     ChatCommand("join", N_("/join ROOM"), N_("brings me into a group chat"), following.join, {"de": ("beitreten",)}),
     ChatCommand(
@@ -152,7 +196,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("makes me leave the group chat and ends its subscriptions"),
         following.leave,
         {"de": ("verlassen",)},
-        changes=True,
+        rights=Rights.ROOM,
     ),
     ChatCommand(
         "follow",
@@ -174,21 +218,21 @@ async def run_command(c: Conversation) -> Reply | None:
     """Answers a message. Returns None if its first word is no command. Raises StoreError."""
     try:
         if c.message.reacts_to:
-            return await posting.react(c)
-        if c.message.reply_to and not c.in_room:
-            return await posting.reply(c)
+            return await posting.react(c.by_author())
+        if c.message.reply_to and c.message.text:
+            return await posting.reply(c.by_author())
     except FeedError as error:
-        return Reply(c.error(error))
+        return Reply(c.error(error), done=False)
     except RefusalError as error:
-        return Reply(str(error))
+        return Reply(str(error), done=False)
     word, rest = split_command(c.message.text)
     command = COMMANDS_BY_WORD.get("help" if word in _GREETINGS else word)
     if command is None:
         return None
-    if command.changes and not c.may_change:
+    if command.rights is Rights.ROOM and not c.may_change:
         return Reply(c.say("Only owners and admins of this room may do that."))
     try:
-        return await command.run(c, rest)
+        return await command.run(c.by_author() if command.rights is Rights.AUTHOR else c, rest)
     except FeedError as error:
         return Reply(c.error(error))
     except RefusalError as error:
@@ -201,4 +245,4 @@ async def run_command(c: Conversation) -> Reply | None:
 def unknown_command(c: Conversation) -> Reply:
     """The answer to a message that is no command."""
     word = cut(split_command(c.message.text).word, WORD_CHARACTERS)
-    return Reply(c.say("I do not know “{word}”. Write help to see what I can do.", word=word), ("help",))
+    return Reply(c.say("I do not know “{word}”. Write help to see what I can do.", word=word), (c.offer(usages.HELP),))

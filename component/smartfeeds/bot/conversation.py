@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from smartfeeds.bot.follows import consumer_of, list_follows
 from smartfeeds.bot.render import Links
@@ -26,7 +26,9 @@ T = TypeVar("T")
 _ERRORS: Mapping[Condition, str] = {
     Condition.FORBIDDEN: N_("You may not do that."),
     Condition.CLOSED_NODE: N_("This feed is closed to you."),
-    Condition.NOT_SUBSCRIBED_READER: N_("Only approved subscribers may read this feed."),
+    Condition.NOT_SUBSCRIBED_READER: N_(
+        "Only approved subscribers may read this feed. To ask its owner: subscribe FEED"
+    ),
     Condition.PENDING_SUBSCRIPTION: N_("The owner of the feed has not approved your subscription yet."),
     Condition.ITEM_NOT_FOUND: N_("There is no such feed or item, or it is closed to you."),
     Condition.NOT_SUBSCRIBED: N_("You do not follow this feed here."),
@@ -34,15 +36,30 @@ _ERRORS: Mapping[Condition, str] = {
     Condition.PAYLOAD_TOO_BIG: N_("The text is too long for this feed."),
     Condition.BUSY: N_("The service is busy. Try again later."),
 }
+_NO_AUTHOR = N_("This room does not prove to me who you are. To publish in your name, write to me directly: {address}")
 _OTHER_ERROR = N_("That did not work.")
+
+
+class Offer(NamedTuple):
+    """A command to offer as a button (XEP-0439). Without a label the button shows the command."""
+
+    command: str
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: its text, and commands to offer as buttons (XEP-0439)."""
+    """An answer: its text, and its buttons. `done` is false if the message had no effect because of an error."""
 
     text: str
-    offers: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    done: bool = True
+
+
+def command_text(texts: Texts, usage: str, *words: str) -> str:
+    """Returns a command as users type it. `usage` is a text of `usages`."""
+    verb = texts.say(usage).split()[0]
+    return " ".join([verb, *(f'"{word}"' if " " in word else word for word in words)])
 
 
 class UsageError(Exception):
@@ -55,7 +72,11 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The parts of the service that commands use. `handle` answers a request within the limits of the operator."""
+    """The parts of the service that commands use.
+
+    `handle` answers a request within the limits of the operator. `introduce` asks a person to take the bot into their
+    contacts.
+    """
 
     service: FeedService
     handle: Callable[[Request], Awaitable[object]]
@@ -63,6 +84,7 @@ class Tools:
     links: Links
     rooms: Rooms
     admins: frozenset[str]
+    introduce: Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +93,8 @@ class Conversation:
 
     `actor` is the bare JID of a person, or of a room: in a room all can see the answers, so the rights of the room
     count and not those of the occupant. `may_change` is false for occupants who are not its owners or admins.
+    `author` is the bare JID of the person who wrote, None if the room does not prove it. `addressed`: the message
+    begins with the bot's nick.
     """
 
     actor: Jid
@@ -78,8 +102,10 @@ class Conversation:
     texts: Texts
     settings: ChatSettings
     tools: Tools
+    author: Jid | None
     in_room: bool = False
     may_change: bool = True
+    addressed: bool = True
 
     @property
     def jid(self) -> str:
@@ -96,9 +122,23 @@ class Conversation:
         """Whether the author is an admin of the service, in a conversation of two."""
         return not self.in_room and self.jid in self.tools.admins
 
+    def by_author(self) -> "Conversation":
+        """Returns the conversation with the rights of the person who wrote. Raises RefusalError."""
+        if self.author is None:
+            raise RefusalError(self.say(_NO_AUTHOR, address=self.service))
+        return replace(self, actor=self.author)
+
     def say(self, text: str, **values: object) -> str:
         """Returns a text in the user's language."""
         return self.texts.say(text, **values)
+
+    def command(self, usage: str, *words: str) -> str:
+        """Returns a command as the user types it, in the user's language. `usage` is a text of `usages`."""
+        return command_text(self.texts, usage, *words)
+
+    def offer(self, usage: str, *words: str) -> Offer:
+        """Returns a button for a command."""
+        return Offer(self.command(usage, *words))
 
     def error(self, error: FeedError) -> str:
         """Returns what an error means, in the user's language. In English, an error without a text has its details."""

@@ -2,8 +2,11 @@
 
 XEP-0114 has no acknowledgements. After a batch the deliverer therefore pings the recipient. A server processes the
 stanzas between two addresses in order (RFC 6120 section 10.1), so the error response to a message arrives before that
-to the ping: with an error the batch is tried again later, and without one it is delivered. A repeated message has the
-id that it had before, by which clients recognise it.
+to the ping: with an error the batch is tried again later, and without one it is delivered. A receipt (XEP-0184) proves
+more, but many clients send none, and waiting for it would repeat messages to them for ever.
+
+Each batch is stored before it is sent, together with the mark that it begins at. After a crash the same batch is sent
+again with the same ids, by which clients recognise it. Everything before it was delivered, so nothing else is repeated.
 """
 
 import asyncio
@@ -19,21 +22,22 @@ from smartfeeds.bot.schedule import due_us, pause_s
 from smartfeeds.bot.texts import ENGLISH, Texts
 from smartfeeds.core.access import Access
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.chat import ChatRow, ChatSettings
-from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.chat import ChatRow
+from smartfeeds.core.consumers import Consumer, SentBatch
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
+from smartfeeds.core.model import Item, Mark, Node, Subscription, SubscriptionState
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, Standing, from_canonical
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter
-from smartfeeds.delivery.slices import read_changes
+from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
 from smartfeeds.service.context import Context, affiliation_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.xmpp.chat import MessageKind, OutgoingChat, encode_message, error_condition
 
 ITEMS = 20  # of one message: as many as a person reads in one piece
@@ -42,11 +46,14 @@ SINGLE = 3  # up to so many items come as messages of their own, to which people
 GIVE_UP_S = 30 * 86_400.0
 BACKOFF = Backoff(first_s=30.0, longest_s=3_600.0)
 ANSWER_S = 30.0
+# While a person is known to be away, items are collected for so long and come in one message. A longer wait would keep
+# news from people whose phone is woken by messages that their server stores (XEP-0357).
+AWAY_US = 3_600 * US_PER_S
 _PING = b"<ping xmlns='urn:xmpp:ping'/>"
 # The own server answers so for a server that it cannot reach.
 _UNREACHABLE = frozenset({"remote-server-not-found", "remote-server-timeout"})
 _ITEM_ID = re.compile(r"chat-([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})-[0-9]{1,18}", re.ASCII)
-_LIST_ID = re.compile(r"chat-[0-9]{1,18}-[0-9]{1,18}to[0-9]{1,18}", re.ASCII)
+_LIST_ID = re.compile(r"chat-[0-9]{1,18}--?[0-9]{1,18}to[0-9]{1,18}", re.ASCII)
 
 
 class ChatLink(Protocol):
@@ -77,9 +84,9 @@ def item_message_id(node: Node, item: Item) -> str:
     return f"chat-{node.node_no}-{item.created_us}-{item.item_no}-{item.revision}"
 
 
-def list_message_id(node: Node, items: list[Item]) -> str:
-    """Returns the id of the message for several items."""
-    return f"chat-{node.node_no}-{items[0].modified_us}to{items[-1].modified_us}"
+def list_message_id(node: Node, start: Mark, batch: SentBatch) -> str:
+    """Returns the id of the message for the items between two keys, even if some of them are edited meanwhile."""
+    return f"chat-{node.node_no}-{start.key_us}to{batch.end_us}"
 
 
 def parse_message_id(text: str) -> MessageKey | None:
@@ -104,13 +111,19 @@ def find_item(tx: ReadTx, key: MessageKey) -> tuple[Node, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ChatBatch:
-    """The next items for a recipient: those to send, those that are only passed, and the position behind them."""
+    """The next items for a recipient, between the mark `start` and the position `end`.
+
+    `sent` is how they are sent, and `repeated` says that they may have been sent before.
+    """
 
     node: Node
     row: ChatRow
     items: tuple[Item, ...]
+    start: Mark
     end: ConsumerPosition
     more: bool
+    sent: SentBatch
+    repeated: bool = False
 
 
 def read_batch(
@@ -123,7 +136,8 @@ def read_batch(
         return None
     view = WHOLE[Order.MODIFIED]
     changes = read_changes(tx, context, consumer, position, view, ITEMS)
-    if changes is None:
+    start = position.marks.get(view.order) or tx.mark(consumer.node_no, view.order, consumer.name)
+    if changes is None or start is None:
         return None
     node = changes.node
     rows = [row for row in rows if _may_read(tx, context, node, jid, row)]
@@ -131,8 +145,22 @@ def read_batch(
         if (behind := index_first(tx, node, from_canonical(row.view))) is not None:
             return behind
     items = tuple(item for item in changes.items if _is_sent(tx, node, item, jid, rows))
-    settings = tx.chat(consumer.target) or ChatRow(consumer.target)
-    return ChatBatch(node, settings, items, changes.end, changes.more)
+    chat = tx.chat(consumer.target) or ChatRow(consumer.target)
+    former = tx.batch(consumer)
+    repeated = tuple(item for item in items if former is not None and item.modified_us <= former.end_us)
+    if former is not None and repeated:
+        end = ConsumerPosition({view.order: mark_at(tx, node.node_no, view.order, repeated[-1])})
+        return ChatBatch(node, chat, repeated, start, end, True, former, repeated=True)
+    end_us = changes.end.marks[view.order].key_us if changes.items else start.key_us
+    joined = len(items) > SINGLE or chat.settings.digest is not None
+    return ChatBatch(node, chat, items, start, changes.end, changes.more, SentBatch(end_us, joined))
+
+
+def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: ChatBatch) -> None:
+    """Stores a batch with the mark that it begins at, because marks are stored some time after the delivery."""
+    if tx.mark(consumer.node_no, Order.MODIFIED, consumer.name) is not None:
+        tx.set_mark(consumer.node_no, Order.MODIFIED, consumer.name, batch.start)
+        tx.put_batch(consumer, batch.sent)
 
 
 def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscription) -> bool:
@@ -161,6 +189,7 @@ class ChatSender:
     """Sends items as chat messages (`delivery.deliverer.Deliverer`).
 
     `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller then tries to enter.
+    `is_available` returns whether a bare JID is available, None if that is not known.
     """
 
     def __init__(
@@ -172,6 +201,7 @@ class ChatSender:
         *,
         clock: Callable[[], int],
         nick_in: Callable[[str], str | None],
+        is_available: Callable[[str], bool | None],
     ) -> None:
         self._service = service
         self._link = link
@@ -179,9 +209,11 @@ class ChatSender:
         self._links = links
         self._clock = clock
         self._nick_in = nick_in
+        self._is_available = is_available
         # The error of each recipient with a delivery in flight, empty while there is none.
         self._errors: dict[tuple[str, int], str] = {}
-        # Consumers whose last batch failed, by recipient: they are tried at once when the recipient writes.
+        # Consumers whose last batch failed or waits, by recipient: they are tried at once when the recipient writes or
+        # comes online.
         self._failed: dict[str, set[Consumer]] = {}
 
     def kind(self) -> ConsumerKind:
@@ -195,6 +227,10 @@ class ChatSender:
     def note_failed(self, consumer: Consumer) -> None:
         """Records that the last delivery to a consumer failed."""
         self._failed.setdefault(consumer.target, set()).add(consumer)
+
+    def has_failed(self, jid: str) -> bool:
+        """Whether a recipient has consumers that wait after a failure."""
+        return jid in self._failed
 
     def take_failed(self, jid: str) -> set[Consumer]:
         """Returns the consumers of a recipient that wait after a failure, once."""
@@ -219,10 +255,16 @@ class ChatSender:
         if not batch.items:
             return Delivered(batch.end, batch.more)
         now_us = self._clock()
-        due = due_us(batch.row.settings, key_of(Order.MODIFIED, batch.items[0]), now_us)
+        oldest_us = key_of(Order.MODIFIED, batch.items[0])
+        if self._is_available(consumer.target) is False and oldest_us + AWAY_US > now_us:
+            self.note_failed(consumer)
+            return RetryAfter("the recipient is away", pause_s(oldest_us + AWAY_US, now_us), planned=True)
+        due = due_us(batch.row.settings, oldest_us, now_us)
         if due > now_us:
             return RetryAfter("the recipient wants messages later", pause_s(due, now_us), planned=True)
         nick = self._nick_in(consumer.target) if batch.row.room else ""
+        if nick is not None and not batch.repeated:
+            await self._service.write(partial(_store_batch, consumer=consumer, batch=batch))
         error = "the bot is not in the room" if nick is None else await self._send(consumer, batch, nick)
         if error:
             self.note_failed(consumer)
@@ -254,16 +296,15 @@ class ChatSender:
         return f"the recipient's server returned the message: {error}" if error else ""
 
     def _messages(self, jid: str, batch: ChatBatch) -> list[OutgoingChat]:
-        settings: ChatSettings = batch.row.settings
-        texts = Texts(settings.language or ENGLISH)
+        texts = Texts(batch.row.settings.language or ENGLISH)
         node, items = batch.node, list(batch.items)
         bodies: list[tuple[str, str]]
-        if len(items) <= SINGLE and settings.digest is None:
+        if not batch.sent.joined:
             bodies = [
                 (render_item(texts, self._links, node, item, edited=item.revision > 1), item_message_id(node, item))
                 for item in items
             ]
         else:
-            bodies = [(render_list(texts, self._links, node, items), list_message_id(node, items))]
+            bodies = [(render_list(texts, self._links, node, items), list_message_id(node, batch.start, batch.sent))]
         kind: MessageKind = "groupchat" if batch.row.room else "chat"
         return [OutgoingChat(jid, body, message_id, kind, texts.language) for body, message_id in bodies]

@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from smartfeeds.bot.conversation import Conversation, Reply, UsageError
+from smartfeeds.bot.conversation import Conversation, Offer, Reply, UsageError
 from smartfeeds.bot.follows import follow, unfollow
 from smartfeeds.bot.grammar import arguments, view_name
-from smartfeeds.bot.reading import command_text
 from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name, render_item
 from smartfeeds.bot.schedule import find_zone, format_minute, parse_minute, parse_quiet
-from smartfeeds.bot.texts import LANGUAGES, N_
+from smartfeeds.bot.texts import LANGUAGES, N_, Texts
+from smartfeeds.bot.usages import HELP, LATEST, LIST, SUBSCRIPTIONS, UNSUBSCRIBE
 from smartfeeds.core.chat import DAILY, Digest
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import SubscriptionState
@@ -50,16 +50,18 @@ async def subscribe(c: Conversation, rest: str) -> Reply:
     c.tools.dispatcher.follow(answer.consumer)
     if person is None:
         await c.remember_language()
+        if answer.is_stranger and not c.in_room:
+            c.tools.introduce(c.jid)
     shown = feed_name(answer.node)
-    stop = command_text("unsubscribe", name)
+    stop = c.command(UNSUBSCRIBE, name)
     if answer.state is SubscriptionState.PENDING:
-        return Reply(c.say("You asked to follow {feed}. Its owner has to approve that.", feed=shown), (stop,))
+        return Reply(c.say("You asked to follow {feed}. Its owner has to approve that.", feed=shown), (Offer(stop),))
     if person is not None:
         return Reply(c.say("{person} follows {feed} now.", person=str(person.bare), feed=shown))
     lines = [c.say("You follow {feed} now. New items arrive here. To stop: {command}", feed=shown, command=stop)]
     if answer.last is not None:
         lines += ["", await asyncio.to_thread(render_item, c.texts, c.tools.links, answer.node, answer.last)]
-    return Reply("\n".join(lines), ("latest", stop))
+    return Reply("\n".join(lines), (c.offer(LATEST), Offer(stop)))
 
 
 async def unsubscribe(c: Conversation, rest: str) -> Reply:
@@ -71,7 +73,7 @@ async def unsubscribe(c: Conversation, rest: str) -> Reply:
     consumers = await c.tools.service.write(partial(unfollow, actor=c.actor, node_name=name), turn=c.jid)
     # The deliverer finds that nothing is followed any more, and the consumer is removed.
     c.hurry(consumers)
-    return Reply(c.say("You no longer follow {feed}.", feed=cut(name, NAME_CHARACTERS)), ("subscriptions",))
+    return Reply(c.say("You no longer follow {feed}.", feed=cut(name, NAME_CHARACTERS)), (c.offer(SUBSCRIPTIONS),))
 
 
 async def quiet(c: Conversation, rest: str) -> Reply:
@@ -92,7 +94,9 @@ async def quiet(c: Conversation, rest: str) -> Reply:
         end=end,
         zone=zone,
     )
-    return Reply(f"{text}\n{_zone_hint(c, zone, 'quiet 22-7')}".strip(), ("quiet off",))
+    return Reply(
+        f"{text}\n{_zone_hint(c, zone, c.say('quiet 22-7 Europe/Berlin'))}".strip(), (Offer(c.say("quiet off")),)
+    )
 
 
 async def digest(c: Conversation, rest: str) -> Reply:
@@ -110,7 +114,10 @@ async def digest(c: Conversation, rest: str) -> Reply:
     await c.save(replace(c.settings, digest=Digest(weekday, minute), zone=zone))
     day = c.say("every day") if weekday == DAILY else c.say(_WEEKDAYS[weekday])
     text = c.say("New items arrive together: {day} at {time} ({zone}).", day=day, time=format_minute(minute), zone=zone)
-    return Reply(f"{text}\n{_zone_hint(c, zone, 'digest daily 8:00')}".strip(), ("digest off",))
+    return Reply(
+        f"{text}\n{_zone_hint(c, zone, c.say('digest daily 8:00 Europe/Berlin'))}".strip(),
+        (Offer(c.say("digest off")),),
+    )
 
 
 async def language(c: Conversation, rest: str) -> Reply:
@@ -120,8 +127,8 @@ async def language(c: Conversation, rest: str) -> Reply:
         names = ", ".join(f"{one} ({_LANGUAGE_NAMES.get(one, one)})" for one in LANGUAGES)
         raise UsageError(c.say("The languages are: {names}", names=names))
     await c.save(replace(c.settings, language=code))
-    texts = type(c.texts)(code)
-    return Reply(texts.say("I speak English with you now."), ("help",))
+    c = replace(c, texts=Texts(code))
+    return Reply(c.say("I speak English with you now."), (c.offer(HELP),))
 
 
 async def join(c: Conversation, rest: str) -> Reply:
@@ -146,7 +153,7 @@ async def leave(c: Conversation, rest: str) -> Reply:
 
 async def follow_web(c: Conversation, _rest: str) -> Reply:
     """Says that feeds of the web cannot be followed."""
-    return Reply(c.say("This service cannot follow feeds of the web yet. It has these feeds: list"), ("list",))
+    return Reply(c.say("This service cannot follow feeds of the web yet. To see its own feeds: list"), (c.offer(LIST),))
 
 
 def _zone(c: Conversation, tokens: list[str]) -> str:
@@ -162,7 +169,7 @@ def _zone(c: Conversation, tokens: list[str]) -> str:
 def _zone_hint(c: Conversation, zone: str, example: str) -> str:
     if zone != "UTC":
         return ""
-    return c.say("For your own time zone: {command}", command=f"{example} Europe/Berlin")
+    return c.say("For your own time zone: {command}", command=example)
 
 
 def _weekday(c: Conversation, text: str) -> int | None:

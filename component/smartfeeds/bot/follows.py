@@ -13,7 +13,7 @@ from smartfeeds.core.model import ALL_NUMBERS, Item, KeyRange, Node, Subscriptio
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.consumers import add_consumer
-from smartfeeds.service.context import Context, locate_for
+from smartfeeds.service.context import Context, admits, locate_for
 from smartfeeds.service.requests import Subscribe, Unsubscribe
 from smartfeeds.service.steps import IndexFirst
 from smartfeeds.service.subscriptions import subscribe, unsubscribe
@@ -27,12 +27,16 @@ _OFF = ("false",)
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """A subscription by chat: its consumer, its node and its state. `last` is an item to show at once."""
+    """A subscription by chat: its consumer, its node and its state. `last` is an item to show at once.
+
+    `is_stranger`: the subscriber is no contact of the service, and may become one.
+    """
 
     consumer: Consumer
     node: Node
     state: SubscriptionState
     last: Item | None = None
+    is_stranger: bool = False
 
 
 def consumer_of(node_no: int, jid: str) -> Consumer:
@@ -71,7 +75,9 @@ def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow 
     tx.put_subscription(row._replace(options=options))
     consumer = consumer_of(node_no, jid)
     add_consumer(tx, consumer, Order.MODIFIED)
-    return Follow(consumer, located.node, row.state, last if before is None else None)
+    is_stranger = tx.contact(service, jid) is None and admits(context.policy.contacts, actor)
+    new = before is None
+    return Follow(consumer, located.node, row.state, last if new else None, new and is_stranger)
 
 
 def unfollow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> list[Consumer]:

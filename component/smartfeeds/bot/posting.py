@@ -11,8 +11,9 @@ from lxml import etree
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.delivery import find_item, parse_message_id
 from smartfeeds.bot.grammar import take, view_name
-from smartfeeds.bot.reading import command_text, pull_newest
+from smartfeeds.bot.reading import pull_newest
 from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
+from smartfeeds.bot.usages import DELETE
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import is_language_tag
@@ -39,7 +40,7 @@ async def post(c: Conversation, rest: str) -> Reply:
     answer = await _publish(c, feed, item_id, _entry(c, text))
     name = cut(feed, NAME_CHARACTERS)
     done = c.say("Published in {feed}.", feed=name) if answer.created else c.say("Changed in {feed}.", feed=name)
-    return Reply(done, (command_text("delete", feed),))
+    return Reply(done, (c.offer(DELETE, feed),))
 
 
 async def edit(c: Conversation, rest: str) -> Reply:
@@ -77,7 +78,7 @@ async def react(c: Conversation) -> Reply:
     """Publishes a like of the item of the message, or takes it back (XEP-0444). Other reactions change nothing."""
     item, _, comments = await _target(c, c.message.reacts_to)
     if not comments:
-        return Reply(c.say("This feed has no likes."))
+        raise RefusalError(c.say("This feed has no likes."))
     # One like for each person and item, however often the reaction changes.
     item_id = _item_id(c, item.atom_id, "like")
     if any(reaction.removesuffix(_VARIANT) in _LIKES for reaction in c.message.reactions):

@@ -1,18 +1,18 @@
-"""The commands that read: list, search, show, latest, subscriptions, conflicts."""
+"""The commands that read: list, search, show, latest, subscriptions."""
 
 import asyncio
 
-from smartfeeds.bot.conversation import Conversation, Reply, UsageError
+from smartfeeds.bot.conversation import Conversation, Offer, Reply, UsageError
 from smartfeeds.bot.follows import list_follows
-from smartfeeds.bot.grammar import arguments, take, view_name
+from smartfeeds.bot.grammar import arguments, view_name
 from smartfeeds.bot.render import NAME_CHARACTERS, TEXT_CHARACTERS, cut, feed_name, render_item, render_line
+from smartfeeds.bot.usages import LATEST, LIST, SHOW, SUBSCRIBE, UNSUBSCRIBE
 from smartfeeds.core.filters import MAX_QUERY_WORDS
 from smartfeeds.core.model import Item, KeyRange, Node, SubscriptionState
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import words
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.service.conflicts import ConflictList, ListConflicts
 
 PAGE = 20  # feeds of one answer
 SEARCHED = 500  # feeds whose names one search compares
@@ -30,11 +30,11 @@ async def list_feeds(c: Conversation, rest: str) -> Reply:
     if not nodes:
         return Reply(c.say("There are no feeds.") if number == 1 else c.say("There are no more feeds."))
     lines = [c.say("Feeds:"), *(f"- {feed_name(node)}" for node in nodes[:PAGE])]
-    more = f"list {number + 1}"
+    more = c.command(LIST, str(number + 1))
     if len(nodes) > PAGE:
         lines.append(c.say("More: {command}", command=more))
     first = nodes[0].name
-    return Reply("\n".join(lines), (command_text("show", first), *((more,) if len(nodes) > PAGE else ())))
+    return Reply("\n".join(lines), (c.offer(SHOW, first), *((Offer(more),) if len(nodes) > PAGE else ())))
 
 
 async def search(c: Conversation, rest: str) -> Reply:
@@ -61,7 +61,7 @@ async def search(c: Conversation, rest: str) -> Reply:
         return Reply(
             c.say("Nothing found. Items are searched in the feeds that you follow; show FEED q=WORD searches one feed.")
         )
-    return Reply("\n".join(lines), (command_text("show", matches[0].name),) if matches else ())
+    return Reply("\n".join(lines), (c.offer(SHOW, matches[0].name),) if matches else ())
 
 
 async def show(c: Conversation, rest: str) -> Reply:
@@ -72,9 +72,9 @@ async def show(c: Conversation, rest: str) -> Reply:
     lines = [feed_name(node), cut(node.options.description, TEXT_CHARACTERS)]
     if not info.readable:
         lines.append(
-            c.say("You may not read this feed. To ask its owner: {command}", command=command_text("subscribe", name))
+            c.say("You may not read this feed. To ask its owner: {command}", command=c.command(SUBSCRIBE, name))
         )
-        return Reply("\n".join(line for line in lines if line), (command_text("subscribe", name),))
+        return Reply("\n".join(line for line in lines if line), (c.offer(SUBSCRIBE, name),))
     lines.append(c.texts.count(info.subscribers, "{number} subscriber", "{number} subscribers"))
     items = await pull_newest(c, name, SHOWN)
     lines += (
@@ -82,7 +82,7 @@ async def show(c: Conversation, rest: str) -> Reply:
         if items
         else [c.say("The feed has no items yet.") if not filters else c.say("No item matches.")]
     )
-    return Reply("\n".join(line for line in lines if line), (command_text("subscribe", name),))
+    return Reply("\n".join(line for line in lines if line), (c.offer(SUBSCRIBE, name),))
 
 
 async def latest(c: Conversation, rest: str) -> Reply:
@@ -101,7 +101,7 @@ async def latest(c: Conversation, rest: str) -> Reply:
     else:
         follows = await _follows(c)
         if not follows:
-            return Reply(c.say("You follow no feed yet."), ("list",))
+            return Reply(c.say("You follow no feed yet."), (c.offer(LIST),))
         for node, text in follows[:FEEDS]:
             pairs += [(node, item) for item in await _newest_if_readable(c, text, count)]
         # Two views of one feed may both contain an item.
@@ -120,34 +120,14 @@ async def subscriptions(c: Conversation, _rest: str) -> Reply:
     part: KeyRange[int] = KeyRange(LISTED)
     rows = await c.tools.service.read(lambda tx, _context: list_follows(tx, c.jid, part), turn=c.jid)
     if not rows:
-        return Reply(c.say("You follow no feed yet."), ("list",))
+        return Reply(c.say("You follow no feed yet."), (c.offer(LIST),))
     lines = [c.say("You follow:")]
     for node, row in rows:
         text = cut(row.node_text, NAME_CHARACTERS)
         title = cut(node.options.title, NAME_CHARACTERS)
         pending = c.say(" - waits for approval") if row.state is SubscriptionState.PENDING else ""
         lines.append(f"- {text}{f': {title}' if title else ''}{pending}")
-    return Reply("\n".join(lines), ("latest", command_text("unsubscribe", rows[0][1].node_text)))
-
-
-async def conflicts(c: Conversation, rest: str) -> Reply:
-    """Lists the items of a feed that have conflicts."""
-    name, _ = take(rest)
-    if not name:
-        raise UsageError
-    page = ResultSetRequest(max=str(MOST))
-    answer = await c.ask(ListConflicts(c.actor, c.service, name, page), ConflictList)
-    if not answer.entries:
-        return Reply(c.say("No item of {feed} has a conflict.", feed=cut(name, NAME_CHARACTERS)))
-    lines = [c.say("Items with conflicts in {feed}:", feed=cut(name, NAME_CHARACTERS))]
-    for entry in answer.entries:
-        number = len(entry.version.conflicts)
-        count = c.texts.count(number, "{number} conflict", "{number} conflicts")
-        lines.append(f"- {cut(entry.item.id, NAME_CHARACTERS)}: {count}")
-    lines.append(
-        c.say("To settle them, use the web page of the item, or the command “Conflicts of a node” of an XMPP client.")
-    )
-    return Reply("\n".join(lines))
+    return Reply("\n".join(lines), (c.offer(LATEST), c.offer(UNSUBSCRIBE, rows[0][1].node_text)))
 
 
 def _feed(rest: str) -> tuple[str, list[str]]:
@@ -164,11 +144,6 @@ def _number(text: str, least: int, most: int) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 7 and least <= int(text) <= most):
         raise UsageError
     return int(text)
-
-
-def command_text(verb: str, feed: str) -> str:
-    """A command as a user types it."""
-    return f'{verb} "{feed}"' if " " in feed else f"{verb} {feed}"
 
 
 async def _follows(c: Conversation) -> list[tuple[Node, str]]:

@@ -1,4 +1,4 @@
-"""Group chats: entering, staying and leaving rooms (XEP-0045, XEP-0249).
+"""Group chats: entering, staying and leaving rooms, and who speaks there (XEP-0045, XEP-0249, XEP-0359).
 
 The store has the rooms that the bot stays in; everything else is learnt again with each connection. An admin of the
 bot may bring it into any room, and so may the room itself, which vouches for the invitations that it passes on. For
@@ -21,11 +21,13 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
-from smartfeeds.xmpp.chat import RoomPresence, encode_join, encode_leave
+from smartfeeds.xmpp.chat import ChatMessage, RoomPresence, encode_join, encode_leave
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken
 MAX_UNPROVED = 10  # rooms in which the bot waits for an owner or admin; with more it leaves the oldest
-MAX_ADMINS = 1_000  # nicks of owners and admins that are remembered for a room
+SHARES = 4  # a service of another server takes so small a part of the places, so that it cannot take all
+MAX_OCCUPANTS = 1_000  # nicks that are remembered for a room
+MAX_SHOWN = 200  # messages of the bot that are remembered for a room
 _MANAGERS = frozenset({"owner", "admin"})
 _SELF = "110"
 _CREATED = "201"
@@ -55,7 +57,8 @@ class Room:
     """A room that the bot is in or enters. `managers` are the nicks of its owners and admins.
 
     `asked_by` is the user to inform once the bot is in or was refused. `proved`: somebody with the right to do so has
-    brought the bot here. `jids` are the real addresses of occupants that the room has shown before the bot was in.
+    brought the bot here. `people` has the real addresses of occupants by nick, as far as the room shows them. `shown`
+    has the ids of the bot's messages by the ids that the room gave them, oldest first.
     """
 
     nick: str
@@ -64,7 +67,8 @@ class Room:
     managers: set[str] = field(default_factory=set)
     asked_by: Jid | None = None
     proved: bool = True
-    jids: dict[Jid, str] = field(default_factory=dict)
+    people: dict[str, Jid] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
 
 
 class Rooms:
@@ -114,6 +118,32 @@ class Rooms:
         state = self._rooms.get(str(occupant.bare))
         return state is not None and occupant.resource in state.managers
 
+    def author(self, occupant: Jid) -> Jid | None:
+        """Returns the bare JID of an occupant, or None if it is not proved.
+
+        Anybody can run a room and name any address as that of an occupant. A room is therefore believed only about the
+        users of the server that it belongs to (its service is a subdomain), or if the operator chose the room.
+        """
+        room = str(occupant.bare)
+        state = self._rooms.get(room)
+        jid = state.people.get(occupant.resource) if state is not None else None
+        if jid is None or not (occupant.domain.endswith(f".{jid.domain}") or room in self._configured):
+            return None
+        return jid.bare
+
+    def note_own(self, message: ChatMessage) -> None:
+        """Remembers the id that a room gave to a message of the bot, which the room returns to it."""
+        state = self._rooms[str(message.actor.bare)]
+        if message.stanza_id:
+            state.shown[message.stanza_id] = message.message_id
+            if len(state.shown) > MAX_SHOWN:
+                del state.shown[next(iter(state.shown))]
+
+    def own_id(self, room: str, message_id: str) -> str:
+        """Returns the id of the bot's message that an id in a room means; the id itself if it is not known."""
+        state = self._rooms.get(room)
+        return message_id if state is None else state.shown.get(message_id, message_id)
+
     async def listens_to(self, occupant: Jid) -> bool:
         """Whether the bot answers an occupant. The message of an owner or admin proves the right to have it there."""
         room = str(occupant.bare)
@@ -138,13 +168,19 @@ class Rooms:
         state = self._rooms.get(name)
         if state is not None and state.is_in:
             return _IS_IN
-        if len(self._rooms) >= self._most:
+        if len(self._rooms) >= self._most or not self._has_place(room.domain):
             return _TOO_MANY
         self._enter(name, asked_by=user, proved=trusted)
         unproved = [jid for jid, one in self._rooms.items() if not one.proved]
         if len(unproved) > MAX_UNPROVED:
             await self.leave(unproved[0])
         return ""
+
+    def _has_place(self, service: str) -> bool:
+        """Whether a service for rooms has less than its share. That of our own server has no share of its own."""
+        if service.partition(".")[2] == self._sender.partition(".")[2]:
+            return True
+        return sum(jid.endswith(f"@{service}") for jid in self._rooms) < max(1, self._most // SHARES)
 
     async def leave(self, room: str) -> None:
         """Leaves a room and ends its subscriptions. Raises StoreError."""
@@ -173,11 +209,12 @@ class Rooms:
     def _on_occupant(self, state: Room, presence: RoomPresence) -> None:
         nick = presence.actor.resource
         state.managers.discard(nick)
+        state.people.pop(nick, None)
         if presence.kind:
             return
-        if not state.is_in and presence.jid is not None and len(state.jids) < MAX_ADMINS:
-            state.jids[presence.jid.bare] = presence.affiliation
-        if presence.affiliation in _MANAGERS and len(state.managers) < MAX_ADMINS:
+        if presence.jid is not None and len(state.people) < MAX_OCCUPANTS:
+            state.people[nick] = presence.jid.bare
+        if presence.affiliation in _MANAGERS and len(state.managers) < MAX_OCCUPANTS:
             state.managers.add(nick)
 
     async def _on_self(self, room: str, state: Room, presence: RoomPresence) -> None:
@@ -197,15 +234,16 @@ class Rooms:
         # The room sends the presence of all others before that of the bot, so the managers are known now. A room that
         # the bot has just created is nobody's room, and disappears when the bot leaves.
         asked_by, state.asked_by = state.asked_by, None
-        shown = state.jids.get(asked_by.bare) if asked_by is not None else None
-        state.proved = state.proved or shown in _MANAGERS
-        refusal = _NO_ROOM if _CREATED in presence.statuses else _NO_MANAGER if state.jids and not state.proved else ""
+        managers = {state.people[nick] for nick in state.managers & state.people.keys()}
+        state.proved = state.proved or (asked_by is not None and asked_by.bare in managers)
+        refusal = (
+            _NO_ROOM if _CREATED in presence.statuses else _NO_MANAGER if state.people and not state.proved else ""
+        )
         if refusal:
             self._send(encode_leave(self._sender, room, state.nick))
             await self._forget(room)
         else:
             state.is_in = True
-            state.jids.clear()
             if state.proved:
                 await self._service.write(partial(_remember_room, room=room))
             self._on_entered(room)

@@ -79,6 +79,11 @@ def _end_of_quiet_us(quiet: QuietHours, zone: ZoneInfo, time_us: int) -> int:
     return max(time_us, _at(datetime(date.year, date.month, date.day, tzinfo=zone), quiet.end))
 
 
+def format_local(time_us: int, zone: str) -> str:
+    """Returns a time by the clock on the wall of a time zone, such as `2026-01-01 08:00`."""
+    return f"{_local(time_us, ZoneInfo(zone)):%Y-%m-%d %H:%M}"
+
+
 def _local(time_us: int, zone: ZoneInfo) -> datetime:
     return (EPOCH + timedelta(microseconds=time_us)).astimezone(zone)
 

@@ -86,6 +86,17 @@ def next_failure(
     return Failure(count, since_us, now_us + int(pause_s * US_PER_S), error[:ERROR_CHARACTERS])
 
 
+class SentBatch(NamedTuple):
+    """The batch that was last sent to a consumer: the items above the mark, up to the key `end_us`.
+
+    `joined`: its items were sent in one message. The batch is stored before it is sent. A repetition after a crash is
+    therefore the same batch with the same ids, even if the feed has new items.
+    """
+
+    end_us: int
+    joined: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerRow:
     """A consumer as the store lists it: its mark in one order, and the failure if there is one."""

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from smartfeeds.core.model import Item, Node, NodeEvent
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.subscription_states import read_notice
 
 _EVENT = "<event xmlns='http://jabber.org/protocol/pubsub#event'>"
 _STORE = b"<store xmlns='urn:xmpp:hints'/>"
@@ -88,12 +89,12 @@ def node_frame(node: Node, group: RecipientGroup, event: NodeEvent, form: bytes)
 
 def subscription_message(node: Node, event: NodeEvent) -> bytes:
     """A change of a subscription: for its entity, if somebody else made it (XEP-0060 12.14), or for an owner."""
-    service, state, jid, node_text = event.data.split(" ", 3)
+    notice = read_notice(event)
     kind = node.options.notification_type
     return (
-        f"<message from='{attribute(service)}' to='{attribute(event.to)}' id='0.{event.event_no}' type='{kind}'>"
-        f"{_EVENT}<subscription node='{attribute(node_text)}' jid='{attribute(unquote(jid))}' "
-        f"subscription='{state}'/></event></message>"
+        f"<message from='{attribute(notice.service)}' to='{attribute(event.to)}' id='0.{event.event_no}' type='{kind}'>"
+        f"{_EVENT}<subscription node='{attribute(notice.node_text)}' jid='{attribute(notice.jid)}' "
+        f"subscription='{notice.value}'/></event></message>"
     ).encode()
 
 
@@ -103,12 +104,12 @@ def authorization_message(event: NodeEvent, encode_form: Callable[[str, str, str
     The message has no body, as in the example of the XEP: Movim ignores forms in messages with a body.
     The owner may be offline, so the hint asks servers to store the message although it is no conversation.
     """
-    service, subid, quoted, node_text = event.data.split(" ", 3)
+    service, subid, jid, node_text = read_notice(event)
     return b"<message from='%b' to='%b' id='0.%d' type='normal'>%b%b</message>" % (
         attribute(service).encode(),
         attribute(event.to).encode(),
         event.event_no,
-        encode_form(subid, node_text, unquote(quoted)),
+        encode_form(subid, node_text, jid),
         _STORE,
     )
 

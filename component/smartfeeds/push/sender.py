@@ -4,7 +4,7 @@ Smart Feeds, Push Interface (SF-037 to SF-044). Changes that wait too long under
 and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in memory.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -41,6 +41,7 @@ from smartfeeds.push.frames import (
 )
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE
 
 RETRY_S = 1.0  # how long a delivery waits after its events could not be removed
 REAPED = 500  # rows of a deleted node that one transaction removes
@@ -111,8 +112,15 @@ class _BatchRun:
         self.size_bytes += (len(self.frames) - before) * (len(head) + len(tail) + 40)
 
 
+async def _explain_nothing(_node: Node, _event: NodeEvent) -> list[bytes]:
+    return []
+
+
 class PushSender:
-    """Sends the notifications of nodes (`delivery.deliverer.Deliverer`)."""
+    """Sends the notifications of nodes (`delivery.deliverer.Deliverer`).
+
+    `explain` returns the stanzas that repeat an event about a subscription in words, for people who use the chat bot.
+    """
 
     def __init__(
         self,
@@ -125,6 +133,7 @@ class PushSender:
         encode_request: Callable[[str, str, str], bytes],
         availability: Availability,
         interests: Interests,
+        explain: Callable[[Node, NodeEvent], Awaitable[list[bytes]]] = _explain_nothing,
     ) -> None:
         self._service = service
         self._wire = wire
@@ -134,6 +143,7 @@ class PushSender:
         self._encode_request = encode_request
         self._availability = availability
         self._interests = interests
+        self._explain = explain
         self._audience = AudienceCache()
         self.counters = PushCounters()
 
@@ -228,10 +238,13 @@ class PushSender:
             run.events_sent += 1
             if event.event_no in run.sent_events:
                 continue
-            if event.kind == "subscription":
-                run.frames.append(subscription_message(run.node, event))
-            elif event.kind == "authorization":
-                run.frames.append(authorization_message(event, self._encode_request))
+            if event.kind in (STATE, REFUSAL):
+                run.frames += [subscription_message(run.node, event), *await self._explain(run.node, event)]
+            elif event.kind == REQUEST:
+                run.frames += [
+                    authorization_message(event, self._encode_request),
+                    *await self._explain(run.node, event),
+                ]
             elif event.kind == TRANSIENT_ITEM:
                 await self._send_transient(run, event)
             else:

@@ -4,7 +4,8 @@ A message is an event in the queue of its node (`NodeEvent`), which survives a c
 change subscriptions share these functions.
 """
 
-from urllib.parse import quote
+from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
@@ -22,6 +23,24 @@ FORMS_WINDOW_US = 3_600 * US_PER_S
 FORMS_PER_JID = 3
 FORMS_PER_DOMAIN = 30
 
+# The kinds of events about a subscription: its state, a request for an owner, and the refusal of a request.
+STATE, REQUEST, REFUSAL = "subscription", "authorization", "refusal"
+
+
+class SubscriptionNotice(NamedTuple):
+    """The data of an event about a subscription. `value` is the number of a request, else the state."""
+
+    service: str
+    value: str
+    jid: str
+    node_text: str
+
+
+def read_notice(event: NodeEvent) -> SubscriptionNotice:
+    """Returns the data of an event about a subscription."""
+    service, value, jid, node_text = event.data.split(" ", 3)
+    return SubscriptionNotice(service, value, unquote(jid), node_text)
+
 
 def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
     """Sets the state of a subscription and notifies the subscriber (XEP-0060 12.14). NONE ends the subscription."""
@@ -34,13 +53,15 @@ def change_state(tx: WriteTx, context: Context, subscription: Subscription, stat
         since_us, created_us = node.last_modified_us, node.last_created_us
         tx.put_subscription(subscription._replace(state=state, since_us=since_us, since_created_us=created_us))
     if node is not None:
-        tell(tx, context, node, subscription._replace(state=state), subscription.jid)
+        refused = subscription.state is SubscriptionState.PENDING and state is SubscriptionState.NONE
+        kind = REFUSAL if refused else STATE
+        tell(tx, context, node, subscription._replace(state=state), subscription.jid, kind)
 
 
-def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
+def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str, kind: str = STATE) -> None:
     """Notifies an address of the state of a subscription."""
     notice = f"{subscription.service} {subscription.state.value} {quote(subscription.jid)} {subscription.node_text}"
-    _add_message(tx, context, node, "subscription", notice, to)
+    _add_message(tx, context, node, kind, notice, to)
 
 
 def tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
@@ -69,7 +90,7 @@ def ask_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscrip
 def ask(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
     """Sends a request to subscribe to an address, as a form to fill in."""
     notice = f"{subscription.service} {subscription.sub_no} {quote(subscription.jid)} {subscription.node_text}"
-    _add_message(tx, context, node, "authorization", notice, to)
+    _add_message(tx, context, node, REQUEST, notice, to)
 
 
 def _add_message(tx: WriteTx, context: Context, node: Node, kind: str, data: str, to: str) -> None:

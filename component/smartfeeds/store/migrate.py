@@ -35,6 +35,7 @@ REVISIONS = (
     "0018",
     "0019",
     "0020",
+    "0021",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch
 from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
@@ -15,6 +15,7 @@ from smartfeeds.store.rows import KEYS
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
+    BATCH,
     EVENT,
     FACET,
     FAILURE,
@@ -45,7 +46,7 @@ _CONSUMERS = (
 )
 
 # The rows that belong to a node, in the order in which they are removed. The words of items are removed with them.
-_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE, REQUEST_FORM)
+_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE, BATCH, REQUEST_FORM)
 
 
 class PushReads(NodeReads):
@@ -87,6 +88,11 @@ class PushReads(NodeReads):
         """Returns the consumers whose last delivery failed, by node_no and name."""
         rows = self._db.rows(f"SELECT node_no, consumer, {_FAILURE} FROM failure f ORDER BY 1, 2")
         return [(Consumer(node_no, name), Failure(*failure)) for node_no, name, *failure in rows]
+
+    def batch(self, consumer: Consumer) -> SentBatch | None:
+        """Returns the batch that was last sent to a consumer."""
+        row = self._db.row(f"{BATCH.select} WHERE node_no = ? AND consumer = ?", consumer)
+        return SentBatch(row[2], bool(row[3])) if row else None
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         """Returns the events of a node that are still to be sent, by at_us, then event_no."""
@@ -139,9 +145,14 @@ class PushWrites(NodeWrites, PushReads):
             values = (*consumer, failure.count, failure.since_us, failure.next_us, failure.error)
             self._change(FAILURE.replace, values)
 
+    def put_batch(self, consumer: Consumer, batch: SentBatch) -> None:
+        """Stores the batch that is sent to a consumer now, or replaces the former one."""
+        self._change(BATCH.replace, (*consumer, batch.end_us, int(batch.joined)))
+
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Removes the marks and the failure of a consumer."""
+        """Removes the marks, the failure and the batch of a consumer."""
         self.set_failure(consumer, None)
+        self._db.run(BATCH.delete, consumer)
         # With the order, because the index has it before the consumer, and a node may have many consumers.
         self._db.run_many(MARK.delete, [(consumer.node_no, order.value, consumer.name) for order in Order])
 

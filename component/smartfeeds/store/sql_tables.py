@@ -60,6 +60,7 @@ PURGE = Table("purge", "node_no", "up_to_us, actor")
 EVENT = Table("event", "event_no", "node_no, at_us, kind, data, recipient")
 MARK = Table("mark", "node_no, ord, consumer", "key_us, cursor, behind")
 FAILURE = Table("failure", "node_no, consumer", "failures, since_us, next_us, error")
+BATCH = Table("batch", "node_no, consumer", "end_us, joined")
 
 REQUEST_FORM = Table("request_form", "node_no, whom", "since_us, forms")
 

@@ -175,6 +175,15 @@ CREATE TABLE failure (
     PRIMARY KEY (node_no, consumer)
 ) STRICT, WITHOUT ROWID;
 
+-- The batch that was last sent to a consumer, so that it can be repeated unchanged (core.consumers).
+CREATE TABLE batch (
+    node_no INTEGER NOT NULL REFERENCES node (node_no),
+    consumer TEXT NOT NULL,
+    end_us INTEGER NOT NULL,
+    joined INTEGER NOT NULL CHECK (joined IN (0, 1)),
+    PRIMARY KEY (node_no, consumer)
+) STRICT, WITHOUT ROWID;
+
 -- Bearer tokens for HTTP; digest is the SHA-256 of what its bearer knows, expires_us NULL where it never ends.
 CREATE TABLE token (
     token_id TEXT NOT NULL PRIMARY KEY,

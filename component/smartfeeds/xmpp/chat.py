@@ -28,6 +28,7 @@ _FALLBACK_BODY = ns.tag(ns.FALLBACK, "body")
 _REPLACE = ns.tag(ns.CORRECTION, "replace")
 _REACTIONS = ns.tag(ns.REACTIONS, "reactions")
 _REACTION = ns.tag(ns.REACTIONS, "reaction")
+_STANZA_ID = ns.tag(ns.STANZA_IDS, "stanza-id")
 _RECEIPT_REQUEST = ns.tag(ns.RECEIPTS, "request")
 _CONFERENCE_X = ns.tag(ns.CONFERENCE, "x")
 _MUC_USER_X = ns.tag(ns.MUC_USER, "x")
@@ -36,6 +37,7 @@ _INVITE, _PASSWORD, _ITEM, _STATUS, _DESTROY = (
 )
 _ID_CHARACTERS = 512  # a longer id is not repeated in a receipt
 _REACTIONS_READ = 8
+HISTORY = 50  # messages that a room repeats when the bot enters
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class ChatMessage(Request):
 
     `text` is without the quotation of a reply. `reply_to`, `replaces` and `reacts_to` are ids of other messages, empty
     if there is none. `reactions` are those to the message `reacts_to`; none means that all were removed. `private` is
-    set if the message came to one person through a room.
+    set if the message came to one person through a room. In a room, replies and reactions refer to `stanza_id`, the id
+    that the room gives a message (XEP-0359), and `history` is set if the message was sent before the bot entered.
     """
 
     kind: MessageKind
@@ -57,6 +60,8 @@ class ChatMessage(Request):
     reactions: tuple[str, ...] = ()
     wants_receipt: bool = False
     private: bool = False
+    stanza_id: str = ""
+    history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +107,21 @@ class ChatService(Protocol):
     def follows_message(self, message_id: str) -> bool:
         """Whether the id is one of the bot's messages."""
 
+    def note_available(self, user: Jid) -> None:
+        """Notes that a user has sent available presence."""
+
 
 # Parameters: the stanza, its sender, our address that it was sent to. Returns None for a stanza without an answer.
 ChatReader = Callable[[Element, Jid, str], Request | None]
 
 
 def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | None:
-    """Returns a message of type chat or groupchat; None for history (XEP-0203) and for a message without content."""
-    if element.find(_DELAY) is not None:
+    """Returns a message of type chat or groupchat.
+
+    None for a message without content, and for one that waited while the service was away (XEP-0203).
+    """
+    history = element.find(_DELAY) is not None
+    if history and element.get("type") != "groupchat":
         return None
     reactions = element.find(_REACTIONS)
     text = "" if reactions is not None else _text_of(element)
@@ -130,6 +142,9 @@ def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | N
         else (),
         element.find(_RECEIPT_REQUEST) is not None,
         element.find(_MUC_USER_X) is not None,
+        # Anybody may write an id in the name of others (XEP-0359 section 6).
+        next((_id_of(one) for one in element.iterfind(_STANZA_ID) if one.get("by") == str(sender.bare)), ""),
+        history,
     )
 
 
@@ -210,6 +225,7 @@ MESSAGES: Mapping[tuple[str, str], ChatReader] = {
     ("chat", _BODY): read_message,
     ("groupchat", _BODY): read_message,
     ("chat", _REACTIONS): read_message,
+    ("groupchat", _REACTIONS): read_message,
     (ANY_TYPE, _CONFERENCE_X): read_direct_invitation,
     (ANY_TYPE, _MUC_USER_X): read_mediated_invitation,
 }
@@ -258,10 +274,19 @@ def encode_receipt(message: ChatMessage) -> bytes:
     return f"<message {addresses} type='chat'>{received}</message>".encode()
 
 
+def encode_contact_request(sender: str, user: str, name: str) -> bytes:
+    """Returns a request to subscribe to the presence of a user, with the name of the sender (XEP-0172 section 4.1)."""
+    nick = f"<nick xmlns='{ns.NICK}'>{escape(name)}</nick>"
+    return f"<presence from='{attribute(sender)}' to='{attribute(user)}' type='subscribe'>{nick}</presence>".encode()
+
+
 def encode_join(sender: str, room: str, nick: str) -> bytes:
-    """Returns the presence that enters a room without its history (XEP-0045 section 7.2)."""
+    """Returns the presence that enters a room (XEP-0045 section 7.2).
+
+    In the history the bot finds its own messages, to which people reply.
+    """
     to = attribute(f"{room}/{nick}")
-    history = f"<x xmlns='{ns.MUC}'><history maxstanzas='0'/></x>"
+    history = f"<x xmlns='{ns.MUC}'><history maxstanzas='{HISTORY}'/></x>"
     return f"<presence from='{attribute(sender)}' to='{to}'>{history}</presence>".encode()
 
 

@@ -94,15 +94,16 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
     ]
 
 
-def _identity(info: ServiceInfo) -> Identity:
-    return Identity("pubsub", "service", "", info.name)
+def _identities(info: ServiceInfo) -> tuple[Identity, ...]:
+    kinds = (("pubsub", "service"), *((("client", "bot"),) if info.chat else ()))
+    return tuple(Identity(category, kind, "", info.name) for category, kind in kinds)
 
 
 def capabilities(info: ServiceInfo, commands: Mapping[str, Command]) -> Caps:
     """Returns the capabilities of the service for its presence (XEP-0115)."""
     contacts = tuple((each.var, each.values) for each in _contact_fields(info.addresses))
     forms = ((ns.SERVER_INFO, contacts),) if contacts else ()
-    ver = DiscoInfo((_identity(info),), tuple(features(info, commands)), forms).verification(HASH)
+    ver = DiscoInfo(_identities(info), tuple(features(info, commands)), forms).verification(HASH)
     assert ver is not None
     return Caps(CapsKey(HASH, ver), ns.PROJECT)
 
@@ -117,8 +118,10 @@ class Disco:
     def __init__(self, info: ServiceInfo, commands: Mapping[str, Command] | None = None) -> None:
         self._info = info
         self._commands = commands or {}
-        category, kind, _, name = _identity(info)
-        identity = f"<identity category='{category}' type='{kind}' name='{attribute(name)}'/>"
+        identity = "".join(
+            f"<identity category='{category}' type='{kind}' name='{attribute(name)}'/>"
+            for category, kind, _, name in _identities(info)
+        )
         contact_fields = _contact_fields(info.addresses)
         contacts = encode_form("result", ns.SERVER_INFO, contact_fields) if contact_fields else ""
         names = features(info, self._commands)

@@ -365,6 +365,8 @@ class StanzaRouter:
         request: r.Request | None = None
         if self._chat is not None:
             request = read_room_presence(element, sender.jid, address.bare)
+            if request is None and "type" not in element.attrib:
+                self._chat.note_available(sender.jid)
         if request is None and self._presences is not None:
             request = self._presences.read(element, sender.jid, address.bare)
         return True if request is None else self._start(request)

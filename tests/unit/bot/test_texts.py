@@ -8,6 +8,7 @@ from string import Formatter
 
 import pytest
 
+from smartfeeds.bot import usages
 from smartfeeds.bot.commands import COMMANDS, COMMANDS_BY_WORD
 from smartfeeds.bot.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
 
@@ -51,6 +52,20 @@ def test_compiled_catalogue_is_current(language: str) -> None:
     written = re.findall(r'(?m)^msgstr(?:\[\d\])? "(.+)"$', source)
     compiled = [text.replace("\\", "\\\\").replace('"', '\\"') for text in catalogue(language).values()]
     assert sorted(written) == sorted(compiled)
+
+
+USAGES = [row.usage for row in COMMANDS]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_next_steps_are_commands(language: str) -> None:
+    """What an answer offers is a command in the language of the person."""
+    steps = [usage for usage in vars(usages).values() if isinstance(usage, str) and usage in USAGES]
+    steps += ["quiet off", "digest off", "quiet 22-7 Europe/Berlin", "digest daily 8:00 Europe/Berlin"]
+    assert len(steps) > 12
+    for step in steps:
+        row = COMMANDS_BY_WORD[Texts(language).say(step).split()[0]]
+        assert row.usage == step or row.name == step.split()[0]
 
 
 def test_value_is_never_read_as_a_format() -> None:

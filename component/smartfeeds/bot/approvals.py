@@ -1,0 +1,105 @@
+"""Requests to subscribe by chat: what owners and subscribers are told, and the commands of owners (XEP-0060 8.6).
+
+The use cases are those of the forms and of the command. The messages repeat in words the events that are sent as forms
+and as states; a crash may repeat them with the same id.
+"""
+
+from smartfeeds.bot import usages
+from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError, command_text
+from smartfeeds.bot.follows import chat_subscriptions
+from smartfeeds.bot.grammar import arguments
+from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name
+from smartfeeds.bot.texts import ENGLISH, Texts
+from smartfeeds.core.chat import ChatRow
+from smartfeeds.core.model import Node, NodeEvent
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.authorization import (
+    AnswerAuthorization,
+    GetPendingNodes,
+    PendingNodes,
+    ResendPending,
+    ResentRequests,
+)
+from smartfeeds.service.context import Context
+from smartfeeds.service.requests import EmptyResult
+from smartfeeds.service.subscription_states import REFUSAL, REQUEST, read_notice
+from smartfeeds.store.base import ReadTx
+
+NODES = 20  # feeds whose requests one command sends
+
+
+def explain(tx: ReadTx, _context: Context, node: Node, event: NodeEvent) -> tuple[ChatRow, Reply] | None:
+    """Returns the words for an event about a subscription, and the user of the bot to whom they go."""
+    chat = tx.chat(event.to)
+    if chat is None:
+        return None
+    notice = read_notice(event)
+    texts, feed = Texts(chat.settings.language or ENGLISH), feed_name(node)
+    if event.kind == REQUEST:
+        person = cut(notice.jid, NAME_CHARACTERS)
+        allow_ = command_text(texts, usages.ALLOW, notice.node_text, notice.jid)
+        refuse_ = command_text(texts, usages.REFUSE, notice.node_text, notice.jid)
+        text = texts.say(
+            "{person} asks to follow {feed}. To allow it: {command}", person=person, feed=feed, command=allow_
+        )
+        return chat, Reply(text, (Offer(allow_, texts.say("Allow")), Offer(refuse_, texts.say("Refuse"))))
+    if event.kind == REFUSAL:
+        return chat, Reply(texts.say("Your request to follow {feed} was refused.", feed=feed))
+    rows = chat_subscriptions(tx, node.node_no, event.to)
+    if event.to != notice.jid or all(row.node_text != notice.node_text for row in rows):
+        return None
+    stop = Offer(command_text(texts, usages.UNSUBSCRIBE, notice.node_text))
+    latest = Offer(command_text(texts, usages.LATEST, notice.node_text))
+    return chat, Reply(texts.say("You may follow {feed} now. New items arrive here.", feed=feed), (latest, stop))
+
+
+async def requests(c: Conversation, _rest: str) -> Reply:
+    """Sends the requests that wait for the user, each as a message with buttons."""
+    # The messages go to users of the bot only; this makes the sender one.
+    await c.remember_language()
+    count = 0
+    for name in (await _pending_nodes(c))[:NODES]:
+        count += (await c.ask(ResendPending(c.actor, c.service, name), ResentRequests)).count
+    if not count:
+        return Reply(c.say("No request waits for you."))
+    return Reply(c.texts.count(count, "{number} request waits:", "{number} requests wait:"))
+
+
+async def _pending_nodes(c: Conversation) -> tuple[str, ...]:
+    try:
+        return (await c.ask(GetPendingNodes(c.actor, c.service), PendingNodes)).names
+    except FeedError as error:
+        if error.condition is not Condition.FORBIDDEN:
+            raise
+        return ()
+
+
+async def allow(c: Conversation, rest: str) -> Reply:
+    """Approves a request to follow a feed."""
+    person = await _answer(c, rest, allow=True)
+    return Reply(c.say("{person} may follow the feed now.", person=person))
+
+
+async def refuse(c: Conversation, rest: str) -> Reply:
+    """Refuses a request to follow a feed."""
+    person = await _answer(c, rest, allow=False)
+    return Reply(c.say("The request of {person} is refused.", person=person))
+
+
+async def _answer(c: Conversation, rest: str, *, allow: bool) -> str:
+    """Answers a request. Returns the address of the person. Raises FeedError, RefusalError, UsageError."""
+    tokens = arguments(rest)
+    if len(tokens) != 2:
+        raise UsageError
+    feed, person = tokens
+    try:
+        await c.ask(AnswerAuthorization(c.actor, c.service, feed, person, "", allow), EmptyResult)
+    except FeedError as error:
+        if error.condition is Condition.INVALID_JID:
+            raise UsageError from error
+        if error.condition is not Condition.NOT_SUBSCRIBED:
+            raise
+        raise RefusalError(
+            c.say("This request waits no more. Another owner answered it, or it was withdrawn.")
+        ) from error
+    return cut(person, NAME_CHARACTERS)

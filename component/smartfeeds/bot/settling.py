@@ -1,0 +1,142 @@
+"""The commands for conflicts: list the items that have any, show the versions of one, and keep one of them (A-62).
+
+Versions are named by a code and a number. The code changes with each version of the item, so nobody decides about a
+version that they have not seen, and nothing has to be remembered between two messages.
+"""
+
+import asyncio
+import hashlib
+from urllib.parse import unquote
+
+from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
+from smartfeeds.bot.grammar import arguments
+from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
+from smartfeeds.bot.schedule import format_local
+from smartfeeds.bot.texts import N_
+from smartfeeds.bot.usages import CONFLICTS, SETTLE
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
+from smartfeeds.service.syncing import endpoint
+from smartfeeds.sync.record import Version
+
+LISTED = 20  # items of one answer; when some are settled, the next ones appear
+SHOWN = 9  # versions of one answer; the others stay in conflict
+_CODE_DIGITS = 6
+_BUTTONS = 3
+_MINE = frozenset({"mine", "meine"})
+_THEIRS = frozenset({"theirs", "andere"})
+_CHANGED = N_("The item has changed meanwhile. To see its versions: {command}")
+
+
+async def conflicts(c: Conversation, rest: str) -> Reply:
+    """Lists the items of a feed that have conflicts."""
+    tokens = arguments(rest)
+    if len(tokens) != 1:
+        raise UsageError
+    feed, entries = tokens[0], await _entries(c, tokens[0])
+    if not entries:
+        return _none(c, feed)
+    titles = await asyncio.to_thread(lambda: [_title(entry.version) or entry.item.id for entry in entries])
+    steps = [c.command(SETTLE, feed, _code(entry)) for entry in entries]
+    lines = [c.say("Items with conflicts in {feed}:", feed=cut(feed, NAME_CHARACTERS))]
+    for entry, title, step in zip(entries, titles, steps, strict=True):
+        count = c.texts.count(len(entry.tags), "{number} version", "{number} versions")
+        lines.append(f"- {cut(title, NAME_CHARACTERS)}: {count}\n  {step}")
+    return Reply("\n".join(lines), tuple(Offer(step) for step in steps[:_BUTTONS]))
+
+
+async def settle(c: Conversation, rest: str) -> Reply:
+    """Shows the versions of an item, or keeps one of them. Without a code it is the first item with conflicts."""
+    tokens = arguments(rest)
+    if not 1 <= len(tokens) <= 3:
+        raise UsageError
+    feed, code, choice = (*tokens, "", "")[:3]
+    entries = await _entries(c, feed)
+    if not entries:
+        return _none(c, feed)
+    entry = next((one for one in entries if code.casefold() in ("", _code(one))), None)
+    if entry is None:
+        raise RefusalError(c.say(_CHANGED, command=c.command(CONFLICTS, feed)))
+    return await (_keep(c, feed, entry, choice) if choice else _show(c, feed, entry))
+
+
+async def _show(c: Conversation, feed: str, entry: ConflictedItem) -> Reply:
+    versions = entry.versions[:SHOWN]
+    title, *lines = await asyncio.to_thread(
+        lambda: [_title(entry.version) or entry.item.id, *(_describe(c, version) for _, version in versions)]
+    )
+    head = c.say("“{title}” was changed in two places at once. Readers see version 1 now.", title=title)
+    example = c.command(SETTLE, feed, _code(entry), "1")
+    tail = c.say("To keep version 1: {command}", command=example)
+    offers = (
+        Offer(c.command(SETTLE, feed, _code(entry), str(number)), c.say("Keep {number}", number=number))
+        for number in range(1, len(versions) + 1)
+    )
+    return Reply("\n".join([head, *(f"{n}. {line}" for n, line in enumerate(lines, 1)), tail]), tuple(offers))
+
+
+async def _keep(c: Conversation, feed: str, entry: ConflictedItem, choice: str) -> Reply:
+    versions = entry.versions[:SHOWN]
+    number = _number_of(c, [version for _, version in versions], choice)
+    decided = tuple(tag for tag, _ in versions[1:])
+    keep, version = versions[number]
+    request = ResolveConflicts(c.actor, c.service, feed, entry.item.id, keep, decided, entry.tags)
+    try:
+        await c.ask(request, ResolvedItem)
+    except FeedError as error:
+        if error.condition is not Condition.CONFLICT:
+            raise
+        raise RefusalError(c.say(_CHANGED, command=c.command(CONFLICTS, feed))) from error
+    title = await asyncio.to_thread(_title, version)
+    text = c.say(
+        "Settled. {feed} has version {number} now: {title}",
+        feed=cut(feed, NAME_CHARACTERS),
+        number=number + 1,
+        title=title or entry.item.id,
+    )
+    return Reply(text, (c.offer(CONFLICTS, feed),))
+
+
+def _number_of(c: Conversation, versions: list[Version], choice: str) -> int:
+    """The place of the version that a choice names. Raises RefusalError, UsageError."""
+    word = choice.casefold()
+    if word in _MINE | _THEIRS:
+        places = [place for place, version in enumerate(versions) if _is_own(c, version) is (word in _MINE)]
+        if len(places) != 1:
+            raise RefusalError(c.say("That is not clear here. Write the number of the version."))
+        return places[0]
+    if not (len(word) == 1 and word.isascii() and word.isdecimal() and 1 <= int(word) <= len(versions)):
+        raise UsageError
+    return int(word) - 1
+
+
+async def _entries(c: Conversation, feed: str) -> tuple[ConflictedItem, ...]:
+    request = ListConflicts(c.actor, c.service, feed, ResultSetRequest(max=str(LISTED)))
+    return (await c.ask(request, ConflictList)).entries
+
+
+def _none(c: Conversation, feed: str) -> Reply:
+    return Reply(c.say("No item of {feed} has a conflict.", feed=cut(feed, NAME_CHARACTERS)))
+
+
+def _code(entry: ConflictedItem) -> str:
+    """The code of an item with exactly these versions."""
+    return hashlib.sha256("\0".join((entry.item.id, *entry.tags)).encode()).hexdigest()[:_CODE_DIGITS]
+
+
+def _title(version: Version) -> str:
+    return cut(read_meta(version.payload).body, TITLE_CHARACTERS)
+
+
+def _is_own(c: Conversation, version: Version) -> bool:
+    return version.top.by == endpoint(c.service, c.jid)
+
+
+def _describe(c: Conversation, version: Version) -> str:
+    """A version on one line: its author, its time, and its text."""
+    author = c.say("you") if _is_own(c, version) else cut(unquote(version.top.by), NAME_CHARACTERS)
+    when = "" if version.top.when_us is None else format_local(version.top.when_us, c.settings.zone)
+    facts = ", ".join(part for part in (author, when, c.say("deleted") if version.deleted.on else "") if part)
+    return f"{facts}: {cut(read_meta(version.payload).text, TITLE_CHARACTERS)}"

@@ -1,0 +1,16 @@
+"""How the commands are written that answers offer as a next step. The table in `commands` has all commands."""
+
+from smartfeeds.bot.texts import N_
+
+HELP = N_("help [COMMAND]")
+LIST = N_("list [PAGE]")
+SHOW = N_("show FEED [FILTER=VALUE]")
+LATEST = N_("latest [FEED] [NUMBER]")
+SUBSCRIBE = N_("subscribe FEED [FILTER=VALUE]")
+UNSUBSCRIBE = N_("unsubscribe FEED")
+SUBSCRIPTIONS = N_("subscriptions")
+DELETE = N_("delete FEED")
+CONFLICTS = N_("conflicts FEED")
+SETTLE = N_("settle FEED [CODE] [NUMBER]")
+ALLOW = N_("allow FEED ADDRESS")
+REFUSE = N_("refuse FEED ADDRESS")

@@ -108,7 +108,9 @@ async def test_field_of_the_kind_comes_before_all_reasons(component: Component) 
     await component.configure(ALICE, "later", kind="generic")
 
     assert refusal(answer) == NOT_ACCEPTABLE
-    assert "kind set to generic" in str(answer.xpath("string(c:error/st:text)", namespaces=NS))
+    assert "persist_items false, item_expire, max_items below 10000, or another pubsub#type" in str(
+        answer.xpath("string(c:error/st:text)", namespaces=NS)
+    )
     assert [await kind(component, node) for node in ("spaces", "later")] == ["feed", "generic"]
 
 
@@ -182,6 +184,21 @@ async def test_first_item_decides_the_kind(
 
     assert await kind(component, "box") == expected
     assert (await component.config(ALICE, "box"))["max_items"] == [options.get("max_items", "max")]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+async def test_publish_option_without_a_value_is_refused(start: Starter, exists: bool) -> None:
+    """No field of a request may lead to an internal error."""
+    component = await start(pubsub={"auto_create": True})
+    if exists:
+        await component.create(ALICE, "box", max_items="5")
+    options = submit({"FORM_TYPE": [PUBLISH_OPTIONS], "pubsub#deliver_payloads": []})
+
+    answer = await component.set(
+        ALICE, f"<publish node='box'><item id='x'/></publish><publish-options>{options}</publish-options>"
+    )
+
+    assert refusal(answer) == (UNMET if exists else NOT_ACCEPTABLE)
 
 
 async def test_item_of_another_publisher_does_not_change_the_kind(component: Component) -> None:

@@ -284,7 +284,9 @@ async def test_feed_with_an_item_takes_only_atom_entries(component: Component, i
     answer = await publish(component, ALICE, item)
 
     assert refusal(answer) == INVALID_PAYLOAD
-    assert "{urn:smartfeeds:0}kind set to generic" in str(answer.xpath("string(c:error/st:text)", namespaces=NS))
+    assert "persist_items false, item_expire, max_items below 10000, or another pubsub#type" in str(
+        answer.xpath("string(c:error/st:text)", namespaces=NS)
+    )
     assert await component.item_ids(BOB, "comments") == ["old"]
 
 

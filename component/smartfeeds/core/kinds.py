@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 
 from smartfeeds.core.options import (
     ATOM,
-    BOOLEANS,
     KIND,
     PUBSUB,
     FormFields,
     NodeKind,
     OptionLimits,
     Values,
+    is_false,
     whole_number,
 )
 from smartfeeds.errors import Condition, FeedError
@@ -33,10 +33,6 @@ def _is_low_number(values: Values, limits: OptionLimits) -> bool:
     return 0 < (whole_number(values) or 0) < limits.max_items
 
 
-def _is_false(values: Values, _limits: OptionLimits) -> bool:
-    return len(values) == 1 and BOOLEANS.get(values[0].strip()) == "false"
-
-
 def _is_foreign_type(values: Values, _limits: OptionLimits) -> bool:
     return len(values) == 1 and values[0] not in _FEED_TYPES and not values[0].startswith(_FEED_TYPE_PREFIXES)
 
@@ -46,7 +42,7 @@ def _is_foreign_type(values: Values, _limits: OptionLimits) -> bool:
 GENERIC_REASONS: Mapping[str, Callable[[Values, OptionLimits], bool]] = {
     f"{PUBSUB}max_items": _is_low_number,
     f"{PUBSUB}item_expire": _is_number,
-    f"{PUBSUB}persist_items": _is_false,
+    f"{PUBSUB}persist_items": lambda values, _limits: is_false(values),
     f"{PUBSUB}type": _is_foreign_type,
 }
 

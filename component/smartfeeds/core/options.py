@@ -19,8 +19,6 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 PUBSUB = "pubsub#"
 KIND = "{urn:smartfeeds:0}kind"
 ATOM = "http://www.w3.org/2005/Atom"
-# The end of every error for what a feed refuses and a generic node accepts.
-HOW_TO_GENERIC = f"create a generic node for it, with the field {KIND} set to generic"
 # Data about an imported feed (`formats.feed_details`). It is stored with the options, but it is not a form field.
 DETAILS = "feed-details"
 SOCIAL_FEED = "urn:xmpp:pubsub-social-feed:1"
@@ -174,10 +172,25 @@ class Option(Generic[T]):
 # Checks.
 
 
+def how_to_generic(limits: OptionLimits) -> str:
+    """The end of every error for what a feed refuses and a generic node accepts. Stock clients can send these fields,
+    but not `KIND` (`core.kinds`).
+    """
+    return (
+        f"create a node for it whose configuration has persist_items false, item_expire, max_items below "
+        f"{limits.max_items}, or another pubsub#type"
+    )
+
+
 def whole_number(values: Values) -> int | None:
     """The number that a field has as its value, or None for any other text. 18 digits fit every column of the store."""
     text = values[0].strip() if values else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def is_false(values: Values) -> bool:
+    """Whether a field has one of the spellings of false as its only value."""
+    return len(values) == 1 and BOOLEANS.get(values[0].strip()) == "false"
 
 
 def _number(values: Values, ceiling: int) -> int:
@@ -193,7 +206,7 @@ def _check_max_items(values: Values, kind: NodeKind, limits: OptionLimits) -> Va
     if values not in ((), ("",), ("max",)) and (whole_number(values) or 0) < limits.max_items:
         raise ValueError(
             f"a feed never expires items; send max, or a whole number from {limits.max_items}, which means max,"
-            f" or {HOW_TO_GENERIC}"
+            f" or {how_to_generic(limits)}"
         )
     return ("max",)
 
@@ -204,17 +217,17 @@ def _check_language(values: Values, _kind: NodeKind, _limits: OptionLimits) -> V
     return values
 
 
-def _check_item_expire(values: Values, kind: NodeKind, _limits: OptionLimits) -> Values:
+def _check_item_expire(values: Values, kind: NodeKind, limits: OptionLimits) -> Values:
     if values in ((), ("",), ("max",)):
         return ("max",)
     if kind is NodeKind.FEED:
-        raise ValueError(f"the items of a feed do not expire; send max, or {HOW_TO_GENERIC}")
+        raise ValueError(f"the items of a feed do not expire; send max, or {how_to_generic(limits)}")
     return (str(_number(values, MAX_EXPIRE_S)),)
 
 
-def _check_persistent(values: Values, kind: NodeKind, _limits: OptionLimits) -> Values:
+def _check_persistent(values: Values, kind: NodeKind, limits: OptionLimits) -> Values:
     if kind is NodeKind.FEED and values != ("true",):
-        raise ValueError(f"a feed stores its items; send true, or {HOW_TO_GENERIC}")
+        raise ValueError(f"a feed stores its items; send true, or {how_to_generic(limits)}")
     return values
 
 

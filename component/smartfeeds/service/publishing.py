@@ -21,7 +21,7 @@ from smartfeeds.core.model import (
     OpenPurge,
     Slice,
 )
-from smartfeeds.core.options import GALLERY, HOW_TO_GENERIC, REJECT, RETRACT_OLDEST, OptionLimits
+from smartfeeds.core.options import GALLERY, REJECT, RETRACT_OLDEST, OptionLimits, how_to_generic, is_false
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
@@ -277,7 +277,7 @@ def _is_feed_item(request: Publish) -> bool:
     payload is an error for every node that delivers payloads."""
     draft = request.draft
     if draft is None:
-        return (request.options or {}).get("pubsub#deliver_payloads", ("true",))[0] in ("1", "true")
+        return not is_false((request.options or {}).get("pubsub#deliver_payloads", ()))
     if draft.payload.shape.entry or request.item_id not in FEED_ITEMS:
         return draft.payload.shape.entry
     return bool(draft.payload.root.tag == FEED_ITEMS[request.item_id])
@@ -343,7 +343,7 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
     if len(draft.payload) > size_bytes and (node.kind is NodeKind.GENERIC or draft.sync is None):
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
     if node.kind is NodeKind.FEED and not _is_feed_item(request):
-        raise FeedError(Condition.INVALID_PAYLOAD, f"the items of a feed are Atom entries; {HOW_TO_GENERIC}")
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the items of a feed are Atom entries; {how_to_generic(limits)}")
     gallery = node.options.type == GALLERY
     shape = draft.payload.shape
     if gallery and shape.entry and not shape.enclosure and not shape.deletion:

@@ -6,7 +6,6 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import (
     DETAILS,
     FULL_POLICIES,
-    HOW_TO_GENERIC,
     MAX_EXPIRE_S,
     MAX_TEXT,
     MAX_VALUES,
@@ -20,6 +19,7 @@ from smartfeeds.core.options import (
     Option,
     OptionLimits,
     PublishModel,
+    how_to_generic,
 )
 from smartfeeds.errors import Condition, FeedError
 
@@ -314,7 +314,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
                 "max_items",
                 value,
                 "pubsub#max_items: a feed never expires items; send max, or a whole number from 10000, which means max,"
-                f" or {HOW_TO_GENERIC}",
+                f" or {how_to_generic(LIMITS)}",
             )
             for value in ("5", "-1", "many")
         ],
@@ -329,7 +329,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
             FEED,
             "item_expire",
             "60",
-            f"pubsub#item_expire: the items of a feed do not expire; send max, or {HOW_TO_GENERIC}",
+            f"pubsub#item_expire: the items of a feed do not expire; send max, or {how_to_generic(LIMITS)}",
         ),
         (GENERIC, "item_expire", "soon", f"pubsub#item_expire: a whole number from 1 to {MAX_EXPIRE_S}"),
         (GENERIC, "publish_node_full", "burst", "pubsub#publish_node_full: one of " + ", ".join(FULL_POLICIES)),
@@ -343,7 +343,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
             FEED,
             "persist_items",
             "false",
-            f"pubsub#persist_items: a feed stores its items; send true, or {HOW_TO_GENERIC}",
+            f"pubsub#persist_items: a feed stores its items; send true, or {how_to_generic(LIMITS)}",
         ),
         (FEED, "notification_type", "shout", "pubsub#notification_type: one of headline, normal"),
         (FEED, "notify_sub", "maybe", "pubsub#notify_sub: true or false"),

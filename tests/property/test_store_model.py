@@ -72,7 +72,7 @@ class Subscribe:
 
     def __call__(self, tx: WriteTx) -> object:
         wanted = self.subscription
-        old = tx.subscription(wanted.node_no, wanted.jid, wanted.view)
+        old = tx.subscription(wanted.node_no, wanted.jid, wanted.view, now_us=None)
         return tx.put_subscription(wanted._replace(sub_no=old.sub_no if old else 0))
 
 
@@ -225,8 +225,11 @@ class Look:
     def node(self, tx: ReadTx, node_no: int) -> list[object]:
         people = [tx.affiliations(node_no), tx.subscriptions(node_no, 0, 9), tx.subscriptions(node_no, 2, 1)]
         people += [tx.affiliations(node_no, KeyRange(2, "a", newest=True), kind=held) for held in Affiliation]
-        people += [tx.subscribers(node_no), tx.subscribers(node_no, KeyRange(1, before="b@x", newest=True))]
-        people += [tx.affiliation_count(node_no), tx.subscribers(node_no, KeyRange(2, offset=1))]
+        people += [
+            tx.subscribers(node_no, now_us=None),
+            tx.subscribers(node_no, KeyRange(1, before="b@x", newest=True), now_us=None),
+        ]
+        people += [tx.affiliation_count(node_no), tx.subscribers(node_no, KeyRange(2, offset=1), now_us=None)]
         push = [*(tx.mark(node_no, order, name) for order in Order for name in (PUSH, "hub:x")), tx.events(node_no, 9)]
         push += [tx.failure(Consumer(node_no, PUSH)), tx.consumers((node_no, "created", PUSH), 3)]
         groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
@@ -238,11 +241,15 @@ class Look:
     def service(self, tx: ReadTx) -> list[object]:
         found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.behind()]
         found += [tx.failures(), tx.consumers((0, "", ""), 99)]
-        found += [tx.created_by("alice@example.org"), tx.affiliations_of("a@x"), tx.subscriptions_of("a@x")]
+        found += [
+            tx.created_by("alice@example.org"),
+            tx.affiliations_of("a@x"),
+            tx.subscriptions_of("a@x", now_us=None),
+        ]
         found += [
             tx.affiliated("a@x"),
             tx.affiliations_of("a@x", KeyRange(2, after=1)),
-            tx.subscriptions_of("a@x", KeyRange(1)),
+            tx.subscriptions_of("a@x", KeyRange(1), now_us=None),
         ]
         found += [tx.created_in("example.org"), tx.subscribed_in("x"), tx.subscribed_in("")]
         found += [tx.listed_count("a@x"), tx.listed_nodes("a@x", "", 9), tx.listed_nodes("b@x", "a", 2, newest=True)]

@@ -166,7 +166,7 @@ async def test_owner_denies_and_the_user_may_ask_again(waiting: Component, allow
     (second,) = await asked(waiting)
     assert second["subid"] != form["subid"]
     late = await reasons(waiting, answer(subid=form["subid"][0]))
-    assert late == ["no such request waits; it was answered or withdrawn before"]
+    assert late == ["there is no pending request of this address; it was answered or withdrawn"]
     assert await listed(waiting) == [("comments", BOBS, "pending")]
     assert await reasons(waiting, answer(subid=second["subid"][0])) == []
     assert await states(waiting) == ["subscribed"]
@@ -178,7 +178,7 @@ async def test_first_answer_of_the_owners_counts(waiting: Component) -> None:
 
     ignored = await reasons(waiting, answer(CAROL), answer(allow="false"), answer(allow="true"))
 
-    assert ignored == ["no such request waits; it was answered or withdrawn before"] * 2
+    assert ignored == ["there is no pending request of this address; it was answered or withdrawn"] * 2
     assert await states(waiting) == ["subscribed"]
 
 
@@ -207,15 +207,18 @@ async def test_answer_of_a_user_who_is_no_owner_is_ignored(waiting: Component, a
         ({"node": ""}, "the name of the node is missing"),
         ({"node": "missing"}, "no such node, or it is closed to you"),
         ({"node": "x" * 100_000}, "no such node, or it is closed to you"),
-        ({"node": "comments?order=modified"}, "no such request waits; it was answered or withdrawn before"),
+        (
+            {"node": "comments?order=modified"},
+            "there is no pending request of this address; it was answered or withdrawn",
+        ),
         ({"node": "comments?colour=red"}, "this feed has no such parameter or value"),
         ({"subscriber_jid": ""}, "the field pubsub#subscriber_jid must have an address"),
         ({"subscriber_jid": "a@b@c"}, "the field pubsub#subscriber_jid must have an address"),
-        ({"subscriber_jid": bare(CAROL)}, "no such request waits; it was answered or withdrawn before"),
-        ({"subscriber_jid": BOB}, "no such request waits; it was answered or withdrawn before"),
-        ({"subid": "x"}, "no such request waits; it was answered or withdrawn before"),
-        ({"subid": "9" * 10_000}, "no such request waits; it was answered or withdrawn before"),
-        ({"subid": "-1"}, "no such request waits; it was answered or withdrawn before"),
+        ({"subscriber_jid": bare(CAROL)}, "there is no pending request of this address; it was answered or withdrawn"),
+        ({"subscriber_jid": BOB}, "there is no pending request of this address; it was answered or withdrawn"),
+        ({"subid": "x"}, "there is no pending request of this address; it was answered or withdrawn"),
+        ({"subid": "9" * 10_000}, "there is no pending request of this address; it was answered or withdrawn"),
+        ({"subid": "-1"}, "there is no pending request of this address; it was answered or withdrawn"),
     ],
 )
 async def test_hostile_answers_change_nothing(waiting: Component, values: dict[str, str], reason: str) -> None:

@@ -2,12 +2,15 @@
 
 import pytest
 
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.delivery.sweeps import LEASES
 from smartfeeds.service import leases
+from smartfeeds.service.authorization import GetPendingNodes, PendingNodes, ResendPending, ResentRequests
 from support.component import (
     ALICE,
     BOB,
     CAROL,
+    DOMAIN,
     NS,
     SUBSCRIBE_OPTIONS,
     Component,
@@ -128,6 +131,60 @@ async def test_subscription_is_over_before_the_sweep_removes_it(component: Compo
     assert body(ok(await component.get(BOB, "<subscriptions/>"))) == [
         pubsub(f"<subscriptions>{subscription()}</subscriptions>")
     ]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_no_request_sees_a_subscription_whose_lease_is_over(component: Component, approved: bool) -> None:
+    """XEP-0060 12.19: from its end on, also before the sweep."""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await component.publish(ALICE, "comments", "one")
+    await component.subscribe(BOB, "comments", expire=MINUTE)
+    approval = f"<subscriptions node='comments'><subscription jid='{BOBS}' subscription='subscribed'/></subscriptions>"
+    if approved:
+        ok(await component.owner_set(ALICE, approval))
+        ok(await component.get(BOB, "<items node='comments'/>"))
+    component.clock.advance(60)
+
+    items = await component.get(BOB, "<items node='comments'/>")
+    mine = ok(await component.get(BOB, "<subscriptions/>"))
+    of_node = ok(await component.get(BOB, "<subscriptions node='comments'/>"))
+    ended = await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}'/>")
+    list_of_owner = ok(await component.owner_get(ALICE, "<subscriptions node='comments'/>"))
+    late_approval = await component.owner_set(ALICE, approval)
+
+    assert refusal(items) == Refusal("auth", "not-authorized", "not-subscribed")
+    assert not mine.findall(".//ps:subscription", NS) and not of_node.findall(".//ps:subscription", NS)
+    assert refusal(ended) == Refusal("cancel", "unexpected-request", "not-subscribed")
+    assert not list_of_owner.findall(".//own:subscription", NS)
+    assert refusal(late_approval) == Refusal("modify", "not-acceptable")
+
+
+async def test_request_whose_lease_is_over_is_not_pending(component: Component) -> None:
+    """XEP-0060 8.7, 12.19."""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await component.subscribe(BOB, "comments", expire=MINUTE)
+    await component.events(bare(ALICE))
+    component.clock.advance(60)
+
+    pending = await component.app.service.handle(GetPendingNodes(parse_jid(ALICE), DOMAIN))
+    resent = await component.app.service.handle(ResendPending(parse_jid(ALICE), DOMAIN, "comments"))
+
+    assert pending == PendingNodes(())
+    assert resent == ResentRequests(0, more=False)
+
+
+async def test_owner_subscribes_again_after_the_lease(component: Component) -> None:
+    """XEP-0060 8.8.2, 12.19: the new subscription takes the place of the one that the sweep has not removed yet."""
+    await component.create(ALICE, "comments")
+    await subscribe(component, MINUTE, user=ALICE)
+    component.clock.advance(60)
+
+    entry = f"<subscription jid='{bare(ALICE)}' subscription='subscribed'/>"
+    ok(await component.owner_set(ALICE, f"<subscriptions node='comments'>{entry}</subscriptions>"))
+    await LEASES.sweep(component.app.service)
+
+    mine = ok(await component.get(ALICE, "<subscriptions/>"))
+    assert body(mine) == [pubsub(f"<subscriptions>{subscription(bare(ALICE))}</subscriptions>")]
 
 
 async def test_lease_can_be_removed(component: Component) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.delivery.sweeps import LEASES
 from support.component import (
     ALICE,
     BOB,
@@ -9,6 +10,7 @@ from support.component import (
     NS,
     Component,
     Refusal,
+    Starter,
     bare,
     body,
     entry,
@@ -175,3 +177,45 @@ async def test_owners_are_not_told_of_requests_that_wait(component: Component) -
 
     events = [message.find("ev:event", NS) for message in await component.events(bare(ALICE))]
     assert events == [None]  # the request itself
+
+
+async def test_owners_are_notified_whoever_changes_a_subscription(component: Component) -> None:
+    """XEP-0060 16.4.4 notify_sub: an approval, the list of an owner, an affiliation, a lease and a bounce."""
+    await component.create(ALICE, "comments", access_model="authorize", notify_sub="true")
+
+    async def states() -> list[str]:
+        events = [message.find("ev:event/ev:subscription", NS) for message in await component.events(bare(ALICE))]
+        return [str(event.get("subscription")) for event in events if event is not None]
+
+    async def set_state(state: str) -> None:
+        entry = f"<subscription jid='{BOBS}' subscription='{state}'/>"
+        ok(await component.owner_set(ALICE, f"<subscriptions node='comments'>{entry}</subscriptions>"))
+
+    ok(await request(component))
+    await set_state("subscribed")
+    assert await states() == ["subscribed"]
+    await set_state("none")
+    assert await states() == ["none"]
+    ok(await request(component))
+    await component.affiliate(ALICE, "comments", BOB, "member")
+    assert await states() == ["subscribed"]
+    await component.affiliate(ALICE, "comments", BOB, "outcast")
+    assert await states() == ["none"]
+    await component.affiliate(ALICE, "comments", BOB, "member")
+    await component.subscribe(BOB, "comments", expire="2026-01-01T00:01:00Z")
+    component.clock.advance(60)
+    await LEASES.sweep(component.app.service)
+    assert await states() == ["subscribed", "none"]
+
+
+async def test_owners_are_notified_of_subscriptions_that_an_owner_adds(start: Starter) -> None:
+    """XEP-0060 8.8.2, 16.4.4 notify_sub."""
+    component = await start(pubsub={"owners_subscribe_others": True})
+    await component.create(ALICE, "comments", notify_sub="true")
+
+    entry = f"<subscription jid='{BOBS}' subscription='subscribed'/>"
+    ok(await component.owner_set(ALICE, f"<subscriptions node='comments'>{entry}</subscriptions>"))
+
+    expected = tree(f"<event xmlns='{NS['ev']}'>{subscription()}</event>")
+    for address in (bare(ALICE), BOBS):
+        assert [tree(child) for message in await component.events(address) for child in message] == [expected]

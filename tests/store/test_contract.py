@@ -206,7 +206,7 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
 
     def nothing(tx: ReadTx) -> list[object]:
         lists = [tx.slice(node_no, Slice(SMART, 9)), tx.subscriptions(node_no, 0, 9), tx.affiliations(node_no)]
-        events = [tx.events(node_no, 9), tx.behind(), tx.subscriptions_of("bob@x")]
+        events = [tx.events(node_no, 9), tx.behind(), tx.subscriptions_of("bob@x", now_us=None)]
         consumers = [tx.failures(), tx.consumers((0, "", ""), 9), tx.mark(node_no, Order.MODIFIED, PUSH)]
         consumers.append(tx.batch(Consumer(node_no, PUSH)))
         return [*lists, *events, *consumers, tx.node_by_no(node_no)]
@@ -400,13 +400,19 @@ async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None
     assert rest[0].options == {"a": ("1", "2")}
     assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 3
     assert await store.read(lambda tx: tx.subscribed_views(made.node_no)) == ["", "order=created"]
-    assert await store.read(lambda tx: tx.subscription(made.node_no, "bob@x", "order=modified")) == first[2]
-    assert await store.read(lambda tx: tx.subscription(made.node_no, "bob@x", "")) is None
+    assert (
+        await store.read(lambda tx: tx.subscription(made.node_no, "bob@x", "order=modified", now_us=None)) == first[2]
+    )
+    assert await store.read(lambda tx: tx.subscription(made.node_no, "bob@x", "", now_us=None)) is None
     assert await store.read(lambda tx: tx.subscription_by_no(numbers[3])) == rest[0]
-    mine = await store.read(lambda tx: tx.subscriptions_of("bob@x"))
+    mine = await store.read(lambda tx: tx.subscriptions_of("bob@x", now_us=None))
     assert [one.sub_no for _, one in mine] == numbers[:3]
-    assert await store.read(lambda tx: tx.subscriptions_on(made.node_no, "bob@x")) == [one for _, one in mine]
-    assert await store.read(lambda tx: (tx.subscriptions_on(99, "bob@x"), tx.subscriptions_on(1, "bob@"))) == ([], [])
+    assert await store.read(lambda tx: tx.subscriptions_on(made.node_no, "bob@x", now_us=None)) == [
+        one for _, one in mine
+    ]
+    assert await store.read(
+        lambda tx: (tx.subscriptions_on(99, "bob@x", now_us=None), tx.subscriptions_on(1, "bob@", now_us=None))
+    ) == ([], [])
     assert await store.read(lambda tx: (tx.subscribed_by("bob@x"), tx.subscribed_by("bob@"))) == (3, 0)
     approved = first[2]._replace(state=SubscriptionState.SUBSCRIBED)
     assert await store.write(lambda tx: tx.put_subscription(approved)) == approved
@@ -417,7 +423,7 @@ async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None
     loaded = await store.read(lambda tx: tx.node("feed"))
     assert loaded is not None
     assert loaded.audience == 4 + 2 * AUDIENCE_CHANGE
-    assert await store.read(lambda tx: tx.subscriptions_of("bob@x")) == [
+    assert await store.read(lambda tx: tx.subscriptions_of("bob@x", now_us=None)) == [
         (loaded, one._replace(state=SubscriptionState.SUBSCRIBED)) for one in first[1:]
     ]
 
@@ -580,7 +586,7 @@ async def test_values_come_back_as_they_were(store: Store) -> None:
 
         def check(tx: ReadTx, number: int = number, text: str = text, filters: View = filters) -> None:
             assert tx.node(text + "n") == tx.node_by_no(number)
-            sub = tx.subscription(number, text, text)
+            sub = tx.subscription(number, text, text, now_us=None)
             assert sub is not None
             assert sub.jid == text
             assert tx.affiliations(number) == [(text, Affiliation.MEMBER)]

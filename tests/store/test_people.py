@@ -1,5 +1,7 @@
 """Subscriptions and affiliations by address, and their lists in parts, the same in every store."""
 
+from functools import partial
+
 import pytest
 
 from smartfeeds.core.model import Affiliation, KeyRange, SubscriptionState
@@ -47,7 +49,7 @@ async def test_subscriptions_on_a_node_are_those_of_one_address(store: Store) ->
         tx.put_subscription(subscription(other.node_no, "bob@x/1"))
 
     await store.write(work)
-    found = await store.read(lambda tx: tx.subscriptions_on(made.node_no, "bob@x"))
+    found = await store.read(lambda tx: tx.subscriptions_on(made.node_no, "bob@x", now_us=None))
     assert [one.jid for one in found] == jids[:3]
     assert await store.read(lambda tx: (tx.subscribed_by("bob@x"), tx.subscribed_by("x"))) == (4, 1)
 
@@ -86,11 +88,11 @@ async def test_lists_are_read_in_parts(store: Store, part: KeyRange[int], places
     jids = [f"{place}@x" for place in places]
     held = await store.read(lambda tx: tx.affiliations(first_node, texts, kind=PUBLISHER))
     assert held == [(jid, PUBLISHER) for jid in jids]
-    assert await store.read(lambda tx: tx.subscribers(first_node, texts)) == jids
+    assert await store.read(lambda tx: tx.subscribers(first_node, texts, now_us=None)) == jids
     names = ["?hgfedcb"[int(place)] for place in places]
     mine = await store.read(lambda tx: tx.affiliations_of("all@x", by(first_node, 1)))
     assert [one.name for one, _ in mine] == names
-    found = await store.read(lambda tx: tx.subscriptions_of("all@y", by(first_sub, 2)))
+    found = await store.read(lambda tx: tx.subscriptions_of("all@y", by(first_sub, 2), now_us=None))
     assert [one.name for one, _ in found] == names
     assert [one.sub_no for _, one in found] == [first_sub + 2 * (int(place) - 1) for place in places]
     counts = await store.read(lambda tx: (tx.affiliation_count(first_node), tx.affiliated("all@x")))
@@ -157,18 +159,18 @@ async def test_pending_requests_are_found_by_node_and_by_owner(store: Store) -> 
 
     def pending(tx: WriteTx) -> tuple[list[str], ...]:
         return (
-            [one.jid for one in tx.pending_subscriptions(made["c"].node_no, 9)],
-            [one.jid for one in tx.pending_subscriptions(made["c"].node_no, 1)],
-            [node.name for node in tx.pending_nodes(None, 9)],
-            [node.name for node in tx.pending_nodes(owner, 9)],
-            [node.name for node in tx.pending_nodes(owner, 1)],
-            [node.name for node in tx.pending_nodes(other, 9)],
+            [one.jid for one in tx.pending_subscriptions(made["c"].node_no, 9, now_us=None)],
+            [one.jid for one in tx.pending_subscriptions(made["c"].node_no, 1, now_us=None)],
+            [node.name for node in tx.pending_nodes(None, 9, now_us=None)],
+            [node.name for node in tx.pending_nodes(owner, 9, now_us=None)],
+            [node.name for node in tx.pending_nodes(owner, 1, now_us=None)],
+            [node.name for node in tx.pending_nodes(other, 9, now_us=None)],
         )
 
     assert await store.write(pending) == (["3@x", "5@x"], ["3@x"], ["b", "c", "d"], ["b", "c"], ["b"], [])
     assert await store.read(lambda tx: (tx.owns_nodes(owner), tx.owns_nodes(other))) == (True, False)
     await store.write(lambda tx: tx.retire_node(made["b"].node_no))
-    assert [node.name for node in await store.read(lambda tx: tx.pending_nodes(owner, 9))] == ["c"]
+    assert [node.name for node in await store.read(lambda tx: tx.pending_nodes(owner, 9, now_us=None))] == ["c"]
 
 
 async def test_ended_leases_are_found_by_their_end(store: Store) -> None:
@@ -193,6 +195,45 @@ async def test_ended_leases_are_found_by_their_end(store: Store) -> None:
     first = (await store.read(lambda tx: tx.ended_leases(1_000_000, 1)))[0]
     await store.write(lambda tx: tx.put_subscription(first._replace(options={})))
     assert await ended(9_000_000) == ["4@x", "1@x"]
+
+
+async def test_reads_with_a_time_leave_out_ended_leases(store: Store) -> None:
+    """XEP-0060 12.19: the rows stay until the sweep, which needs them for the messages."""
+    made = await store.write(add_feed(name="a"))
+    ends = {"a@x/1": "1970-01-01T00:00:01Z", "a@x/2": "1970-01-01T00:00:02Z", "a@x/3": ""}
+
+    def work(tx: WriteTx) -> None:
+        tx.set_affiliation(made.node_no, "owner@x", Affiliation.OWNER)
+        for jid, end in ends.items():
+            options = {"expire": (end,)} if end else {}
+            tx.put_subscription(subscription(made.node_no, jid)._replace(options=options))
+            tx.put_subscription(subscription(made.node_no, jid, "v", state="pending")._replace(options=options))
+
+    await store.write(work)
+
+    def read(tx: ReadTx, now_us: int | None) -> list[list[str]]:
+        number = made.node_no
+        return [
+            sorted({one.jid for one in tx.subscriptions_on(number, "a@x", now_us=now_us)}),
+            sorted({one.jid for _, one in tx.subscriptions_of("a@x", now_us=now_us)}),
+            [jid for jid in ends if tx.subscription(number, jid, "", now_us=now_us) is not None],
+            tx.subscribers(number, now_us=now_us),
+            [one.jid for one in tx.pending_subscriptions(number, 9, now_us=now_us)],
+        ]
+
+    for now_us, count in ((None, 3), (999_999, 3), (1_000_000, 2), (2_000_000, 1)):
+        rest = list(ends)[-count:]
+        assert await store.read(partial(read, now_us=now_us)) == [rest] * 5
+    last = await store.read(lambda tx: tx.subscription(made.node_no, "a@x/3", "v", now_us=None))
+    assert last is not None
+    await store.write(lambda tx: tx.remove_subscription(last.sub_no))
+
+    for owner in (None, "owner@x"):
+        in_time, late, every = [
+            await store.read(lambda tx, now_us=now_us, owner=owner: tx.pending_nodes(owner, 9, now_us=now_us))
+            for now_us in (1_999_999, 2_000_000, None)
+        ]
+        assert [[node.name for node in nodes] for nodes in (in_time, late, every)] == [["a"], [], ["a"]]
 
 
 async def test_addresses_of_owners_and_subscribers_are_listed_once(store: Store) -> None:

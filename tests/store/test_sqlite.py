@@ -573,7 +573,7 @@ async def plan(store: SqliteStore, work: object) -> str:
 async def test_subscriptions_of_one_address_are_found_without_reading_those_of_others(sqlite: SqliteStore) -> None:
     """What a subscription costs does not grow with the node."""
     await sqlite.write(add_feed())
-    steps = await plan(sqlite, lambda tx: tx.subscriptions_on(1, "a@x"))
+    steps = await plan(sqlite, lambda tx: tx.subscriptions_on(1, "a@x", now_us=None))
     assert "INDEX subscription_jid (node_no=? AND jid=?)" in steps
     assert "INDEX subscription_jid (node_no=? AND jid>? AND jid<?)" in steps
     assert "subscription_no" not in steps
@@ -632,16 +632,16 @@ async def test_look_ups_use_their_indexes(sqlite: SqliteStore) -> None:
         lambda tx: tx.created_by("bob@x"),
         lambda tx: tx.affiliation(made.node_no, "bob@x"),
         lambda tx: tx.affiliations(made.node_no),
-        lambda tx: tx.subscription(made.node_no, "bob@x", ""),
+        lambda tx: tx.subscription(made.node_no, "bob@x", "", now_us=None),
         lambda tx: tx.subscriptions(made.node_no, 0, 5),
         lambda tx: tx.affiliations(made.node_no, KeyRange(5, "a", "z", newest=True)),
         lambda tx: tx.affiliations(made.node_no, KeyRange(5, "a"), kind=Affiliation.OWNER),
         lambda tx: tx.affiliation_count(made.node_no),
         lambda tx: tx.affiliations_of("bob@x", KeyRange(5, 1, 9, newest=True)),
         lambda tx: tx.affiliated("bob@x"),
-        lambda tx: tx.subscribers(made.node_no, KeyRange(5, "a", "z", newest=True)),
-        lambda tx: tx.subscriptions_of("bob@x"),
-        lambda tx: tx.subscriptions_of("bob@x", KeyRange(5, 1, 9, newest=True)),
+        lambda tx: tx.subscribers(made.node_no, KeyRange(5, "a", "z", newest=True), now_us=None),
+        lambda tx: tx.subscriptions_of("bob@x", now_us=None),
+        lambda tx: tx.subscriptions_of("bob@x", KeyRange(5, 1, 9, newest=True), now_us=None),
         lambda tx: tx.subscribed_views(made.node_no),
         lambda tx: tx.subscription_count(made.node_no),
         lambda tx: tx.item(made.node_no, "a"),

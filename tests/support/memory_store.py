@@ -108,6 +108,12 @@ class Data:
     last: dict[str, int] = field(default_factory=dict)
 
 
+def unended(subscriptions: list[Subscription], now_us: int | None) -> list[Subscription]:
+    """These subscriptions without those whose lease has ended."""
+    ends = [(one, lease_end_us(one.options)) for one in subscriptions]
+    return [one for one, end_us in ends if now_us is None or end_us is None or end_us > now_us]
+
+
 def part_of(found: list[V], part: KeyRange[N], key: Callable[[V], N]) -> list[V]:
     """These entries of a list, which is in the order of its key."""
     after, before = part.after, part.before
@@ -210,10 +216,10 @@ class MemoryReadTx:
     def affiliated(self, jid: str) -> int:
         return sum(of == jid for _, of in self._data.affiliations)
 
-    def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
+    def subscription(self, node_no: int, jid: str, view: str, *, now_us: int | None) -> Subscription | None:
         wanted = (node_no, jid, view)
-        found = (one for one in self._data.subscriptions.values() if (one.node_no, one.jid, one.view) == wanted)
-        return next(found, None)
+        same = [one for one in self._data.subscriptions.values() if (one.node_no, one.jid, one.view) == wanted]
+        return next(iter(unended(same, now_us)), None)
 
     def subscription_by_no(self, sub_no: int) -> Subscription | None:
         return self._data.subscriptions.get(sub_no)
@@ -224,25 +230,33 @@ class MemoryReadTx:
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.sub_no > after_no][:limit]
 
-    def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
-        return part_of(sorted({one.jid for one in self._in_force(node_no)}), part, lambda jid: jid)
+    def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, now_us: int | None) -> list[str]:
+        jids = {one.jid for one in unended(self._in_force(node_no), now_us)}
+        return part_of(sorted(jids), part, lambda jid: jid)
 
-    def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
-        mine = [one for _, one in sorted(self._data.subscriptions.items()) if one.jid.partition("/")[0] == bare]
+    def subscriptions_of(
+        self, bare: str, part: KeyRange[int] = ALL_NUMBERS, *, now_us: int | None
+    ) -> list[tuple[Node, Subscription]]:
+        by_number = unended([one for _, one in sorted(self._data.subscriptions.items())], now_us)
+        mine = [one for one in by_number if one.jid.partition("/")[0] == bare]
         pairs = [(self._data.nodes[one.node_no], one) for one in mine]
         live = [pair for pair in pairs if pair[0].state is NodeState.LIVE]
         return part_of(live, part, lambda pair: pair[1].sub_no)
 
-    def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
-        return [one for one in self._subscriptions(node_no) if one.jid.partition("/")[0] == bare]
+    def subscriptions_on(self, node_no: int, bare: str, *, now_us: int | None) -> list[Subscription]:
+        mine = [one for one in self._subscriptions(node_no) if one.jid.partition("/")[0] == bare]
+        return unended(mine, now_us)
 
-    def pending_subscriptions(self, node_no: int, limit: int) -> list[Subscription]:
-        return [one for one in self._subscriptions(node_no) if one.state is SubscriptionState.PENDING][:limit]
+    def pending_subscriptions(self, node_no: int, limit: int, *, now_us: int | None) -> list[Subscription]:
+        pending = [one for one in self._subscriptions(node_no) if one.state is SubscriptionState.PENDING]
+        return unended(pending, now_us)[:limit]
 
-    def pending_nodes(self, owner: str | None, limit: int) -> list[Node]:
+    def pending_nodes(self, owner: str | None, limit: int, *, now_us: int | None) -> list[Node]:
         live = [node for node in self._data.nodes.values() if node.state is NodeState.LIVE]
         mine = [n for n in live if owner is None or self.affiliation(n.node_no, owner) is Affiliation.OWNER]
-        return sorted((n for n in mine if self.pending_subscriptions(n.node_no, 1)), key=lambda n: n.name)[:limit]
+        return sorted(
+            (n for n in mine if self.pending_subscriptions(n.node_no, 1, now_us=now_us)), key=lambda n: n.name
+        )[:limit]
 
     def request_forms(self, node_no: int, whom: str, after_us: int) -> int:
         since_us, forms = self._data.request_forms.get((node_no, whom), (after_us, 0))
@@ -616,7 +630,7 @@ class MemoryWriteTx(MemoryReadTx):
         old = self._data.subscriptions.get(subscription.sub_no)
         if subscription.sub_no and (old is None or old.node_no != subscription.node_no):
             raise StoreError(f"node {subscription.node_no} has no subscription number {subscription.sub_no}")
-        same = self.subscription(subscription.node_no, subscription.jid, subscription.view)
+        same = self.subscription(subscription.node_no, subscription.jid, subscription.view, now_us=None)
         if same and same.sub_no != subscription.sub_no:
             raise StoreError(f"{subscription.jid} is subscribed to {subscription.view!r}")
         stored = subscription if old else subscription._replace(sub_no=self._number("subscription"))

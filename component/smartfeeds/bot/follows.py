@@ -46,12 +46,16 @@ def consumer_of(node_no: int, jid: str) -> Consumer:
 
 def chat_subscriptions(tx: ReadTx, node_no: int, jid: str) -> list[Subscription]:
     """Returns the subscriptions of a bare JID to views of one node that the bot delivers."""
-    return [sub for sub in tx.subscriptions_on(node_no, jid) if sub.jid == jid and CHAT in sub.options]
+    return [sub for sub in tx.subscriptions_on(node_no, jid, now_us=None) if sub.jid == jid and CHAT in sub.options]
 
 
 def list_follows(tx: ReadTx, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
     """Returns what a bare JID follows by chat, oldest first."""
-    return [(node, sub) for node, sub in tx.subscriptions_of(jid, part) if sub.jid == jid and CHAT in sub.options]
+    return [
+        (node, sub)
+        for node, sub in tx.subscriptions_of(jid, part, now_us=None)
+        if sub.jid == jid and CHAT in sub.options
+    ]
 
 
 def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow | IndexFirst:
@@ -59,7 +63,7 @@ def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow 
     jid, service = str(actor.bare), context.policy.domain
     located = locate_for(tx, context, node_name, actor)
     node_no, view = located.node.node_no, located.view_text
-    before = tx.subscription(node_no, jid, view)
+    before = tx.subscription(node_no, jid, view, now_us=context.now_us)
     # The repetition of a request that waits for approval would raise an error, and may only lack the mark.
     last = None
     if before is None or before.state is not SubscriptionState.PENDING:
@@ -67,7 +71,7 @@ def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow 
         if isinstance(answer, IndexFirst):
             return answer
         last = answer.last
-    row = tx.subscription(node_no, jid, view)
+    row = tx.subscription(node_no, jid, view, now_us=context.now_us)
     assert row is not None
     options = {**row.options, CHAT: _ON}
     if before is None:

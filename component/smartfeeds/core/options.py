@@ -365,7 +365,7 @@ class NodeOptions:
     )
     persist_items = _flag("Whether items are stored", default=True, check=_check_persistent)
     # A feed accepts every policy, because it is never full.
-    publish_node_full = _choice("What happens to an item beyond the greatest number", *FULL_POLICIES)
+    publish_node_full = _choice("What the service does with an item above max_items", *FULL_POLICIES)
     purge_offline = _fixed(
         "Whether items go when the publisher goes offline", "items of this service stay", value=False
     )

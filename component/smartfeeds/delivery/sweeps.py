@@ -44,7 +44,7 @@ class Sweep:
             await asyncio.sleep(self.pause_s)
 
 
-# A subscription may outlive its lease by the pause of the sweep, and a check is one look into an index. Requests see no
+# A lease ends at most one pause of the sweep late, and a check is one look into an index. Requests see no
 # expired items, so the pause only bounds how long these use space. Purges are open after a process was stopped.
 LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)

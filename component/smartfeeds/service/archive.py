@@ -145,7 +145,7 @@ def _filtered(located: LocatedNode, fields: FormFields) -> View:
         texts = tuple(map(_address, values)) if name == WITH else values
         selected = row.parse(texts) if len(texts) <= MAX_FILTER_VALUES else None
         if selected is None or any("\0" in text for text in texts):
-            raise FeedError(Condition.BAD_REQUEST, f"the field {name!r} has a value that the filter does not have")
+            raise FeedError(Condition.BAD_REQUEST, f"the value of the field {name!r} is not a value of this filter")
         if selected:
             filters[row.name] = selected
     return replace(located.view, filters=tuple((name, filters[name]) for name in FILTERS if name in filters))

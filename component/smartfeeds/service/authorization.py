@@ -7,7 +7,7 @@ from smartfeeds.core.model import Node, Subscription, SubscriptionState
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, locate_for
 from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Request
-from smartfeeds.service.subscription_states import ask, change_state, of_jid, owned_node
+from smartfeeds.service.subscription_states import change_state, of_jid, owned_node, send_request
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # One response names so many nodes, and one request sends so many messages: both are bounded by a stanza and by some
@@ -50,43 +50,48 @@ class ResentRequests(Answer):
     more: bool
 
 
-def answer(tx: WriteTx, context: Context, request: AnswerAuthorization) -> EmptyResult:
-    """Approves or denies a request, and notifies the subscriber. Raises FeedError if nothing waits or is owned."""
+def decide(tx: WriteTx, context: Context, request: AnswerAuthorization) -> EmptyResult:
+    """Approves or denies a request, and notifies the subscriber.
+
+    Raises FeedError if no such request is pending, or if the actor does not own the node.
+    """
     located = locate_for(tx, context, request.node, request.actor)
     located.access.check_manage()
-    subscription = _pending(tx, located, request)
+    subscription = _pending(tx, context, located, request)
     state = SubscriptionState.SUBSCRIBED if request.allow else SubscriptionState.NONE
     change_state(tx, context, subscription, state)
     return EmptyResult()
 
 
-def _pending(tx: ReadTx, located: LocatedNode, request: AnswerAuthorization) -> Subscription:
+def _pending(tx: ReadTx, context: Context, located: LocatedNode, request: AnswerAuthorization) -> Subscription:
     """The request that the answer is for. The subid is optional: ejabberd's clients leave it out."""
     jid = parse_jid(request.jid) if request.jid else None
     if jid is None:
         raise FeedError(Condition.INVALID_JID, "the field pubsub#subscriber_jid must have an address")
-    for subscription in of_jid(tx, located.node, jid):
+    for subscription in of_jid(tx, context, located.node, jid):
         same_request = request.subid in ("", str(subscription.sub_no))
         exact = subscription.jid == str(jid) and subscription.view == located.view_text
         if exact and same_request and subscription.state is SubscriptionState.PENDING:
             return subscription
-    raise FeedError(Condition.NOT_SUBSCRIBED, "no such request waits; it was answered or withdrawn before")
+    raise FeedError(
+        Condition.NOT_SUBSCRIBED, "there is no pending request of this address; it was answered or withdrawn"
+    )
 
 
 def pending_nodes(tx: ReadTx, context: Context, request: GetPendingNodes) -> PendingNodes:
     """The nodes of the actor with requests that wait, by name. Raises FeedError(FORBIDDEN) if it owns no node."""
     bare = str(request.actor.bare)
     if bare in context.policy.admins:
-        return PendingNodes(tuple(node.name for node in tx.pending_nodes(None, NODES)))
+        return PendingNodes(tuple(node.name for node in tx.pending_nodes(None, NODES, now_us=context.now_us)))
     if not tx.owns_nodes(bare):
         raise FeedError(Condition.FORBIDDEN, "you own no node here")
-    return PendingNodes(tuple(node.name for node in tx.pending_nodes(bare, NODES)))
+    return PendingNodes(tuple(node.name for node in tx.pending_nodes(bare, NODES, now_us=context.now_us)))
 
 
 def resend(tx: WriteTx, context: Context, request: ResendPending) -> ResentRequests:
     """Sends the oldest requests for a node once more, to the owner who asks for them."""
     node: Node = owned_node(tx, context, request.node, request.actor)
-    requests = tx.pending_subscriptions(node.node_no, REQUESTS + 1)
+    requests = tx.pending_subscriptions(node.node_no, REQUESTS + 1, now_us=context.now_us)
     for subscription in requests[:REQUESTS]:
-        ask(tx, context, node, subscription, str(request.actor.bare))
+        send_request(tx, context, node, subscription, str(request.actor.bare))
     return ResentRequests(len(requests[:REQUESTS]), more=len(requests) > REQUESTS)

@@ -176,7 +176,11 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
         return access
     bare = str(actor.bare)
     # A subscription of another resource of the actor does not count.
-    states = {sub.state for sub in tx.subscriptions_on(governor.node_no, bare) if sub.jid in (bare, str(actor))}
+    states = {
+        sub.state
+        for sub in tx.subscriptions_on(governor.node_no, bare, now_us=context.now_us)
+        if sub.jid in (bare, str(actor))
+    }
     best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
     return access._replace(subscription=next(best, SubscriptionState.NONE))
 

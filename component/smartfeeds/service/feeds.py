@@ -85,7 +85,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     r.Unsubscribe: ("unsubscribe", subscriptions.unsubscribe),
     r.SetSubscribeOptions: ("set_subscribe_options", subscriptions.set_options),
     r.SetSubscriptions: ("set_subscriptions", subscriptions.set_for_owner),
-    authorization.AnswerAuthorization: ("answer_authorization", authorization.answer),
+    authorization.AnswerAuthorization: ("answer_authorization", authorization.decide),
     authorization.ResendPending: ("resend_pending", authorization.resend),
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),

@@ -110,7 +110,7 @@ def _end_subscriptions(
     tx: WriteTx, context: Context, contact: Contact, answer: ContactAnswer, after_no: int = 0
 ) -> ContactAnswer | MoreSteps[ContactAnswer]:
     """Ends the subscriptions that the contact may not have any more (XEP-0060 section 4.5), `STEP` in a transaction."""
-    subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no))
+    subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no), now_us=None)
     for node, subscription in subscriptions:
         closed = node.options.access_model is AccessModel.PRESENCE and not _may_read(tx, context, node, subscription)
         if closed or is_temporary(subscription.options):
@@ -133,7 +133,7 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
     """Returns what a contact receives because a resource has come online or is in another state, `STEP` subscriptions
     at a time."""
     bare, last, held = str(request.actor.bare), [], []
-    subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=request.after_no))
+    subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=request.after_no), now_us=context.now_us)
     for node, subscription in subscriptions:
         is_other = bool(request.actor.resource) and subscription.jid not in (bare, str(request.actor))
         if subscription.state is not SubscriptionState.SUBSCRIBED or is_other:
@@ -179,7 +179,7 @@ def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
         and sub.jid in (str(jid), bare)
         and sub.state is SubscriptionState.SUBSCRIBED
         and flag(sub.options, "deliver")
-        for sub in tx.subscriptions_on(node.node_no, bare)
+        for sub in tx.subscriptions_on(node.node_no, bare, now_us=context.now_us)
     )
 
 
@@ -207,7 +207,7 @@ def left(tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0)
     """Ends the subscriptions that end when these resources go offline (XEP-0060 12.5), `STEP` in a transaction."""
     bare = str(request.actor.bare)
     offline = {f"{bare}/{name}" for name in request.resources} | ({bare} if request.is_offline else set())
-    subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=after_no))
+    subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=after_no), now_us=None)
     for _, subscription in subscriptions:
         if is_temporary(subscription.options) and subscription.jid in offline:
             change_state(tx, context, subscription, SubscriptionState.NONE)

@@ -42,20 +42,44 @@ def read_notice(event: NodeEvent) -> SubscriptionNotice:
     return SubscriptionNotice(service, value, unquote(jid), node_text)
 
 
-def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
-    """Sets the state of a subscription and notifies the subscriber (XEP-0060 12.14). NONE ends the subscription."""
+def change_state(
+    tx: WriteTx,
+    context: Context,
+    subscription: Subscription,
+    state: SubscriptionState,
+    *,
+    by_subscriber: bool = False,
+) -> Subscription:
+    """Stores a subscription in a state, and notifies the subscriber (XEP-0060 12.14) and the owners (`notify_sub`).
+
+    NONE ends the subscription; a new one has `sub_no` 0 and the state NONE. With `by_subscriber` the subscriber gets no
+    message, because the response to the request has the state.
+    """
     if state is subscription.state:
-        return
+        return subscription
     node = tx.node_by_no(subscription.node_no)
+    former, subscription = subscription.state, subscription._replace(state=state)
     if state is SubscriptionState.NONE or node is None:
         tx.remove_subscription(subscription.sub_no)
     else:
         since_us, created_us = node.last_modified_us, node.last_created_us
-        tx.put_subscription(subscription._replace(state=state, since_us=since_us, since_created_us=created_us))
-    if node is not None:
-        refused = subscription.state is SubscriptionState.PENDING and state is SubscriptionState.NONE
-        kind = REFUSAL if refused else STATE
-        tell(tx, context, node, subscription._replace(state=state), subscription.jid, kind)
+        subscription = _put(tx, subscription._replace(since_us=since_us, since_created_us=created_us))
+    if node is not None and not by_subscriber:
+        refused = former is SubscriptionState.PENDING and state is SubscriptionState.NONE
+        tell(tx, context, node, subscription, subscription.jid, REFUSAL if refused else STATE)
+    # Requests, and the end of requests, have messages of their own.
+    if node is not None and SubscriptionState.SUBSCRIBED in (former, state):
+        _tell_owners(tx, context, node, subscription)
+    return subscription
+
+
+def _put(tx: WriteTx, subscription: Subscription) -> Subscription:
+    """Stores a subscription. A new one replaces the former one to the same view, whose lease has ended."""
+    if not subscription.sub_no:
+        former = tx.subscription(subscription.node_no, subscription.jid, subscription.view, now_us=None)
+        if former is not None:
+            tx.remove_subscription(former.sub_no)
+    return tx.put_subscription(subscription)
 
 
 def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str, kind: str = STATE) -> None:
@@ -64,14 +88,14 @@ def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, 
     _add_message(tx, context, node, kind, notice, to)
 
 
-def tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
+def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
     """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
     if node.options.notify_sub:
         for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
             tell(tx, context, node, subscription, jid)
 
 
-def ask_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
+def send_requests(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
     """Sends a request to subscribe to every owner of the node (XEP-0060 8.6, 12.13). The first answer counts.
 
     Nothing is sent if the requester or its domain has used up its forms for the node. The request is pending all the
@@ -84,10 +108,10 @@ def ask_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscrip
         return
     tx.count_request_form(node.node_no, [whom for whom, _ in limits], context.now_us, after_us)
     for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
-        ask(tx, context, node, subscription, jid)
+        send_request(tx, context, node, subscription, jid)
 
 
-def ask(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
+def send_request(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
     """Sends a request to subscribe to an address, as a form to fill in."""
     notice = f"{subscription.service} {subscription.sub_no} {quote(subscription.jid)} {subscription.node_text}"
     _add_message(tx, context, node, REQUEST, notice, to)
@@ -111,21 +135,21 @@ def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> No
     return located.node
 
 
-def of_jid(tx: ReadTx, node: Node, jid: Jid | None) -> list[Subscription]:
+def of_jid(tx: ReadTx, context: Context, node: Node, jid: Jid | None) -> list[Subscription]:
     """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
     if jid is None:
         return []
-    mine = tx.subscriptions_on(node.node_no, str(jid.bare))
+    mine = tx.subscriptions_on(node.node_no, str(jid.bare), now_us=context.now_us)
     return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
 
 
 def end_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:
     """Ends every subscription of a bare address to a node (xep-map 92)."""
-    for subscription in of_jid(tx, node, parse_jid(bare)):
+    for subscription in of_jid(tx, context, node, parse_jid(bare)):
         change_state(tx, context, subscription, SubscriptionState.NONE)
 
 
 def approve_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:
     """Approves every request of a bare address, because its affiliation needs no approval now (XEP-0060 8.7.4)."""
-    for subscription in of_jid(tx, node, parse_jid(bare)):
+    for subscription in of_jid(tx, context, node, parse_jid(bare)):
         change_state(tx, context, subscription, SubscriptionState.SUBSCRIBED)

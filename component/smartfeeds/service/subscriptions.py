@@ -35,13 +35,11 @@ from smartfeeds.service.requests import (
 )
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import (
-    ask_owners,
     change_state,
     of_jid,
     owned_node,
+    send_requests,
     start_pushing,
-    tell,
-    tell_owners,
 )
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -65,16 +63,13 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     jid = _own_jid(request.jid, request.actor, Condition.INVALID_JID)
     node = located.node
     if not node.options.subscribe:
-        raise unsupported("subscribe", "one cannot subscribe to this node")
+        raise unsupported("subscribe", "the owner has switched off subscriptions to this node (pubsub#subscribe)")
     state = located.access.subscription_on_request()
-    existing = tx.subscription(node.node_no, jid, located.view_text)
-    if existing is not None and _lease_is_over(existing, context):
-        tx.remove_subscription(existing.sub_no)
-        existing = None
+    existing = tx.subscription(node.node_no, jid, located.view_text, now_us=context.now_us)
     if existing is None:
         if (error := _quota_error(tx, context, request.actor, located)) is not None:
             raise error
-        existing = _new_subscription(context, located, request, jid, state)
+        existing = _new_subscription(context, located, request, jid)
     elif state is SubscriptionState.PENDING:
         if existing.state is SubscriptionState.PENDING:
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
@@ -82,16 +77,14 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
         return behind
     options = _options(tx, context, node, jid, existing.options, request.options)
-    subscription = existing._replace(
-        state=state, node_text=request.node or "", service=request.service, options=options
-    )
-    if subscription != existing or not existing.sub_no:
-        if state is SubscriptionState.SUBSCRIBED and (existing.state is not state or not existing.sub_no):
-            tell_owners(tx, context, node, subscription)
-        subscription = tx.put_subscription(subscription)
+    subscription = existing._replace(node_text=request.node or "", service=request.service, options=options)
+    if state is not existing.state:
+        subscription = change_state(tx, context, subscription, state, by_subscriber=True)
         start_pushing(tx, node, located.view.order)
         if state is SubscriptionState.PENDING:
-            ask_owners(tx, context, node, subscription)
+            send_requests(tx, context, node, subscription)
+    elif subscription != existing:
+        tx.put_subscription(subscription)
     last = _last_item(tx, context, located, state)
     answer = with_last_item(node, _shown(subscription), last, body=subscriber_wants(options, "include_body"))
     return answer if request.options is None else replace(answer, options=options)
@@ -137,16 +130,8 @@ def _options(
     return options
 
 
-def _lease_is_over(subscription: Subscription, context: Context) -> bool:
-    """Whether a subscription has ended although the sweep has not removed it yet (`service.leases`)."""
-    end_us = lease_end_us(subscription.options)
-    return end_us is not None and end_us <= context.now_us
-
-
-def _new_subscription(
-    context: Context, located: LocatedNode, request: NodeRequest, jid: str, state: SubscriptionState
-) -> Subscription:
-    """A subscription to store; only what is published after it is sent."""
+def _new_subscription(context: Context, located: LocatedNode, request: NodeRequest, jid: str) -> Subscription:
+    """A subscription to store, in the state before it begins; only what is published after it is sent."""
     node = located.node
     return Subscription(
         0,
@@ -155,7 +140,7 @@ def _new_subscription(
         located.view_text,
         request.node or "",
         request.service,
-        state,
+        SubscriptionState.NONE,
         node.last_modified_us,
         node.last_created_us,
         context.now_us,
@@ -164,10 +149,8 @@ def _new_subscription(
 
 def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Unsubscribed:
     """Ends a subscription of the actor."""
-    node, subscription = _own_subscription(tx, context, request)
-    tx.remove_subscription(subscription.sub_no)
-    if subscription.state is SubscriptionState.SUBSCRIBED:
-        tell_owners(tx, context, node, subscription._replace(state=SubscriptionState.NONE))
+    _node, subscription = _own_subscription(tx, context, request)
+    change_state(tx, context, subscription, SubscriptionState.NONE, by_subscriber=True)
     return Unsubscribed(SubscriptionShown(request.node or "", subscription.jid, SubscriptionState.NONE))
 
 
@@ -176,17 +159,17 @@ def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -
     bare = str(request.actor.bare)
     if request.node:
         located = locate_for(tx, context, request.node, request.actor)
-        mine = tx.subscriptions_on(located.node.node_no, bare)
+        mine = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
         listing = listing_of([_shown(sub) for sub in mine if sub.view == located.view_text], shown_bytes)
     else:
-        listing = _of_entity(tx, bare)
+        listing = _of_entity(tx, context, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
     return SubscriptionList(request.node, entries, result_set=result_set)
 
 
-def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, SubscriptionShown]:
+def _of_entity(tx: ReadTx, context: Context, bare: str) -> PagedList[int, SubscriptionShown]:
     def read(part: KeyRange[int]) -> list[tuple[int, SubscriptionShown]]:
-        return [(sub.sub_no, _shown(sub)) for _, sub in tx.subscriptions_of(bare, part)]
+        return [(sub.sub_no, _shown(sub)) for _, sub in tx.subscriptions_of(bare, part, now_us=context.now_us)]
 
     return PagedList(number, read, shown_bytes, lambda: tx.subscribed_by(bare))
 
@@ -221,7 +204,8 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
 
     # A subscriber of several views of the node is one entry, because the list cannot express the view.
     def read(part: KeyRange[str]) -> list[tuple[str, SubscriptionShown]]:
-        return [(jid, SubscriptionShown(node.name, jid, state)) for jid in tx.subscribers(node.node_no, part)]
+        jids = tx.subscribers(node.node_no, part, now_us=context.now_us)
+        return [(jid, SubscriptionShown(node.name, jid, state)) for jid in jids]
 
     listing = PagedList(str, read, lambda shown: listed_bytes(shown.jid), lambda: tx.subscription_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -243,7 +227,7 @@ def set_for_owner(
     for text, state_text in request.entries[:STEP]:
         jid = parse_jid(text)
         state = _STATES.get(state_text)
-        subscriptions = of_jid(tx, node, jid) if jid is not None else []
+        subscriptions = of_jid(tx, context, node, jid) if jid is not None else []
         if not subscriptions and jid is not None and state is SubscriptionState.SUBSCRIBED:
             subscriptions = _add_for_owner(tx, context, located, request, jid)
         if state is None or not subscriptions:
@@ -273,16 +257,14 @@ def _add_for_owner(
     access = Access(affiliation_of(tx, context, node, jid), node.options, SubscriptionState.SUBSCRIBED)
     if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
         return []
-    new = _new_subscription(context, located, request, str(jid), SubscriptionState.SUBSCRIBED)
+    new = _new_subscription(context, located, request, str(jid))
     try:
         options = _options(tx, context, node, new.jid, new.options, None)
     except FeedError:
         return []
-    subscription = tx.put_subscription(new._replace(options=options))
+    new = new._replace(options=options)
+    subscription = change_state(tx, context, new, SubscriptionState.SUBSCRIBED, by_subscriber=own)
     start_pushing(tx, node, located.view.order)
-    tell_owners(tx, context, node, subscription)
-    if not own:
-        tell(tx, context, node, subscription, subscription.jid)
     return [subscription]
 
 
@@ -304,8 +286,8 @@ def _own_subscription(
     """Returns the node and the actor's subscription to it. Raises FeedError."""
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
-    subscription = tx.subscription(located.node.node_no, jid, located.view_text)
-    if subscription is None or _lease_is_over(subscription, context):
+    subscription = tx.subscription(located.node.node_no, jid, located.view_text, now_us=context.now_us)
+    if subscription is None:
         raise FeedError(Condition.NOT_SUBSCRIBED)
     return located.node, subscription
 
@@ -318,14 +300,14 @@ def _quota_error(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode)
     # The owner of a domain can create any number of JIDs.
     if tx.subscribed_in(actor.domain) >= context.policy.subscriptions_per_domain:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
-    mine = tx.subscriptions_on(located.node.node_no, bare)
+    mine = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
     # Every change of the node is sent once for each of these subscriptions.
     if len(mine) >= context.policy.subscriptions_per_jid_and_node:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
         # Every change of a node is compared with each filtered view that has subscribers, and counted there.
-        held = {one.view for one in mine} - {located.view_text}
-        if sum(from_canonical(view).filtered for view in held) >= context.policy.filters_per_jid:
+        views = {subscription.view for subscription in mine} - {located.view_text}
+        if sum(from_canonical(view).filtered for view in views) >= context.policy.filters_per_jid:
             return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
     return None
 

@@ -31,16 +31,22 @@ from smartfeeds.store.sql_tables import (
 )
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
-_PENDING = "SELECT DISTINCT node_no FROM subscription WHERE state = 'pending'"
+# Leaves out subscriptions whose lease ended at this time or before it. They stay until a sweep ends them
+# (`service.leases`), and a read with the time of its reader must not see them. The parameter 0 leaves out none.
+_UNENDED = "ifnull(expires_us, 0) NOT BETWEEN 1 AND ?"
+_PENDING = f"SELECT DISTINCT node_no FROM subscription WHERE state = 'pending' AND {_UNENDED}"
 _PENDING_OWNED = (
     "SELECT a.node_no FROM affiliation a WHERE a.jid = ? AND a.affiliation = 'owner'"
-    " AND EXISTS (SELECT 1 FROM subscription s WHERE s.node_no = a.node_no AND s.state = 'pending')"
+    f" AND EXISTS (SELECT 1 FROM subscription s WHERE s.node_no = a.node_no AND s.state = 'pending' AND {_UNENDED})"
 )
 _NODE_WIDTH = NODE_COLUMNS.count(",") + 1
 
 
 class PeopleReads(NodeReads):
-    """The part of ReadTx that is about affiliations and subscriptions."""
+    """The part of ReadTx that is about affiliations and subscriptions.
+
+    Reads with `now_us` leave out subscriptions whose lease has ended by then; None includes them.
+    """
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         """Returns the affiliation of a bare JID, or NONE."""
@@ -100,11 +106,11 @@ class PeopleReads(NodeReads):
         """Returns the number of affiliations of a bare JID, including those with nodes still to be reaped."""
         return self._number("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
 
-    def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
+    def subscription(self, node_no: int, jid: str, view: str, *, now_us: int | None) -> Subscription | None:
         """Returns the subscription of exactly this address to this canonical view."""
         row = self._db.row(
-            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND jid = ? AND view = ?",
-            (node_no, jid, view),
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND jid = ? AND view = ? AND {_UNENDED}",
+            (node_no, jid, view, now_us or 0),
         )
         return to_subscription(row) if row else None
 
@@ -121,14 +127,16 @@ class PeopleReads(NodeReads):
         )
         return [to_subscription(row) for row in rows]
 
-    def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
+    def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, now_us: int | None) -> list[str]:
         """Returns the addresses in state subscribed on a node, each once, even if it follows several views. The cost
         grows with the result.
         """
-        statement = "SELECT DISTINCT jid FROM subscription WHERE node_no = ? AND state = 'subscribed'"
-        return [str(row[0]) for row in self._part(statement, (node_no,), "jid", part)]
+        statement = f"SELECT DISTINCT jid FROM subscription WHERE node_no = ? AND state = 'subscribed' AND {_UNENDED}"
+        return [str(row[0]) for row in self._part(statement, (node_no, now_us or 0), "jid", part)]
 
-    def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
+    def subscriptions_of(
+        self, bare: str, part: KeyRange[int] = ALL_NUMBERS, *, now_us: int | None
+    ) -> list[tuple[Node, Subscription]]:
         """Returns the subscriptions of a bare JID and its resources on live nodes, by sub_no. The cost grows with the
         result.
         """
@@ -136,33 +144,35 @@ class PeopleReads(NodeReads):
         statement = (
             f"SELECT {prefixed(NODE_COLUMNS, 'n')}, {prefixed(SUBSCRIPTION_ROW, 's')}"
             " FROM subscription s JOIN node n ON n.node_no = s.node_no"
-            " WHERE s.bare = ? AND n.state = 'live'"
+            f" WHERE s.bare = ? AND n.state = 'live' AND {_UNENDED}"
         )
-        rows = self._part(statement, (bare,), "s.sub_no", part)
+        rows = self._part(statement, (bare, now_us or 0), "s.sub_no", part)
         return [(to_node(row), to_subscription(row[_NODE_WIDTH:])) for row in rows]
 
-    def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
+    def subscriptions_on(self, node_no: int, bare: str, *, now_us: int | None) -> list[Subscription]:
         """Returns the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
         result.
         """
         # "0" is the character behind "/": the resources of an address are one range of the index. With OR, or with an
         # ORDER BY, SQLite reads all subscriptions of the node.
-        one = f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND"
+        one = f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE {_UNENDED} AND node_no = ? AND"
+        end_us = now_us or 0
         rows = self._db.rows(
-            f"{one} jid = ? UNION ALL {one} jid > ? AND jid < ?", (node_no, bare, node_no, f"{bare}/", f"{bare}0")
+            f"{one} jid = ? UNION ALL {one} jid > ? AND jid < ?",
+            (end_us, node_no, bare, end_us, node_no, f"{bare}/", f"{bare}0"),
         )
         return sorted((to_subscription(row) for row in rows), key=lambda subscription: subscription.sub_no)
 
-    def pending_subscriptions(self, node_no: int, limit: int) -> list[Subscription]:
+    def pending_subscriptions(self, node_no: int, limit: int, *, now_us: int | None) -> list[Subscription]:
         """Returns the oldest subscriptions of a node in state pending, by sub_no. The cost grows with the result."""
         rows = self._db.rows(
-            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND state = 'pending'"
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND state = 'pending' AND {_UNENDED}"
             " ORDER BY sub_no LIMIT ?",
-            (node_no, limit),
+            (node_no, now_us or 0, limit),
         )
         return [to_subscription(row) for row in rows]
 
-    def pending_nodes(self, owner: str | None, limit: int) -> list[Node]:
+    def pending_nodes(self, owner: str | None, limit: int, *, now_us: int | None) -> list[Node]:
         """Returns the live nodes of an owner, or of the service, with subscriptions in state pending, by name.
 
         The cost grows with the number of nodes of the owner, or of pending subscriptions in the service.
@@ -173,7 +183,7 @@ class PeopleReads(NodeReads):
         rows = self._db.rows(
             f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p CROSS JOIN node n ON n.node_no = p.node_no"
             " WHERE n.state = 'live' ORDER BY n.name LIMIT ?",
-            (*params, limit),
+            (*params, now_us or 0, limit),
         )
         return [to_node(row) for row in rows]
 

@@ -65,7 +65,7 @@ async def _resend(step: StepInput) -> CommandResult:
     answer = await step.answer(request, ResentRequests)
     notes = [CommandNote(f"{counted(answer.count, 'request')} sent to you as messages.")]
     if answer.more:
-        notes.append(CommandNote("There are others. Answer these, then run the command again.", "warn"))
+        notes.append(CommandNote("More requests are pending. Answer these, then run the command again.", "warn"))
     return CommandResult(tuple(notes))
 
 

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, RetryAfter
 from smartfeeds.delivery.dispatcher import Dispatcher
@@ -133,7 +133,7 @@ class Process:
         await self.dispatcher.idle()
         await self.dispatcher.save_marks()
         rows = await self.service.read(lambda tx, _context: tx.consumers((0, "", ""), 9))
-        return [(row.consumer.name, row.failure.error if row.failure else "") for row in rows]
+        return [(row.consumer.name, row.wait.error if isinstance(row.wait, Failure) else "") for row in rows]
 
 
 @pytest.fixture

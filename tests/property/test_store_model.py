@@ -150,7 +150,7 @@ PUSH_OP = st.one_of(
     op("add_event", st.builds(NodeEvent, st.just(0), NODES, KEYS, st.just("purge"))),
     op("remove_events", st.lists(st.integers(1, 4), max_size=2)),
     op("set_mark", NODES, ORDERS, NAMES, st.builds(Mark, KEYS, st.just("c"))),
-    op("set_failure", CONSUMERS, st.none() | st.builds(Failure, st.just(2), KEYS, st.none() | KEYS, st.just("e"))),
+    op("set_wait", CONSUMERS, st.none() | st.builds(Failure, st.just(2), KEYS, st.none() | KEYS, st.just("e"))),
     op("remove_consumer", CONSUMERS),
 )
 
@@ -231,7 +231,7 @@ class Look:
         ]
         people += [tx.affiliation_count(node_no), tx.subscribers(node_no, KeyRange(2, offset=1), now_us=None)]
         push = [*(tx.mark(node_no, order, name) for order in Order for name in (PUSH, "hub:x")), tx.events(node_no, 9)]
-        push += [tx.failure(Consumer(node_no, PUSH)), tx.consumers((node_no, "created", PUSH), 3)]
+        push += [tx.wait(Consumer(node_no, PUSH)), tx.consumers((node_no, "created", PUSH), 3)]
         groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
         counts = [tx.subscription_count(node_no), tx.subscribed_views(node_no), tx.item(node_no, "i1")]
         shared = [tx.item_of_sync(node_no, name) for name in ("i7", "i1", "s")]

@@ -151,7 +151,7 @@ async def fail(service: Component, names: list[str]) -> None:
         for name in names:
             consumer = Consumer(node.node_no, name)
             tx.set_mark(node.node_no, Order.MODIFIED, name, Mark(-1, ""))
-            tx.set_failure(consumer, Failure(3, 5, None, "the receiver answers 500"))
+            tx.set_wait(consumer, Failure(3, 5, None, "the receiver answers 500"))
 
     await service.app.service.store.write(work)
 

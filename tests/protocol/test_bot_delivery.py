@@ -2,6 +2,9 @@
 
 import pytest
 
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.service.admin_records import ConsumerList, ListConsumers
+from smartfeeds.service.consumers import ConsumerState
 from support.chat import body_of, write
 from support.component import ALICE, BOB, DOMAIN, Component, Starter, bare
 
@@ -100,6 +103,21 @@ async def test_many_items_come_in_one_message(news: Component) -> None:
     lines = body_of(message).split("\n")
     assert lines[0] == "7 new items in The News (news)"
     assert [line for line in lines if line.startswith("- ")] == [f"- item {number}" for number in range(7)]
+
+
+async def test_quiet_hours_are_a_pause_in_the_list_of_consumers(news: Component) -> None:
+    """Not a failure, which would be an alarm for the operator."""
+    await write(news, BOB, "quiet 22-7")
+    await news.publish(ALICE, "news", "one")
+    await news.app.dispatcher.idle()
+    await news.app.dispatcher.save_marks()
+
+    consumers = await news.app.service.handle(ListConsumers(parse_jid(ALICE), DOMAIN))
+
+    assert isinstance(consumers, ConsumerList)
+    states = {status.consumer.name: (status.state, status.failure) for status in consumers.statuses}
+    assert states[f"chat:{bare(BOB)}"] == (ConsumerState.PAUSED, None)
+    assert {reading.retrying for reading in news.app.dispatcher.readings()} == {0}
 
 
 async def test_quiet_hours_hold_items_back_and_turning_them_off_releases_them(news: Component) -> None:

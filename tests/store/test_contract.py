@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch
 from smartfeeds.core.model import (
     AUDIENCE_CHANGE,
     MAX_ITEM_NO,
@@ -188,7 +188,7 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
         tx.set_affiliation(made.node_no, "bob@x", Affiliation.OWNER)
         tx.add_event(NodeEvent(0, made.node_no, 5, "delete"))
         tx.set_mark(made.node_no, Order.MODIFIED, PUSH, Mark(3, "c"))
-        tx.set_failure(Consumer(made.node_no, PUSH), Failure(1, 2, 3, "e"))
+        tx.set_wait(Consumer(made.node_no, PUSH), Failure(1, 2, 3, "e"))
         tx.put_batch(Consumer(made.node_no, PUSH), SentBatch(3, joined=True))
         tx.index_node(made.node_no)
         return made.node_no
@@ -229,7 +229,7 @@ async def test_unknown_numbers_are_refused(store: Store) -> None:
         lambda tx: tx.put_subscription(subscription(99, "a@x")),
         lambda tx: tx.add_event(NodeEvent(0, 99, 1, "purge")),
         lambda tx: tx.set_mark(99, Order.CREATED, PUSH, Mark(1, "")),
-        lambda tx: tx.set_failure(Consumer(99, PUSH), Failure(1, 1, 1, "")),
+        lambda tx: tx.set_wait(Consumer(99, PUSH), Failure(1, 1, 1, "")),
         lambda tx: tx.retire_node(99),
     ]
     for work in works:
@@ -630,9 +630,10 @@ async def test_each_consumer_has_marks_and_a_failure_of_its_own(store: Store) ->
         tx.set_mark(no, Order.MODIFIED, PUSH, Mark(10, "x"))
         tx.set_mark(no, Order.CREATED, PUSH, Mark(9, "y"))
         tx.set_mark(no, Order.MODIFIED, HUB, Mark(3, "z"))
-        tx.set_failure(Consumer(no, HUB), Failure(1, 5, 7, "first"))
-        tx.set_failure(Consumer(no, HUB), BROKEN)
-        tx.set_failure(Consumer(no, "mirror:m"), Failure(1, 5, None, "given up"))
+        tx.set_wait(Consumer(no, HUB), Failure(1, 5, 7, "first"))
+        tx.set_wait(Consumer(no, HUB), BROKEN)
+        tx.set_wait(Consumer(no, "mirror:m"), Failure(1, 5, None, "given up"))
+        tx.set_wait(Consumer(no, "chat:a@x"), Pause(9))
 
     await store.write(work)
     rows = [
@@ -643,13 +644,15 @@ async def test_each_consumer_has_marks_and_a_failure_of_its_own(store: Store) ->
     assert await store.read(lambda tx: tx.consumers((0, "", ""), 9)) == rows
     assert await store.read(lambda tx: tx.consumers((no, "created", PUSH), 1)) == rows[1:2]
     assert await store.read(lambda tx: tx.behind()) == [Consumer(no, HUB), Consumer(no, PUSH)]
-    assert await store.read(lambda tx: tx.failure(Consumer(no, HUB))) == BROKEN
-    assert await store.read(lambda tx: tx.failure(Consumer(no, PUSH))) is None
+    assert await store.read(lambda tx: tx.wait(Consumer(no, HUB))) == BROKEN
+    assert await store.read(lambda tx: tx.wait(Consumer(no, PUSH))) is None
     failures = [(Consumer(no, HUB), BROKEN), (Consumer(no, "mirror:m"), Failure(1, 5, None, "given up"))]
     assert await store.read(lambda tx: tx.failures()) == failures
+    assert await store.read(lambda tx: tx.waits()) == [(Consumer(no, "chat:a@x"), Pause(9)), *failures]
 
+    await store.write(lambda tx: tx.set_wait(Consumer(no, "chat:a@x"), None))
     await store.write(lambda tx: tx.remove_consumer(Consumer(no, HUB)))
-    await store.write(lambda tx: tx.set_failure(Consumer(no, "mirror:m"), None))
+    await store.write(lambda tx: tx.set_wait(Consumer(no, "mirror:m"), None))
     assert await store.read(lambda tx: tx.consumers((0, "", ""), 9)) == [rows[0], rows[2]]
     assert await store.read(lambda tx: tx.failures()) == []
     assert await store.read(lambda tx: tx.behind()) == [Consumer(no, PUSH)]

@@ -14,7 +14,7 @@ from typing import TypeVar
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.chat import ChatRow
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch, held_consumer
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -94,7 +94,7 @@ class Data:
     events: dict[int, NodeEvent] = field(default_factory=dict)
     marks: dict[tuple[int, str, str], Mark] = field(default_factory=dict)
     batches: dict[Consumer, SentBatch] = field(default_factory=dict)
-    failures: dict[Consumer, Failure] = field(default_factory=dict)
+    waits: dict[Consumer, Wait] = field(default_factory=dict)
     purges: dict[int, OpenPurge] = field(default_factory=dict)
     request_forms: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
@@ -402,15 +402,18 @@ class MemoryReadTx:
         keys = [key for key in sorted(self._data.marks) if key > after][:limit]
         rows = [(Consumer(node_no, name), Order(order)) for node_no, order, name in keys]
         return [
-            ConsumerRow(consumer, order, self._data.marks[key], self.failure(consumer))
+            ConsumerRow(consumer, order, self._data.marks[key], self.wait(consumer))
             for key, (consumer, order) in zip(keys, rows, strict=True)
         ]
 
-    def failure(self, consumer: Consumer) -> Failure | None:
-        return self._data.failures.get(consumer)
+    def wait(self, consumer: Consumer) -> Wait | None:
+        return self._data.waits.get(consumer)
+
+    def waits(self) -> list[tuple[Consumer, Wait]]:
+        return sorted(self._data.waits.items(), key=lambda entry: entry[0])
 
     def failures(self) -> list[tuple[Consumer, Failure]]:
-        return sorted(self._data.failures.items(), key=lambda entry: entry[0])
+        return [(consumer, wait) for consumer, wait in self.waits() if isinstance(wait, Failure)]
 
     def open_purges(self) -> list[OpenPurge]:
         return sorted(self._data.purges.values())
@@ -574,7 +577,7 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.purges, key) for key in list(data.purges) if key == node_no]
         steps += [partial(self._drop, data.marks, key) for key in list(data.marks) if key[0] == node_no]
         steps += [partial(self._drop, data.batches, key) for key in list(data.batches) if key[0] == node_no]
-        steps += [partial(self._drop, data.failures, key) for key in list(data.failures) if key[0] == node_no]
+        steps += [partial(self._drop, data.waits, key) for key in list(data.waits) if key[0] == node_no]
         forms = [key for key in data.request_forms if key[0] == node_no]
         return steps + [partial(self._drop, data.request_forms, key) for key in forms]
 
@@ -666,19 +669,19 @@ class MemoryWriteTx(MemoryReadTx):
         self._known(node_no)
         self._set(self._data.marks, (node_no, order.value, name), mark)
 
-    def set_failure(self, consumer: Consumer, failure: Failure | None) -> None:
-        if failure is None:
-            self._drop(self._data.failures, consumer)
+    def set_wait(self, consumer: Consumer, wait: Wait | None) -> None:
+        if wait is None:
+            self._drop(self._data.waits, consumer)
             return
         self._known(consumer.node_no)
-        self._set(self._data.failures, consumer, failure)
+        self._set(self._data.waits, consumer, wait)
 
     def put_batch(self, consumer: Consumer, batch: SentBatch) -> None:
         self._known(consumer.node_no)
         self._set(self._data.batches, consumer, batch)
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        self.set_failure(consumer, None)
+        self.set_wait(consumer, None)
         self._drop(self._data.batches, consumer)
         for order in Order:
             self._drop(self._data.marks, (consumer.node_no, order.value, consumer.name))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from smartfeeds.app import open_service
 from smartfeeds.cli import consumer as module
 from smartfeeds.config import load
 from smartfeeds.console import Exit
-from smartfeeds.core.consumers import PUSH, Consumer, Failure
+from smartfeeds.core.consumers import PUSH, Consumer, Failure, Pause
 from smartfeeds.core.model import Mark, NodeEvent, Slice
 from smartfeeds.core.view import SMART, Order
+from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.shell import Run
 
@@ -36,21 +38,27 @@ def fill(ready: Run, tmp_path: Path) -> None:
         tx.set_mark(plans.node_no, Order.MODIFIED, PUSH, Mark(plans.last_modified_us, "c"))
         tx.set_mark(plans.node_no, Order.CREATED, PUSH, Mark(-1, ""))
         tx.set_mark(plans.node_no, Order.MODIFIED, "mirror:xmpp:b.example?;node=n", Mark(second.modified_us, "c"))
-        tx.set_failure(
+        tx.set_wait(
             Consumer(plans.node_no, "mirror:xmpp:b.example?;node=n"), Failure(4, T_US, T_US, "it\nrefuses [bold]")
         )
         tx.set_mark(news.node_no, Order.MODIFIED, PUSH, Mark(news.last_modified_us, "c"))
         tx.add_event(NodeEvent(0, news.node_no, 1, "configuration"))
         tx.set_mark(news.node_no, Order.MODIFIED, "hub:https://h.example/", Mark(news.last_modified_us, "c"))
-        tx.set_failure(Consumer(news.node_no, "hub:https://h.example/"), Failure(9, T_US, None, "410"))
+        tx.set_wait(Consumer(news.node_no, "hub:https://h.example/"), Failure(9, T_US, None, "410"))
 
-    async def write() -> None:
+    write(work)
+
+
+def write(work: Callable[[WriteTx, Context], None]) -> None:
+    """Changes the store as a running service does."""
+
+    async def run() -> None:
         service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
         await service.store.open()
         await service.write(work)
         await service.store.close()
 
-    asyncio.run(write())
+    asyncio.run(run())
 
 
 def test_list_shows_every_consumer_with_its_state_lag_error_and_next_attempt(
@@ -76,6 +84,28 @@ def test_list_shows_every_consumer_with_its_state_lag_error_and_next_attempt(
     assert (mirror["failures"], mirror["next_attempt"]) == (4, "2026-01-01T00:00:00Z")
     assert mirror["error"] == "it\nrefuses [bold]"
     assert (found["hub", "news", "modified"]["next_attempt"], found["hub", "news", "modified"]["error"]) == ("", "410")
+
+
+def test_list_shows_until_when_a_receiver_wants_no_items(ready: Run, tmp_path: Path) -> None:
+    """Quiet hours of a person are no failure, and there is nothing to retry."""
+    fill(ready, tmp_path)
+
+    def work(tx: WriteTx, _context: object) -> None:
+        node = tx.node("plans")
+        assert node is not None
+        tx.set_mark(node.node_no, Order.MODIFIED, "chat:bob@x", Mark(-1, ""))
+        tx.set_wait(Consumer(node.node_no, "chat:bob@x"), Pause(T_US))
+
+    write(work)
+
+    (row,) = [row for row in json.loads(ready("consumer", "list", "--json").stdout) if row["consumer"] == "chat:bob@x"]
+    assert (row["state"], row["next_attempt"], row["failures"], row["error"]) == (
+        "paused",
+        "2026-01-01T00:00:00Z",
+        0,
+        "",
+    )
+    assert "no failed delivery" in ready("consumer", "retry", "chat:bob@x", code=Exit.REFUSED).stderr
 
 
 def test_list_for_people_keeps_one_line_a_consumer(ready: Run, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_outgoing_direction_that_fails_is_not_in_step_though_nothing_waits(ready
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "out")
     ready("node", "create", "plans")
     consumer = Consumer(1, f"mirror:{ADDRESS}")
-    write(lambda tx, _context: tx.set_failure(consumer, Failure(2, T_US, T_US, "the disk is full")))
+    write(lambda tx, _context: tx.set_wait(consumer, Failure(2, T_US, T_US, "the disk is full")))
 
     assert "outgoing: behind by " in ready("mirror", "status", code=Exit.FAILED).stdout
 

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from smartfeeds.bot.follows import chat_subscriptions
 from smartfeeds.bot.render import Links, render_item, render_list
-from smartfeeds.bot.schedule import due_us, pause_s
+from smartfeeds.bot.schedule import due_us
 from smartfeeds.bot.texts import ENGLISH, Texts
 from smartfeeds.core.access import Access
 from smartfeeds.core.backoff import Backoff
@@ -29,7 +29,7 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Mark, Node, Subscription, SubscriptionState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, Standing, from_canonical
-from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, Planned, RetryAfter
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
@@ -258,10 +258,10 @@ class ChatSender:
         oldest_us = key_of(Order.MODIFIED, batch.items[0])
         if self._is_available(consumer.target) is False and oldest_us + AWAY_US > now_us:
             self.note_failed(consumer)
-            return RetryAfter("the recipient is away", pause_s(oldest_us + AWAY_US, now_us), planned=True)
+            return Planned(oldest_us + AWAY_US)
         due = due_us(batch.row.settings, oldest_us, now_us)
         if due > now_us:
-            return RetryAfter("the recipient wants messages later", pause_s(due, now_us), planned=True)
+            return Planned(due)
         nick = self._nick_in(consumer.target) if batch.row.room else ""
         if nick is not None and not batch.repeated:
             await self._service.write(partial(_store_batch, consumer=consumer, batch=batch))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from smartfeeds.core.chat import DAILY, ChatSettings, Digest, QuietHours
-from smartfeeds.core.times import EPOCH, US_PER_S
+from smartfeeds.core.times import EPOCH
 
 _DAY_MINUTES = 24 * 60
 _TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?", re.ASCII)
@@ -92,8 +92,3 @@ def _at(midnight: datetime, minute: int) -> int:
     """The time of day by the clock on the wall, which on two days of the year is not so long after midnight."""
     wall = midnight.replace(hour=minute // 60, minute=minute % 60)
     return (wall.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
-
-
-def pause_s(due: int, now_us: int) -> float:
-    """Returns the seconds until a time."""
-    return max(0, due - now_us) / US_PER_S

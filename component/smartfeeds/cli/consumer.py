@@ -9,7 +9,7 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import run_offline, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
-from smartfeeds.core.consumers import Failure
+from smartfeeds.core.consumers import RETRY_REQUEST_US
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
@@ -59,15 +59,15 @@ def _row(status: ConsumerStatus) -> dict[str, Any]:
         "waiting": status.waiting,
         "lag_s": status.lag_us // US_PER_S,
         "failures": failure.count if failure else 0,
-        "next_attempt": _next_attempt(failure),
+        "next_attempt": _next_attempt(status.next_us),
         "error": failure.error if failure else "",
     }
 
 
-def _next_attempt(failure: Failure | None) -> str:
-    if failure is None or failure.next_us is None:
+def _next_attempt(next_us: int | None) -> str:
+    if next_us is None:
         return ""
-    return "now" if failure.is_retry_request else format_datetime(failure.next_us)
+    return "now" if next_us == RETRY_REQUEST_US else format_datetime(next_us)
 
 
 async def _statuses(service: FeedService) -> list[ConsumerStatus]:

@@ -58,16 +58,36 @@ class Failure:
     next_us: int | None
     error: str
 
-    @property
-    def is_retry_request(self) -> bool:
-        """Whether an operator requested the next attempt."""
-        return self.next_us == RETRY_REQUEST_US
-
     def pause_s(self, now_us: int) -> float:
         """The seconds until the next attempt, which must be planned."""
         assert self.next_us is not None
-        # The clock may have been ahead when the time was stored.
-        return min(max(0, self.next_us - now_us) / US_PER_S, MAX_REQUESTED_PAUSE_S)
+        return seconds_until(self.next_us, now_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The receiver wants its items later: the next attempt is due at `next_us`. Nothing has failed."""
+
+    next_us: int
+
+
+# Why a consumer is not served now.
+Wait = Failure | Pause
+
+
+def failure_of(wait: Wait | None) -> Failure | None:
+    """The failure after which a consumer waits, None if nothing has failed."""
+    return wait if isinstance(wait, Failure) else None
+
+
+def is_retry_request(wait: Wait | None) -> bool:
+    """Whether an operator requested the next attempt."""
+    return wait is not None and wait.next_us == RETRY_REQUEST_US
+
+
+def seconds_until(time_us: int, now_us: int) -> float:
+    """The seconds until a stored time of an attempt. The clock may have been ahead when it was stored."""
+    return min(max(0, time_us - now_us) / US_PER_S, MAX_REQUESTED_PAUSE_S)
 
 
 def next_failure(
@@ -76,14 +96,14 @@ def next_failure(
     """The failure after one more failed attempt. `former` is the failure before it, None after a success.
 
     `pause_s` is the pause that the peer asked for; without it the back-off decides. `jitter` is a random number in
-    0..1. The error is cut to the length that the store keeps.
+    0..1. The error is cut to the length that the store keeps, and never empty.
     """
     count, since_us = (former.count + 1, former.since_us) if former else (1, now_us)
     if pause_s is None:
         pause_s = backoff.pause_s(count, jitter)
     # A time beyond 64 bits cannot be stored, and one such failure would keep all marks from being stored.
     pause_s = min(pause_s, MAX_REQUESTED_PAUSE_S)
-    return Failure(count, since_us, now_us + int(pause_s * US_PER_S), error[:ERROR_CHARACTERS])
+    return Failure(count, since_us, now_us + int(pause_s * US_PER_S), error[:ERROR_CHARACTERS] or BROKEN)
 
 
 class SentBatch(NamedTuple):
@@ -99,9 +119,9 @@ class SentBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRow:
-    """A consumer as the store lists it: its mark in one order, and the failure if there is one."""
+    """A consumer as the store lists it: its mark in one order, and why it waits if it does."""
 
     consumer: Consumer
     order: Order
     mark: Mark
-    failure: Failure | None = None
+    wait: Wait | None = None

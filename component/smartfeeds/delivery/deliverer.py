@@ -45,14 +45,19 @@ class RetryAfter:
     """The delivery failed and is to be tried again.
 
     `pause_s` is the pause that the receiver asked for; None uses the back-off of the kind. `position` is set if a part
-    of the batch was delivered. With `planned` the receiver wants its items later and nothing has failed: the log does
-    not mention the pause, and the consumer is never given up for it.
+    of the batch was delivered.
     """
 
     error: str
     pause_s: float | None = None
     position: ConsumerPosition | None = None
-    planned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The receiver wants the batch later, at `until_us`. Nothing has failed, and earlier failures stay as they are."""
+
+    until_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class Gone:
     removed: bool = False
 
 
-Outcome = Delivered | Skip | RetryAfter | Gone
+Outcome = Delivered | Skip | RetryAfter | Planned | Gone
 
 
 class Deliverer(Protocol):

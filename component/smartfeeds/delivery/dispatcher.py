@@ -1,4 +1,4 @@
-"""The delivery mechanism: wakes consumers when feeds change, and stores marks and failures behind the deliveries.
+"""The delivery mechanism: wakes consumers when feeds change, and stores marks and waits behind the deliveries.
 
 A consumer has one delivery in flight at most, so its order holds. The feed is the outbox: what lies above the mark of
 a consumer is still to be sent to it, and after a restart everything goes on from the stored marks (SF-007, SF-041).
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import structlog
 
-from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.consumers import Consumer, Failure, Wait, failure_of, is_retry_request
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
@@ -23,8 +23,8 @@ from smartfeeds.telemetry import DeliveryReading
 MARKS_FLUSH_S = 0.25  # after a crash at most this much is delivered twice
 POSITIONS = 10_000  # positions in memory beyond which those that the store has too are forgotten
 
-# A consumer, its marks, and its failure if it has one.
-_State = tuple[Consumer, Mapping[Order, Mark], Failure | None]
+# A consumer, its marks, and why it waits if it does.
+_State = tuple[Consumer, Mapping[Order, Mark], Wait | None]
 
 _log = structlog.get_logger()
 
@@ -40,7 +40,7 @@ class Dispatcher:
         self._timing = timing
         self._lanes: dict[str, DeliveryLane] = {}
         self._unsaved: set[Consumer] = set()
-        self._failing: set[Consumer] = set()  # consumers that may have a failure in the store
+        self._waiting: set[Consumer] = set()  # consumers that may have a wait in the store
         self._requested: set[Consumer] = set()  # consumers whose stored request to retry is being served
         self._saver: asyncio.Task[None] | None = None
 
@@ -57,14 +57,14 @@ class Dispatcher:
         """Starts the deliveries of a kind, from the mark of each consumer. Raises StoreError."""
         lane = self._lanes[name]
         lane.prepare_resume()
-        behind, failures = await self._service.read(_read_states)
-        for consumer, failure in failures:
+        behind, waits = await self._service.read(_read_states)
+        for consumer, wait in waits:
             if consumer.kind == name:
-                self._failing.add(consumer)
-                if failure.is_retry_request:
+                self._waiting.add(consumer)
+                if is_retry_request(wait):
                     self._requested.add(consumer)
                 if consumer not in lane.positions:
-                    lane.failures.setdefault(consumer, failure)
+                    lane.waits.setdefault(consumer, wait)
         lane.resume(behind.get(name, ()))
 
     async def pause(self, name: str) -> None:
@@ -87,14 +87,14 @@ class Dispatcher:
 
     async def look(self) -> None:
         """Wakes every consumer that is behind, including those behind changes by other processes. Raises StoreError."""
-        behind, failures = await self._service.read(_read_states)
-        for consumer, failure in failures:
+        behind, waits = await self._service.read(_read_states)
+        for consumer, wait in waits:
             # The request comes from another process (`smartfeeds consumer retry`). The failure here may be newer than
             # the stored one, so only an explicit request may replace it.
-            if failure.is_retry_request and consumer.kind in self._lanes:
-                self._failing.add(consumer)
+            if is_retry_request(wait) and consumer.kind in self._lanes:
+                self._waiting.add(consumer)
                 self._requested.add(consumer)
-                self._lane(consumer).failures[consumer] = failure
+                self._lane(consumer).waits[consumer] = wait
                 self.hurry(consumer)
         for name, lane in self._lanes.items():
             lane.wake_consumers(behind.get(name, ()))
@@ -104,7 +104,7 @@ class Dispatcher:
         self._lane(consumer).follow(consumer)
 
     async def forget(self, consumer: Consumer) -> None:
-        """Ends the deliveries to a consumer; its mark and its failure stay in the store.
+        """Ends the deliveries to a consumer; its mark and its wait stay in the store.
 
         Raises StoreError. The mark stays in memory then, and is stored later.
         """
@@ -120,7 +120,7 @@ class Dispatcher:
 
     def failure(self, consumer: Consumer) -> Failure | None:
         """The failure of a consumer; None if its last delivery succeeded."""
-        return self._lane(consumer).failures.get(consumer)
+        return failure_of(self._lane(consumer).waits.get(consumer))
 
     def is_current(self, consumer: Consumer) -> bool:
         """Whether a consumer has received everything that it was woken for."""
@@ -136,14 +136,14 @@ class Dispatcher:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def save_marks(self) -> None:
-        """Stores the marks and failures that have changed. Raises StoreError; the next call stores them then."""
+        """Stores the marks and waits that have changed. Raises StoreError; the next call stores them then."""
         unsaved, self._unsaved = self._unsaved, set()
         states = [self._state(consumer) for consumer in unsaved]
         if not states:
             return
-        ended = {consumer for consumer, _, failure in states if failure is None} & self._failing
-        # Before the write: a consumer that fails during it is added again, by another call of this method.
-        self._failing -= ended
+        ended = {consumer for consumer, _, wait in states if wait is None} & self._waiting
+        # Before the write: a consumer that has to wait during it is added again, by another call of this method.
+        self._waiting -= ended
         requested = unsaved & self._requested
         self._requested -= requested
         try:
@@ -151,7 +151,7 @@ class Dispatcher:
         except BaseException:
             # BaseException, because `stop` cancels this task. Storing a mark twice does no harm.
             self._unsaved |= unsaved
-            self._failing |= ended
+            self._waiting |= ended
             self._requested |= requested
             raise
 
@@ -161,14 +161,14 @@ class Dispatcher:
     def _state(self, consumer: Consumer) -> _State:
         lane = self._lane(consumer)
         position = lane.positions.get(consumer, ConsumerPosition())
-        failure = lane.failures.get(consumer)
-        if failure is not None:
-            self._failing.add(consumer)
-        return consumer, position.marks, failure
+        wait = lane.waits.get(consumer)
+        if wait is not None:
+            self._waiting.add(consumer)
+        return consumer, position.marks, wait
 
     async def _remove(self, consumer: Consumer) -> None:
         self._unsaved.discard(consumer)
-        self._failing.discard(consumer)
+        self._waiting.discard(consumer)
         await self._service.write(lambda tx, _context: tx.remove_consumer(consumer))
 
     def _moved(self, consumer: Consumer) -> None:
@@ -190,24 +190,24 @@ class Dispatcher:
                     lane.trim_positions(self._unsaved)
 
 
-def _read_states(tx: ReadTx, _context: Context) -> tuple[Mapping[str, list[Consumer]], list[tuple[Consumer, Failure]]]:
-    """The consumers that are behind, by kind, and the stored failures."""
+def _read_states(tx: ReadTx, _context: Context) -> tuple[Mapping[str, list[Consumer]], list[tuple[Consumer, Wait]]]:
+    """The consumers that are behind, by kind, and the stored waits."""
     behind: dict[str, list[Consumer]] = {}
     for consumer in tx.behind():
         behind.setdefault(consumer.kind, []).append(consumer)
-    return behind, tx.failures()
+    return behind, tx.waits()
 
 
 def _save(tx: WriteTx, states: Iterable[_State], ended: Collection[Consumer], requested: Collection[Consumer]) -> None:
-    """Stores marks and failures of consumers that have a mark; a consumer that was removed meanwhile stays removed."""
-    for consumer, marks, failure in states:
+    """Stores marks and waits of consumers that have a mark; a consumer that was removed meanwhile stays removed."""
+    for consumer, marks, wait in states:
         for order, mark in marks.items():
             if tx.mark(consumer.node_no, order, consumer.name) is not None:
                 tx.set_mark(consumer.node_no, order, consumer.name, mark)
-        if failure is None and consumer in ended:
-            tx.set_failure(consumer, None)
-        elif failure is not None and any(tx.mark(consumer.node_no, order, consumer.name) for order in Order):
-            stored = tx.failure(consumer)
+        if wait is None and consumer in ended:
+            tx.set_wait(consumer, None)
+        elif wait is not None and any(tx.mark(consumer.node_no, order, consumer.name) for order in Order):
+            stored = tx.wait(consumer)
             # An operator may have requested a retry since the last look: that request must be served first.
-            if stored is None or not stored.is_retry_request or consumer in requested:
-                tx.set_failure(consumer, failure)
+            if not is_retry_request(stored) or consumer in requested:
+                tx.set_wait(consumer, wait)

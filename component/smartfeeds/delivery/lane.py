@@ -12,9 +12,18 @@ from typing import Protocol
 
 import structlog
 
-from smartfeeds.core.consumers import BROKEN, Consumer, Failure, next_failure
+from smartfeeds.core.consumers import BROKEN, Consumer, Failure, Pause, Wait, failure_of, next_failure, seconds_until
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
+from smartfeeds.delivery.deliverer import (
+    ConsumerKind,
+    ConsumerPosition,
+    Delivered,
+    Gone,
+    Outcome,
+    Planned,
+    RetryAfter,
+    Skip,
+)
 from smartfeeds.delivery.turns import DeliveryTurns
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
@@ -54,7 +63,7 @@ class DeliveryTiming:
 class DeliveryLane:
     """The deliveries to one kind of consumers.
 
-    `on_moved` is called when a position or a failure has changed and must be stored. `remove` removes a consumer from
+    `on_moved` is called when a position or a wait has changed and must be stored. `remove` removes a consumer from
     the store.
     """
 
@@ -69,7 +78,7 @@ class DeliveryLane:
         self.name = name
         self.paused = True
         self.positions: dict[Consumer, ConsumerPosition] = {}
-        self.failures: dict[Consumer, Failure] = {}
+        self.waits: dict[Consumer, Wait] = {}
         self.tasks: dict[Consumer, asyncio.Task[None]] = {}
         self._kind = kind
         self._timing = timing
@@ -96,7 +105,7 @@ class DeliveryLane:
         return self._kind.every_feed or consumer in self._followed.get(consumer.node_no, ())
 
     async def stop(self, consumer: Consumer) -> None:
-        """Ends the deliveries to a consumer; its position and its failure stay until it is forgotten."""
+        """Ends the deliveries to a consumer; its position and its wait stay until it is forgotten."""
         self._unfollow(consumer)
         task = self.tasks.get(consumer)
         if task is not None:
@@ -104,9 +113,9 @@ class DeliveryLane:
             await asyncio.gather(task, return_exceptions=True)
 
     def forget(self, consumer: Consumer) -> None:
-        """Drops the position and the failure of a consumer; those in the store stay."""
+        """Drops the position and the wait of a consumer; those in the store stay."""
         self.positions.pop(consumer, None)
-        self.failures.pop(consumer, None)
+        self.waits.pop(consumer, None)
 
     def _unfollow(self, consumer: Consumer) -> None:
         followed = self._followed.get(consumer.node_no, set())
@@ -143,26 +152,26 @@ class DeliveryLane:
         self._start()
 
     def is_current(self, consumer: Consumer) -> bool:
-        """Whether a consumer has received everything, and its last delivery did not fail."""
-        return consumer not in self._late_us and consumer not in self.failures
+        """Whether a consumer has received everything."""
+        return consumer not in self._late_us and consumer not in self.waits
 
     def hurry(self, consumer: Consumer) -> None:
         """Makes the next attempt now, even if the service had given up."""
         self._cancel_retry(consumer)
-        failure = self.failures.get(consumer)
-        if failure is not None and failure.next_us is None:
-            del self.failures[consumer]
+        wait = self.waits.get(consumer)
+        if wait is not None and wait.next_us is None:
+            del self.waits[consumer]
             self._on_moved(consumer)
         self.wake_consumers([consumer])
 
     def plan(self, consumer: Consumer) -> None:
-        """Makes the next attempt when it is due; at once if the last delivery did not fail."""
-        failure = self.failures.get(consumer)
-        if failure is None:
+        """Makes the next attempt when it is due; at once if the consumer does not wait."""
+        wait = self.waits.get(consumer)
+        if wait is None:
             self.wake_consumers([consumer])
-        elif failure.next_us is not None and not self.paused and consumer not in self._retries:
+        elif wait.next_us is not None and not self.paused and consumer not in self._retries:
             timers = self._timing.timers or asyncio.get_running_loop()
-            pause_s = failure.pause_s(self._timing.clock())
+            pause_s = seconds_until(wait.next_us, self._timing.clock())
             self._retries[consumer] = timers.call_later(pause_s, partial(self._retry, consumer))
 
     def prepare_resume(self) -> None:
@@ -172,9 +181,9 @@ class DeliveryLane:
     def resume(self, behind: Collection[Consumer]) -> None:
         """Starts the deliveries, from the marks. `behind` are the consumers that have something to receive."""
         self.paused = False
-        waiting = {*behind, *self.failures, *self.tasks}
+        waiting = {*behind, *self.waits, *self.tasks}
         self._late_us = {consumer: since_us for consumer, since_us in self._late_us.items() if consumer in waiting}
-        for consumer in list(self.failures):
+        for consumer in list(self.waits):
             if self.follows(consumer):
                 self.plan(consumer)
         self.wake_consumers(behind)
@@ -194,14 +203,15 @@ class DeliveryLane:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def reading(self) -> DeliveryReading:
-        """The metrics of the lane. The time grows only with the number of consumers that have failed."""
-        stopped = sum(failure.next_us is None for failure in self.failures.values())
+        """The metrics of the lane. The time grows only with the number of consumers that wait."""
+        failures = [wait for wait in self.waits.values() if isinstance(wait, Failure)]
+        stopped = sum(failure.next_us is None for failure in failures)
         since_us = next(iter(self._late_us.values()), None)
         lag_us = 0 if since_us is None else max(0, self._timing.clock() - since_us)
         return DeliveryReading(
             kind=self.name,
             running=len(self.tasks),
-            retrying=len(self.failures) - stopped,
+            retrying=len(failures) - stopped,
             stopped=stopped,
             lag_s=lag_us / US_PER_S,
             done=self._outcomes[Delivered],
@@ -220,7 +230,7 @@ class DeliveryLane:
 
     def _make_ready(self, consumer: Consumer) -> None:
         """Puts a consumer into the queue, unless its next attempt is planned or the service has given up."""
-        if consumer in self.failures and (consumer in self._retries or self.failures[consumer].next_us is None):
+        if consumer in self.waits and (consumer in self._retries or self.waits[consumer].next_us is None):
             return
         if consumer in self.tasks:
             self._again.add(consumer)
@@ -266,7 +276,7 @@ class DeliveryLane:
             if more and self._turns.others_wait(host):
                 self._again.add(consumer)
                 return
-        if consumer not in self.failures:
+        if consumer not in self.waits:
             self._late_us.pop(consumer, None)
 
     async def _attempt(self, consumer: Consumer) -> Outcome | None:
@@ -298,10 +308,13 @@ class DeliveryLane:
                 self._move(consumer, position)
                 self._succeed(consumer)
                 return more
-            case RetryAfter(error, pause_s, position, planned):
+            case RetryAfter(error, pause_s, position):
                 if position is not None:
                     self._move(consumer, position)
-                self._fail(consumer, error, pause_s, planned=planned)
+                self._fail(consumer, error, pause_s)
+                return False
+            case Planned(until_us):
+                self._postpone(consumer, until_us)
                 return False
             case Gone(reason, removed):
                 _log.info("consumer_gone", consumer=consumer.name, node_no=consumer.node_no, reason=reason)
@@ -328,25 +341,35 @@ class DeliveryLane:
             self._on_moved(consumer)
 
     def _succeed(self, consumer: Consumer) -> None:
-        if self.failures.pop(consumer, None) is not None:
+        wait = self.waits.pop(consumer, None)
+        if isinstance(wait, Failure):
             _log.info("delivery_works_again", consumer=consumer.name, node_no=consumer.node_no)
+        if wait is not None:
             self._on_moved(consumer)
 
-    def _fail(self, consumer: Consumer, error: str, pause_s: float | None, *, planned: bool) -> None:
+    def _postpone(self, consumer: Consumer, until_us: int) -> None:
+        """Plans the next attempt for a time that the receiver wants. The consumer is not late until then."""
+        failure = failure_of(self.waits.get(consumer))
+        # A pause says nothing about an earlier failure, which therefore keeps its count and its begin.
+        self._wait(consumer, Pause(until_us) if failure is None else replace(failure, next_us=until_us))
+        self._late_us.pop(consumer, None)
+
+    def _fail(self, consumer: Consumer, error: str, pause_s: float | None) -> None:
         """Plans the next attempt, or gives up. The same error is logged once."""
-        now_us, former = self._timing.clock(), self.failures.get(consumer)
+        now_us, former = self._timing.clock(), failure_of(self.waits.get(consumer))
         failure = next_failure(former, error, now_us, self._kind.backoff, self._timing.spread(), pause_s)
-        if not planned and self._gives_up(failure.count, now_us - failure.since_us):
+        if self._gives_up(failure.count, now_us - failure.since_us):
             failure = replace(failure, next_us=None)
-        if planned:
-            _log.debug("delivery_planned", consumer=consumer.name, node_no=consumer.node_no, reason=failure.error)
-        elif former is None or former.error != failure.error or failure.next_us is None:
+        if former is None or former.error != failure.error or failure.next_us is None:
             event = "delivery_given_up" if failure.next_us is None else "delivery_failing"
             _log.warning(event, consumer=consumer.name, node_no=consumer.node_no, reason=failure.error)
-        self.failures[consumer] = failure
-        self._again.discard(consumer)
+        self._wait(consumer, failure)
         if failure.next_us is None:
             self._late_us.pop(consumer, None)
+
+    def _wait(self, consumer: Consumer, wait: Wait) -> None:
+        self.waits[consumer] = wait
+        self._again.discard(consumer)
         self._on_moved(consumer)
         self.plan(consumer)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from smartfeeds.core.consumers import PUSH, RETRY_REQUEST_US, Consumer, ConsumerRow, Failure
+from smartfeeds.core.consumers import PUSH, RETRY_REQUEST_US, Consumer, ConsumerRow, Failure, failure_of
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Mark, Slice
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
@@ -21,6 +21,7 @@ class ConsumerState(Enum):
 
     CURRENT = "current"
     BEHIND = "behind"
+    PAUSED = "paused"
     RETRYING = "retrying"
     STOPPED = "stopped"
 
@@ -28,7 +29,8 @@ class ConsumerState(Enum):
 @dataclass(frozen=True, slots=True)
 class ConsumerStatus:
     """A consumer in one order. `node` is the name of its feed, `waiting` counts the items above its mark, and `lag_us`
-    is the age of the oldest of them; 0 where none waits."""
+    is the age of the oldest of them; 0 where none waits. `next_us` is the time of the next attempt, None if none is
+    planned."""
 
     consumer: Consumer
     node: str
@@ -36,6 +38,7 @@ class ConsumerStatus:
     state: ConsumerState
     waiting: int
     lag_us: int
+    next_us: int | None
     failure: Failure | None
 
 
@@ -58,7 +61,7 @@ def retry_consumers(tx: WriteTx, _context: Context, name: str | None) -> list[Co
     consumers = []
     for consumer, failure in tx.failures():
         if name in (None, consumer.name):
-            tx.set_failure(consumer, replace(failure, next_us=RETRY_REQUEST_US))
+            tx.set_wait(consumer, replace(failure, next_us=RETRY_REQUEST_US))
             consumers.append(consumer)
     if name is not None and not consumers:
         if _exists(tx, name):
@@ -112,8 +115,12 @@ def status_of(tx: ReadTx, context: Context, row: ConsumerRow) -> ConsumerStatus:
         # Events of the node itself, such as its deletion, are no items.
         oldest_us = next((event.at_us for event in tx.events(node_no, 1)), None)
     lag_us = 0 if oldest_us is None else max(1, context.now_us - oldest_us)
-    if row.failure is not None:
-        state = ConsumerState.STOPPED if row.failure.next_us is None else ConsumerState.RETRYING
+    failure = failure_of(row.wait)
+    next_us = None if row.wait is None else row.wait.next_us
+    if failure is not None:
+        state = ConsumerState.STOPPED if next_us is None else ConsumerState.RETRYING
+    elif next_us is not None:
+        state = ConsumerState.PAUSED
     else:
         state = ConsumerState.CURRENT if oldest_us is None else ConsumerState.BEHIND
-    return ConsumerStatus(row.consumer, node.name, row.order, state, waiting, lag_us, row.failure)
+    return ConsumerStatus(row.consumer, node.name, row.order, state, waiting, lag_us, next_us, failure)

@@ -7,7 +7,7 @@ store for changes. The state of a mirror survives restarts.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.consumers import Consumer, Failure, failure_of
 from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.core.model import Mark, Node
 from smartfeeds.core.text import counted
@@ -203,7 +203,7 @@ def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node: Node | None) -
         missing = f"there is no node {row.mirror.node} here: create it, or correct the node of the mirror"
         return MirrorStanding(Direction.OUT, replace(state, failure=Failure(0, context.now_us, None, missing)), None)
     consumer = Consumer(node.node_no, row.mirror.consumer_name)
-    failure = tx.failure(consumer)
+    failure = failure_of(tx.wait(consumer))
     state = replace(state, failure=failure)
     mark = tx.mark(node.node_no, Order.MODIFIED, consumer.name) or BEGINNING
     failing_us = 0 if failure is None else max(1, context.now_us - failure.since_us)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch, Wait
 from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
@@ -49,6 +49,16 @@ _CONSUMERS = (
 _BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE, BATCH, REQUEST_FORM)
 
 
+# The error of a row for a planned pause. A failure always has an error (`core.consumers.next_failure`).
+_NO_ERROR = ""
+
+
+def _to_wait(count: int, since_us: int, next_us: int | None, error: str) -> Wait:
+    if error == _NO_ERROR and next_us is not None:
+        return Pause(next_us)
+    return Failure(count, since_us, next_us, error)
+
+
 class PushReads(NodeReads):
     """The part of ReadTx that is about delivery."""
 
@@ -74,20 +84,24 @@ class PushReads(NodeReads):
                 Consumer(node_no, name),
                 Order(order),
                 Mark(key_us, cursor),
-                Failure(*failure) if failure[0] is not None else None,
+                _to_wait(*wait) if wait[0] is not None else None,
             )
-            for node_no, name, order, key_us, cursor, *failure in self._db.rows(_CONSUMERS, (*after, limit))
+            for node_no, name, order, key_us, cursor, *wait in self._db.rows(_CONSUMERS, (*after, limit))
         ]
 
-    def failure(self, consumer: Consumer) -> Failure | None:
-        """Returns the failure of a consumer, None if its last delivery succeeded."""
+    def wait(self, consumer: Consumer) -> Wait | None:
+        """Returns why a consumer waits, None if it does not."""
         row = self._db.row(f"SELECT {_FAILURE} FROM failure f WHERE node_no = ? AND consumer = ?", consumer)
-        return Failure(*row) if row else None
+        return _to_wait(*row) if row else None
 
     def failures(self) -> list[tuple[Consumer, Failure]]:
         """Returns the consumers whose last delivery failed, by node_no and name."""
+        return [(consumer, wait) for consumer, wait in self.waits() if isinstance(wait, Failure)]
+
+    def waits(self) -> list[tuple[Consumer, Wait]]:
+        """Returns the consumers that wait after a failure or for a time that they want, by node_no and name."""
         rows = self._db.rows(f"SELECT node_no, consumer, {_FAILURE} FROM failure f ORDER BY 1, 2")
-        return [(Consumer(node_no, name), Failure(*failure)) for node_no, name, *failure in rows]
+        return [(Consumer(node_no, name), _to_wait(*wait)) for node_no, name, *wait in rows]
 
     def batch(self, consumer: Consumer) -> SentBatch | None:
         """Returns the batch that was last sent to a consumer."""
@@ -137,13 +151,13 @@ class PushWrites(NodeWrites, PushReads):
         behind = self._number(above, (node_no, mark.key_us))
         self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor, behind))
 
-    def set_failure(self, consumer: Consumer, failure: Failure | None) -> None:
-        """Stores the failure of a consumer; None removes it."""
-        if failure is None:
+    def set_wait(self, consumer: Consumer, wait: Wait | None) -> None:
+        """Stores why a consumer waits; None removes it."""
+        if wait is None:
             self._change(FAILURE.delete, consumer)
-        else:
-            values = (*consumer, failure.count, failure.since_us, failure.next_us, failure.error)
-            self._change(FAILURE.replace, values)
+            return
+        failure = wait if isinstance(wait, Failure) else Failure(1, wait.next_us, wait.next_us, _NO_ERROR)
+        self._change(FAILURE.replace, (*consumer, failure.count, failure.since_us, failure.next_us, failure.error))
 
     def put_batch(self, consumer: Consumer, batch: SentBatch) -> None:
         """Stores the batch that is sent to a consumer now, or replaces the former one."""
@@ -151,7 +165,7 @@ class PushWrites(NodeWrites, PushReads):
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """Removes the marks, the failure and the batch of a consumer."""
-        self.set_failure(consumer, None)
+        self.set_wait(consumer, None)
         self._db.run(BATCH.delete, consumer)
         # With the order, because the index has it before the consumer, and a node may have many consumers.
         self._db.run_many(MARK.delete, [(consumer.node_no, order.value, consumer.name) for order in Order])

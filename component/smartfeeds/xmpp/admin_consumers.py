@@ -71,7 +71,7 @@ def _row(status: ConsumerStatus) -> tuple[str, ...]:
         status.state.value,
         str(status.waiting),
         str(status.lag_us // US_PER_S),
-        "" if failure is None or failure.next_us is None else format_datetime(failure.next_us),
+        "" if status.next_us is None else format_datetime(status.next_us),
         "" if failure is None else failure.error,
     )
 

@@ -12,12 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
-from smartfeeds.core.consumers import RETRY_REQUEST_US, Consumer, Failure, next_failure
+from smartfeeds.core.consumers import RETRY_REQUEST_US, Consumer, Failure, Pause, Wait, is_retry_request, next_failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery import dispatcher as dispatcher_module
 from smartfeeds.delivery import lane as lane_module
-from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
+from smartfeeds.delivery.deliverer import (
+    ConsumerKind,
+    ConsumerPosition,
+    Delivered,
+    Gone,
+    Outcome,
+    Planned,
+    RetryAfter,
+    Skip,
+)
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.delivery.slices import read_changes
@@ -149,10 +158,16 @@ class Bench:
         await self.dispatcher.idle()
         await settle()
 
+    async def wait(self, consumer: Consumer) -> Wait | None:
+        """Why the consumer waits, as stored."""
+        await self.dispatcher.save_marks()
+        return await self.world.store.read(lambda tx: tx.wait(consumer))
+
     async def failure(self, consumer: Consumer) -> Failure | None:
         """The failure as stored."""
-        await self.dispatcher.save_marks()
-        return await self.world.store.read(lambda tx: tx.failure(consumer))
+        wait = await self.wait(consumer)
+        assert not isinstance(wait, Pause)
+        return wait
 
 
 @pytest.fixture
@@ -460,8 +475,8 @@ async def test_requested_attempt_that_fails_counts_with_those_before_it(bench: B
 def test_failure_without_a_pause_is_no_request_of_an_operator() -> None:
     """A look at the store would put an older failure in the place of this one."""
     failure = next_failure(None, "away", T0_US, Backoff(2.0, 60.0), 0.0, pause_s=0.0)
-    assert not failure.is_retry_request
-    assert replace(failure, next_us=RETRY_REQUEST_US).is_retry_request
+    assert not is_retry_request(failure)
+    assert is_retry_request(replace(failure, next_us=RETRY_REQUEST_US))
 
 
 async def test_request_of_an_operator_is_served_after_a_restart(bench: Bench) -> None:
@@ -964,17 +979,66 @@ async def _play(steps: list[tuple[object, ...]], at_once: int) -> None:
 
 
 async def test_planned_pause_is_no_failure(bench: Bench) -> None:
-    """A receiver that wants its items later is never given up, and nobody is warned."""
-    rules: dict[str, object] = {"give_up_failures": 2}
+    """A receiver that wants its items later is never given up, nobody is warned, and the metrics show no failure."""
+    rules: dict[str, object] = {"give_up_failures": 2, "give_up_s": 150.0}
     bench.made(**rules)
     await bench.dispatcher.resume(HOOK)
     (consumer,) = await bench.follow("a")
     await bench.quiet()
-    bench.receivers.answers[consumer.name] = [RetryAfter("later", pause_s=100.0, planned=True)] * 4
+    bench.receivers.answers[consumer.name] = [Planned(T0_US + (1 + n * 100) * S) for n in range(1, 5)]
     with structlog.testing.capture_logs() as logs:
         await publish(bench, "1")
         await bench.quiet()
-        for _ in range(4):
+        for n in range(1, 5):
+            assert await bench.wait(consumer) == Pause(T0_US + (1 + n * 100) * S)
+            assert bench.timers.planned == [100.0]
+            (reading,) = bench.dispatcher.readings()
+            assert (reading.failed, reading.retrying, reading.stopped, reading.lag_s) == (0, 0, 0, 0.0)
+            assert bench.dispatcher.failure(consumer) is None and not bench.dispatcher.is_current(consumer)
             await bench.fire(100.0)
-    assert [entry["event"] for entry in logs if entry["log_level"] != "debug"] == ["delivery_works_again"]
-    assert bench.got("a") == "1"
+    assert logs == []
+    assert bench.got("a") == "1" and await bench.wait(consumer) is None
+
+
+async def test_planned_pause_leaves_earlier_failures_as_they_are(bench: Bench) -> None:
+    """It neither ends the time after which the service gives up, nor makes the next pause longer."""
+    bench.made()
+    await bench.dispatcher.resume(HOOK)
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [
+        RetryAfter("away", pause_s=60.0),
+        Planned(T0_US + 161 * S),
+        RetryAfter("away", pause_s=60.0),
+    ]
+    await publish(bench, "1")
+    await bench.quiet()
+    first = await bench.failure(consumer)
+    await bench.fire(60.0)
+    second = await bench.failure(consumer)
+    await bench.fire(100.0)
+    third = await bench.failure(consumer)
+
+    assert first is not None and second is not None and third is not None
+    assert (second.count, second.since_us, second.next_us) == (1, first.since_us, T0_US + 161 * S)
+    assert (third.count, third.since_us) == (2, first.since_us)
+
+
+async def test_planned_pause_survives_a_restart(bench: Bench) -> None:
+    """The next process waits as long, and the stored pause ends with the delivery."""
+    bench.made()
+    await bench.dispatcher.resume(HOOK)
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [Planned(T0_US + 101 * S)]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.dispatcher.stop()
+    bench.made()
+    await bench.dispatcher.resume(HOOK)
+    bench.dispatcher.follow(consumer)
+    await bench.quiet()
+
+    assert bench.got("a") == "" and bench.timers.planned[-1:] == [100.0]
+    await bench.fire(100.0)
+    assert bench.got("a") == "1" and await bench.wait(consumer) is None

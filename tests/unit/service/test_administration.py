@@ -167,7 +167,7 @@ async def test_consumers_are_listed_whole_in_pages(
             for number in range(count):
                 consumer = Consumer(node.node_no, f"hub:{number}")
                 tx.set_mark(node.node_no, Order.MODIFIED, consumer.name, Mark(-1, ""))
-                tx.set_failure(consumer, Failure(1, 5, None, "away"))
+                tx.set_wait(consumer, Failure(1, 5, None, "away"))
 
     await administered.store.write(work)
     places: list[tuple[str, str]] = []

@@ -130,7 +130,7 @@ class App:
             outbox,
             clock=clock,
             max_age_s=settings.push.max_age_s,
-            encode_form=configuration_form,
+            encode_form=partial(configuration_form, limits=policy.options),
             encode_request=authorization_form,
             availability=self.availability,
             interests=interests,
@@ -149,6 +149,7 @@ class App:
             chat=self.bot is not None,
             http_base_url=settings.http.base_url if settings.http.listen else "",
             addresses=settings.contact.model_dump(),
+            limits=policy.options,
         )
         self.presences = Presences(
             self.service,

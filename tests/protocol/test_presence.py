@@ -10,7 +10,10 @@ from support.component import (
     CAROL,
     DOMAIN,
     EVE,
+    INFO,
     NODE_CONFIG,
+    NS,
+    PS,
     Component,
     Refusal,
     Starter,
@@ -267,3 +270,22 @@ async def test_presence_node_stays_closed_when_everybody_may_become_a_contact(st
     for user in (BOB, EVE):
         assert refusal(await again.get(user, "<items node='diary'/>")) == PRESENCE_REQUIRED
     ok(await again.get(ALICE, "<items node='diary'/>"))
+
+
+@pytest.mark.parametrize(("contacts", "accepted"), [("example.org", True), ("*", False)])
+async def test_access_model_presence_is_offered_where_it_is_accepted(
+    start: Starter, contacts: str, accepted: bool
+) -> None:
+    """[xep-map 232]; XEP-0060 4.5, 8.2.1, 10: in the forms of a node and of a new node, and in the features."""
+    component = await start(pubsub={"contacts": [contacts]})
+    await component.create(ALICE, "diary", access_model="presence" if accepted else "open")
+
+    forms = [ok(await component.owner_get(ALICE, request)) for request in ("<configure node='diary'/>", "<default/>")]
+    info = ok(await component.ask(ALICE, "get", f"<query xmlns='{INFO}'/>"))
+
+    for answer in forms:
+        options = answer.xpath(".//x:field[@var='pubsub#access_model']/x:option/x:value/text()", namespaces=NS)
+        assert ("presence" in options) is accepted
+        assert {"open", "authorize", "whitelist"} <= set(options)
+    announced = {feature.get("var") for feature in info.iter("{*}feature")}
+    assert (f"{PS}#access-presence" in announced) is accepted

@@ -92,6 +92,10 @@ class OptionLimits:
 # Returns the stored form of a field's values on a node of this kind. Raises ValueError with the reason (the condition
 # is then NOT_ACCEPTABLE), or FeedError for another condition.
 Check = Callable[[Values, NodeKind, OptionLimits], Values]
+# Returns the texts that a service with these bounds accepts.
+Choices = Callable[[OptionLimits], Values]
+# The bounds of a service that accepts every choice.
+EVERY_CHOICE = OptionLimits(presence_access=True)
 
 # The four spellings of XEP-0004 3.3, and the normal form of each.
 BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
@@ -106,16 +110,16 @@ class Option(Generic[T]):
     """One field of the configuration form. As an attribute of `NodeOptions` it is the typed value in force.
 
     `defaults` are stored values by node kind. `read` makes the typed value of stored values. A list-single accepts its
-    `choices` and nothing else; `check` tests the values further. `datatype` is the XEP-0122 hint. `metadata` fields are
-    part of the node's meta-data (XEP-0060 5.4). Publish-options on an existing node must have the values in force,
-    except for fields that are no `precondition`. `var` is the field name without `pubsub#`.
+    `choices` of the service and nothing else; `check` tests the values further. `datatype` is the XEP-0122 hint.
+    `metadata` fields are part of the node's meta-data (XEP-0060 5.4). Publish-options on an existing node must have the
+    values in force, except for fields that are no `precondition`. `var` is the field name without `pubsub#`.
     """
 
     label: str
     type: FieldType
     defaults: Mapping[NodeKind, Values]
     read: Callable[[Values], T]
-    choices: Values = ()
+    choices: Choices = lambda _limits: ()
     check: Check | None = None
     datatype: str = ""
     metadata: bool = False
@@ -149,8 +153,9 @@ class Option(Generic[T]):
                 return self.check(values, kind, limits)
         except ValueError as error:
             raise _refuse(self.var, str(error)) from None
-        if self.choices and values[:1] not in {(choice,) for choice in self.choices}:
-            raise _refuse(self.var, "one of " + ", ".join(self.choices))
+        choices = self.choices(limits)
+        if choices and values[:1] not in {(choice,) for choice in choices}:
+            raise _refuse(self.var, "one of " + ", ".join(choices))
         return values
 
     def _typed(self, values: Values) -> Values:
@@ -246,11 +251,15 @@ _REFUSED_MODELS = {
 }
 
 
+def access_models(limits: OptionLimits) -> Values:
+    """The access models that a service accepts."""
+    return tuple(model.value for model in AccessModel if model is not AccessModel.PRESENCE or limits.presence_access)
+
+
 def _check_access_model(values: Values, _kind: NodeKind, limits: OptionLimits) -> Values:
-    model = values[0] if values else ""
-    supported = [each.value for each in AccessModel if each is not AccessModel.PRESENCE or limits.presence_access]
-    if model not in supported:
-        reason = _REFUSED_MODELS.get(model, f"the access models are {', '.join(supported)}")
+    model, models = _first(values), access_models(limits)
+    if model not in models:
+        reason = _REFUSED_MODELS.get(model, f"the access models are {', '.join(models)}")
         raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, reason)
     return values
 
@@ -306,16 +315,15 @@ def _fixed(label: str, why: str, *, value: bool) -> Option[bool]:
 
 def _choice(label: str, *choices: str, check: Check | None = None) -> Option[str]:
     """One of these texts; the first is the default."""
-    return Option(label, FieldType.LIST_SINGLE, _same(choices[0]), _first, choices, check)
+    return Option(label, FieldType.LIST_SINGLE, _same(choices[0]), _first, lambda _limits: choices, check)
 
 
 E = TypeVar("E", AccessModel, PublishModel)
 
 
-def _model(label: str, default: E, *, check: Check | None = None, unlisted: E | None = None) -> Option[E]:
-    """A member of the enumeration of `default`. Forms do not offer `unlisted`, which only some services accept."""
+def _model(label: str, default: E, choices: Choices, *, check: Check | None = None) -> Option[E]:
+    """A member of the enumeration of `default`."""
     model = type(default)
-    choices = tuple(member.value for member in model if member is not unlisted)
     return Option(
         label,
         FieldType.LIST_SINGLE,
@@ -350,10 +358,10 @@ class NodeOptions:
     type = _text("The type of the payloads", feeds=SOCIAL_FEED)
     language = _text("The language of the texts (BCP 47, such as en or pt-BR)", check=_check_language)
     contact = Option("Whom to contact", FieldType.JID_MULTI, _same(), lambda values: values, metadata=True)
-    access_model = _model(
-        "Who may subscribe and retrieve", AccessModel.OPEN, check=_check_access_model, unlisted=AccessModel.PRESENCE
+    access_model = _model("Who may subscribe and retrieve", AccessModel.OPEN, access_models, check=_check_access_model)
+    publish_model = _model(
+        "Who may publish", PublishModel.PUBLISHERS, lambda _limits: tuple(model.value for model in PublishModel)
     )
-    publish_model = _model("Who may publish", PublishModel.PUBLISHERS)
     max_items = _count("How many items are kept", _check_max_items)
     item_expire = _count("Seconds after which items expire", _check_item_expire)
     max_payload_size = Option(

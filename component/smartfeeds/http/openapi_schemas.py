@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import OPTIONS, FieldType
+from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
 from smartfeeds.errors import Condition
 from smartfeeds.http.bodies import KIND_NAME
 from smartfeeds.sync.record import MAX_NUMBER
@@ -48,7 +48,10 @@ def _page(item: str, description: str) -> Schema:
 def _options() -> dict[str, Schema]:
     """The options of a node by name, from the table `core.options.OPTIONS`."""
     return {
-        name: {**(_OF_TYPE.get(option.type) or {"enum": list(option.choices)}), "description": option.label}
+        name: {
+            **(_OF_TYPE.get(option.type) or {"enum": list(option.choices(EVERY_CHOICE))}),
+            "description": option.label,
+        }
         for name, option in OPTIONS.items()
     }
 

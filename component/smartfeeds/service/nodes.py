@@ -78,7 +78,8 @@ def may_create(context: Context, actor: Jid) -> bool:
 
 def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -> Configuration:
     """The options of a node, for its owners."""
-    return Configuration(request.node, _owned(tx, context, request.node, request.actor).node.options)
+    node = _owned(tx, context, request.node, request.actor).node
+    return Configuration(request.node, node.options, context.policy.options)
 
 
 def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult | MoreSteps[EmptyResult]:
@@ -146,7 +147,8 @@ def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration)
     """The options of a new node."""
     if request.type != "leaf":
         raise unsupported("collections")
-    return Configuration(None, NodeOptions.initial(context.policy.default_kind, context.policy.options))
+    limits = context.policy.options
+    return Configuration(None, NodeOptions.initial(context.policy.default_kind, limits), limits)
 
 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:

@@ -59,7 +59,7 @@ async def _page(step: StepInput) -> ListPage:
 async def _ask_new(step: StepInput) -> CommandForm:
     defaults = await step.answer(r.GetDefaultConfiguration(step.actor, step.service), r.Configuration)
     return CommandForm(
-        (_NEW_NODE.again(step), *config_fields(defaults.options, creating=True)),
+        (_NEW_NODE.again(step), *config_fields(defaults.options, defaults.limits, creating=True)),
         instructions="A feed has Atom entries and never loses them. A generic node accepts every payload.",
     )
 
@@ -75,7 +75,8 @@ async def _show_configuration(step: StepInput) -> CommandForm:
     node = NODE.read(step)
     answer = await step.answer(r.GetConfiguration(step.actor, step.service, node), r.Configuration)
     return CommandForm(
-        (NODE.hide(node), *config_fields(answer.options, creating=False)), instructions=f"Configure the node {node}."
+        (NODE.hide(node), *config_fields(answer.options, answer.limits, creating=False)),
+        instructions=f"Configure the node {node}.",
     )
 
 

@@ -12,7 +12,7 @@ from smartfeeds.core.attachments import ATTACHMENTS
 from smartfeeds.core.caps import Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
-from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED
+from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED, OptionLimits, access_models
 from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_datetime
@@ -50,7 +50,8 @@ class ServiceInfo:
     """The description of the service from the configuration.
 
     `http_base_url` is empty if the service has no HTTP side. `addresses` are contact URIs by role (XEP-0157): abuse,
-    admin, feedback, sales, security, status, support. `chat`: the service answers chat messages.
+    admin, feedback, sales, security, status, support. `chat`: the service answers chat messages. `limits` are those
+    of node options.
     """
 
     domain: str
@@ -60,13 +61,14 @@ class ServiceInfo:
     auto_create: bool = False
     http_base_url: str = ""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    limits: OptionLimits = field(default_factory=OptionLimits)
 
 
 def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
     """Returns the features of the service, each once, in the order of xep-map 1.5."""
     names = {name for action in ACTIONS.values() for name in action.features.split()}
     names |= {f"{affiliation.value}-affiliation" for affiliation in Affiliation if affiliation not in _IMPLIED}
-    names |= {f"access-{value}" for value in OPTIONS["access_model"].choices}
+    names |= {f"access-{value}" for value in access_models(info.limits)}
     names |= {"meta-data", "subscription-notifications", "filtered-notifications", "presence-notifications"}
     # The commands of XEP-0060 are named like their features.
     names |= {node.removeprefix(PUBSUB_COMMAND) for node in commands if node.startswith(PUBSUB_COMMAND)}
@@ -255,11 +257,7 @@ def _meta_data(answer: r.NodeInfo) -> list[FormField]:
     node = answer.node
     known = OPTIONS if answer.described else PUBLIC_META_DATA
     options = [option for var, option in OPTIONS.items() if option.metadata and var in known]
-    # Without the choices and the data types of the configuration form.
-    fields = [
-        FormField(each.var, each.type, each.values, each.label)
-        for each in (option_field(option, node.options) for option in options)
-    ]
+    fields = [option_field(option, node.options) for option in options]
     if answer.described:
         created = format_datetime(node.created_us)
         fields.append(FormField(f"{PUBSUB}creator", "jid-single", (node.creator,), "Creator"))

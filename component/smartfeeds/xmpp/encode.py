@@ -182,7 +182,7 @@ def _partly_refused(answer: r.PartlyRefused) -> bytes:
 def _configuration(answer: r.Configuration) -> bytes:
     creating = answer.node is None
     name = "default" if creating else "configure"
-    form = encode_form("form", NODE_CONFIG, config_fields(answer.options, creating=creating))
+    form = encode_form("form", NODE_CONFIG, config_fields(answer.options, answer.limits, creating=creating))
     return _pubsub(f"<{name}{node_attribute(answer.node)}>{form}</{name}>".encode(), namespace=OWNER)
 
 

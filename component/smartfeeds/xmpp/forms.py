@@ -1,12 +1,12 @@
 """Reading and writing data forms (XEP-0004, XEP-0068, XEP-0122; xep-map 2.1, 67 to 70, 230 to 232)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lxml import etree
 
 from smartfeeds.core.model import Node, NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, Option
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, Option, OptionLimits
 from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS, SubscribeOption, values_of
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
@@ -148,26 +148,33 @@ def _encode_choice(value: str, text: str) -> str:
 
 
 def option_field(option: Option[object], options: NodeOptions) -> FormField:
-    """Returns a node option with its current value."""
+    """Returns a node option with its current value, without the hints for people who fill in a form."""
     values = options.values_of(option)
     if option.type is FieldType.JID_MULTI:
         values = tuple(value for value in values if value)
-    choices = tuple((choice, "") for choice in option.choices)
-    return FormField(PUBSUB + option.var, option.type.value, values, option.label, choices, option.datatype)
+    return FormField(PUBSUB + option.var, option.type.value, values, option.label)
 
 
-def configuration_form(node: Node) -> bytes:
-    """The configuration of a node as subscribers are told of it (XEP-0060 8.2.5)."""
-    return encode_form("result", NODE_CONFIG, config_fields(node.options, creating=False)).encode()
+def configuration_form(node: Node, limits: OptionLimits) -> bytes:
+    """The configuration of a node for its subscribers (XEP-0060 8.2.5)."""
+    return encode_form("result", NODE_CONFIG, config_fields(node.options, limits, creating=False)).encode()
 
 
-def config_fields(options: NodeOptions, *, creating: bool) -> list[FormField]:
-    """Returns the configuration of a node; with `creating` also its kind, which cannot change later.
+def config_fields(options: NodeOptions, limits: OptionLimits, *, creating: bool) -> list[FormField]:
+    """Returns the configuration of a node, with the choices that the service accepts; with `creating` also its kind,
+    which cannot change later.
 
     The default of the kind is the empty choice: the kind follows from the other fields (`core.kinds`). A client that
     returns the form with a lower `max_items` would otherwise ask for a feed that cannot be.
     """
-    fields = [option_field(option, options) for option in OPTIONS.values()]
+    fields = [
+        replace(
+            option_field(option, options),
+            choices=tuple((choice, "") for choice in option.choices(limits)),
+            datatype=option.datatype,
+        )
+        for option in OPTIONS.values()
+    ]
     if creating:
         kinds = (("", "decided by the other fields"), *((each.value, "") for each in NodeKind))
         fields.append(FormField(KIND, FieldType.LIST_SINGLE.value, ("",), "Kind of the node", kinds))

@@ -73,7 +73,7 @@ def test_default_of_a_feed_is_that_of_the_map(var: str, default: str) -> None:
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=lambda option: option.var)
 def test_list_single_options_carry_their_choices(option: Option[object]) -> None:
     """[xep-map 231] [xep-map 232]"""
-    assert bool(option.choices) is (option.type is FieldType.LIST_SINGLE)
+    assert bool(option.choices(LIMITS)) is (option.type is FieldType.LIST_SINGLE)
     assert set(option.defaults) == set(NodeKind)
     assert (option.datatype == "pubsub:integer-or-max") is (option.var in {"max_items", "item_expire"})
 

@@ -101,7 +101,7 @@ def test_configuration_form_has_all_offered_options(kind: NodeKind) -> None:
 @pytest.mark.parametrize("kind", NodeKind)
 def test_configuration_form_hints_integer_or_max(kind: NodeKind) -> None:
     """[xep-map 232]"""
-    form = parse(encode_form("form", TYPE, config_fields(NodeOptions(kind), creating=False)))
+    form = parse(encode_form("form", TYPE, config_fields(NodeOptions(kind), OptionLimits(), creating=False)))
     hinted = {
         each.get("var"): hint.get("datatype")
         for each in form
@@ -125,7 +125,7 @@ def test_default_form_submitted_unchanged_gives_default_options(kind: NodeKind) 
 
 
 def test_field_types_are_those_of_xep_0004() -> None:
-    written = {each.type for each in config_fields(NodeOptions(NodeKind.FEED), creating=True)}
+    written = {each.type for each in config_fields(NodeOptions(NodeKind.FEED), OptionLimits(), creating=True)}
 
     assert written <= {kind.value for kind in FieldType}
 

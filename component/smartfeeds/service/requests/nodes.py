@@ -1,8 +1,8 @@
 """Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.options import FormFields, NodeOptions, OptionLimits
 from smartfeeds.service.requests.base import Answer, NodeRequest, Request
 
 
@@ -42,10 +42,11 @@ class GetDefaultConfiguration(Request):
 
 @dataclass(frozen=True, slots=True)
 class Configuration(Answer):
-    """A node's options, or the defaults of a new node if `node` is None."""
+    """A node's options, or the defaults of a new node if `node` is None. `limits` decide which choices a form has."""
 
     node: str | None
     options: NodeOptions
+    limits: OptionLimits = field(default_factory=OptionLimits)
 
 
 @dataclass(frozen=True, slots=True)

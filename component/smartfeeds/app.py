@@ -241,7 +241,6 @@ class App:
             settings.component.jid,
             settings.bot.name,
             settings.http.base_url if settings.http.listen else "",
-            self.service.policy.admins,
             settings.bot.rooms,
             settings.bot.rooms_max,
             settings.bot.messages_per_minute,

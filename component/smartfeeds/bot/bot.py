@@ -23,9 +23,11 @@ from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
+from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import FIRST
+from smartfeeds.service.context import is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.xmpp.chat import (
@@ -51,18 +53,11 @@ _FAULT = N_("That failed because of a fault of this service. Its operator finds 
 _UNAVAILABLE = N_("The service is not available now. Try again later.")
 
 
-class ChatOutbox(Protocol):
-    """The link to the XMPP server: answers, and notifications, which wait while the server reads slowly."""
-
-    @property
-    def online(self) -> bool:
-        """Whether there is a link."""
+class ChatOutbox(StanzaSender, Protocol):
+    """The link to the XMPP server, also for answers."""
 
     def reply(self, data: bytes) -> bool:
         """Sends one stanza."""
-
-    async def notify(self, stanzas: Any) -> int:
-        """Sends whole stanzas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +67,6 @@ class BotOptions:
     domain: str
     name: str = "feeds"
     http_base_url: str = ""
-    admins: frozenset[str] = frozenset()
     rooms: tuple[str, ...] = ()
     rooms_max: int = 100
     messages_per_minute: int = 30
@@ -116,7 +110,7 @@ class Bot:
             service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in, is_available=is_available
         )
         dispatcher.register(KIND, self.sender.kind())
-        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, options.admins, self._introduce)
+        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce)
         person = Rate(options.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
         self._limits = RateLimits(per_sender=person, per_domain=domain, clock=monotonic)
@@ -161,7 +155,7 @@ class Bot:
             return
         refusal = PASSWORD
         if not invitation.password:
-            trusted = invitation.vouched or str(inviter.bare) in self._tools.admins
+            trusted = invitation.vouched or is_admin(self._service.policy, inviter)
             refusal = await self.rooms.request(invitation.room, inviter, trusted=trusted)
         if refusal and invitation.vouched:
             # The room may not show the real address of the inviter, so only the room can pass the answer on.

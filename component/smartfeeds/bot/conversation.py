@@ -14,7 +14,8 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context
+from smartfeeds.service.answers import ask
+from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.store.base import WriteTx
@@ -83,7 +84,6 @@ class Tools:
     dispatcher: Dispatcher
     links: Links
     rooms: Rooms
-    admins: frozenset[str]
     introduce: Callable[[str], object]
 
 
@@ -120,7 +120,7 @@ class Conversation:
     @property
     def is_admin(self) -> bool:
         """Whether the author is an admin of the service, in a conversation of two."""
-        return not self.in_room and self.jid in self.tools.admins
+        return not self.in_room and is_admin(self.tools.service.policy, self.actor)
 
     def by_author(self) -> "Conversation":
         """Returns the conversation with the rights of the person who wrote. Raises RefusalError."""
@@ -150,10 +150,7 @@ class Conversation:
 
     async def ask(self, request: Request, kind: type[T]) -> T:
         """Returns the response of the service. Raises FeedError, StoreError."""
-        answer = await self.tools.handle(request)
-        if not isinstance(answer, kind):
-            raise TypeError(f"{type(request).__name__} was answered with {type(answer).__name__}")
-        return answer
+        return await ask(self.tools.handle, request, kind)
 
     async def save(self, settings: ChatSettings) -> None:
         """Stores the settings, and makes deliveries that wait for their time follow them. Raises StoreError."""

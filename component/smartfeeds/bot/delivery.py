@@ -11,10 +11,9 @@ again with the same ids, by which clients recognise it. Everything before it was
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from smartfeeds.bot.follows import chat_subscriptions
 from smartfeeds.bot.render import Links, render_item, render_list
@@ -29,7 +28,16 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Mark, Node, Subscription, SubscriptionState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, Standing, from_canonical
-from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, Planned, RetryAfter
+from smartfeeds.delivery.deliverer import (
+    ConsumerKind,
+    ConsumerPosition,
+    Delivered,
+    Gone,
+    Outcome,
+    Planned,
+    RetryAfter,
+    StanzaSender,
+)
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
@@ -54,17 +62,6 @@ _PING = b"<ping xmlns='urn:xmpp:ping'/>"
 _UNREACHABLE = frozenset({"remote-server-not-found", "remote-server-timeout"})
 _ITEM_ID = re.compile(r"chat-([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})-[0-9]{1,18}", re.ASCII)
 _LIST_ID = re.compile(r"chat-[0-9]{1,18}--?[0-9]{1,18}to[0-9]{1,18}", re.ASCII)
-
-
-class ChatLink(Protocol):
-    """The link to the XMPP server."""
-
-    @property
-    def online(self) -> bool:
-        """Whether there is a link."""
-
-    async def notify(self, stanzas: Iterable[bytes]) -> int:
-        """Sends whole stanzas; waits while the server reads slowly. Raises LinkError."""
 
 
 Call = Callable[[str, str, bytes, float], Awaitable[Element]]
@@ -195,7 +192,7 @@ class ChatSender:
     def __init__(
         self,
         service: FeedService,
-        link: ChatLink,
+        link: StanzaSender,
         call: Call,
         links: Links,
         *,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from smartfeeds.bot.texts import Texts
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.text import one_line
+from smartfeeds.core.text import cut as cut
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.formats.entry import read_entry
 
@@ -32,12 +32,6 @@ class Links:
         if alternate.startswith(("https://", "http://")):
             return alternate
         return xmpp_uri(self.domain, node.name, item_id)
-
-
-def cut(text: str, characters: int) -> str:
-    """Returns the text on one line and without control characters, shortened to a length."""
-    text = one_line(text[: characters + 1])
-    return text if len(text) <= characters else f"{text[: characters - 1]}\u2026"
 
 
 def feed_name(node: Node) -> str:

@@ -81,6 +81,12 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text).rstrip()
 
 
+def cut(text: str, characters: int) -> str:
+    """Returns a text on one line and without control characters, shortened to a length."""
+    text = one_line(text[: characters + 1])
+    return text if len(text) <= characters else f"{text[: characters - 1]}\u2026"
+
+
 def wire_bytes(xml: bytes) -> int:
     """Returns the greatest size of this XML after a server has written it again; some escape every quotation mark."""
     return len(xml) + 5 * (xml.count(b'"') + xml.count(b"'"))

@@ -1,6 +1,6 @@
 """What the delivery mechanism and a kind of consumers agree on: positions, outcomes, and the rules of a kind."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -90,6 +90,17 @@ class Deliverer(Protocol):
 
         It must not raise an exception, because it is called while a publish reports its change.
         """
+
+
+class StanzaSender(Protocol):
+    """The link to the XMPP server, for deliverers that send stanzas."""
+
+    @property
+    def online(self) -> bool:
+        """Whether there is a link."""
+
+    async def notify(self, stanzas: Iterable[bytes]) -> int:
+        """Sends whole stanzas and returns how many. Waits while the server reads slowly. Raises LinkError."""
 
 
 @dataclass(frozen=True, slots=True)

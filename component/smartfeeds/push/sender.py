@@ -7,7 +7,6 @@ and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in me
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.cursor import format_cursor
@@ -16,7 +15,13 @@ from smartfeeds.core.model import TRANSIENT_ITEM, Item, Mark, Node, NodeEvent, N
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
-from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Outcome, RetryAfter
+from smartfeeds.delivery.deliverer import (
+    ConsumerPosition,
+    Delivered,
+    Outcome,
+    RetryAfter,
+    StanzaSender,
+)
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.push.audience import (
     PAGE,
@@ -47,17 +52,6 @@ RETRY_S = 1.0  # how long a delivery waits after its events could not be removed
 REAPED = 500  # rows of a deleted node that one transaction removes
 FLUSH_BYTES = 65_536  # bytes of frames that one write joins
 SPLICE_BYTES = 524_288  # bytes of frames made before they are written: a large item times many recipients is too much
-
-
-class StanzaSender(Protocol):
-    """The link that frames are sent through. Raises LinkError if it is down; waits while the server reads slowly."""
-
-    @property
-    def online(self) -> bool:
-        """Whether there is a link."""
-
-    async def notify(self, stanzas: Iterable[bytes]) -> int:
-        """Sends whole stanzas and returns how many."""
 
 
 @dataclass(slots=True)

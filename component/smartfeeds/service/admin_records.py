@@ -12,7 +12,7 @@ from smartfeeds.core.model import Affiliation, KeyRange, Node
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import ALL_FEEDS, Token
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.service.administration import check_admin, is_admin
+from smartfeeds.service.administration import check_admin
 from smartfeeds.service.consumers import (
     FIRST,
     ConsumerState,
@@ -21,7 +21,7 @@ from smartfeeds.service.consumers import (
     retry_consumers,
     status_of,
 )
-from smartfeeds.service.context import Context, affiliation_of
+from smartfeeds.service.context import Context, affiliation_of, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses, remove_mirror, restart_mirror
 from smartfeeds.service.requests import Answer, Request, ResultSet

@@ -9,7 +9,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NO_LIMIT, Affiliation, KeyRange, Node
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Policy, expired_count
+from smartfeeds.service.context import Context, Policy, expired_count, is_admin
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
 from smartfeeds.service.nodes import may_create
 from smartfeeds.service.requests import Answer, Request, ResultSet
@@ -38,11 +38,6 @@ def get_standing(tx: ReadTx, context: Context, request: GetStanding) -> Standing
     owner = bool(tx.affiliations_of(bare, KeyRange(1), kind=Affiliation.OWNER))
     creator = may_create(context, request.actor)
     return Standing(is_admin(context.policy, request.actor), owner, creator, context.policy.restarts)
-
-
-def is_admin(policy: Policy, actor: Jid) -> bool:
-    """Whether the actor is an admin of the service."""
-    return str(actor.bare) in policy.admins
 
 
 def check_admin(policy: Policy, actor: Jid) -> None:

@@ -37,8 +37,8 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
     bare = str(request.actor.bare)
     if request.node:
         node = locate_for(tx, context, request.node, request.actor).node
-        held = tx.affiliation(node.node_no, bare)
-        listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], shown_bytes)
+        own = tx.affiliation(node.node_no, bare)
+        listing = listing_of([] if own is Affiliation.NONE else [AffiliationShown(own, node=node.name)], shown_bytes)
     else:
         listing = _of_entity(tx, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -47,14 +47,14 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
 
 def _of_node(tx: ReadTx, node: Node) -> PagedList[str, AffiliationShown]:
     def read(part: KeyRange[str]) -> list[tuple[str, AffiliationShown]]:
-        return [(jid, AffiliationShown(held, jid=jid)) for jid, held in tx.affiliations(node.node_no, part)]
+        return [(jid, AffiliationShown(kind, jid=jid)) for jid, kind in tx.affiliations(node.node_no, part)]
 
     return PagedList(str, read, shown_bytes, lambda: tx.affiliation_count(node.node_no))
 
 
 def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, AffiliationShown]:
     def read(part: KeyRange[int]) -> list[tuple[int, AffiliationShown]]:
-        return [(node.node_no, AffiliationShown(held, node=node.name)) for node, held in tx.affiliations_of(bare, part)]
+        return [(node.node_no, AffiliationShown(kind, node=node.name)) for node, kind in tx.affiliations_of(bare, part)]
 
     return PagedList(number, read, shown_bytes, lambda: tx.affiliated(bare))
 
@@ -127,15 +127,15 @@ def _checked(entries: tuple[tuple[str, str | None], ...]) -> list[tuple[str, Aff
 def _check_room(before: Mapping[str, Affiliation], entries: Iterable[tuple[str, Affiliation | None]]) -> None:
     """Raises FeedError if the request would raise the number of affiliations or owners above its bound."""
     after = {**before, **{bare: affiliation for bare, affiliation in entries if affiliation is not None}}
-    held = sum(affiliation is not Affiliation.NONE for affiliation in after.values())
-    if held > max(AFFILIATIONS, len(before)):
+    count = sum(affiliation is not Affiliation.NONE for affiliation in after.values())
+    if count > max(AFFILIATIONS, len(before)):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
     if _owners(after) > max(OWNERS, _owners(before)):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {OWNERS} owners")
 
 
 def _owners(affiliations: Mapping[str, Affiliation]) -> int:
-    return sum(held is Affiliation.OWNER for held in affiliations.values())
+    return sum(affiliation is Affiliation.OWNER for affiliation in affiliations.values())
 
 
 def _set(tx: WriteTx, context: Context, node: Node, bare: str, affiliation: Affiliation) -> None:

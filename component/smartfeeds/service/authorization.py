@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Node, Subscription, SubscriptionState
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, LocatedNode, locate_for
+from smartfeeds.service.context import Context, LocatedNode, is_admin, locate_for
 from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Request
 from smartfeeds.service.subscription_states import change_state, of_jid, owned_node, send_request
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -81,7 +81,7 @@ def _pending(tx: ReadTx, context: Context, located: LocatedNode, request: Answer
 def pending_nodes(tx: ReadTx, context: Context, request: GetPendingNodes) -> PendingNodes:
     """The nodes of the actor with requests that wait, by name. Raises FeedError(FORBIDDEN) if it owns no node."""
     bare = str(request.actor.bare)
-    if bare in context.policy.admins:
+    if is_admin(context.policy, request.actor):
         return PendingNodes(tuple(node.name for node in tx.pending_nodes(None, NODES, now_us=context.now_us)))
     if not tx.owns_nodes(bare):
         raise FeedError(Condition.FORBIDDEN, "you own no node here")

@@ -65,6 +65,11 @@ class Policy:
         return plan(page, max_items, page_default=self.page_default, page_max=self.page_max, descending=descending)
 
 
+def is_admin(policy: Policy, actor: Jid) -> bool:
+    """Whether an actor is an admin of the service."""
+    return str(actor.bare) in policy.admins
+
+
 def admits(allowed: frozenset[str], actor: Jid) -> bool:
     """Whether a setting with addresses, domains or `*` includes an actor."""
     return not allowed.isdisjoint(("*", str(actor.bare), actor.domain))
@@ -100,10 +105,9 @@ class LocatedNode:
 
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
     """The affiliation in force. Admins of the service own every node."""
-    bare = str(actor.bare)
-    if bare in context.policy.admins:
+    if is_admin(context.policy, actor):
         return Affiliation.OWNER
-    return tx.affiliation(_governor(tx, context, node).node_no, bare)
+    return tx.affiliation(_governor(tx, context, node).node_no, str(actor.bare))
 
 
 def _governor(tx: ReadTx, context: Context, node: Node) -> Node:

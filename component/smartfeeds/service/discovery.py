@@ -9,7 +9,7 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import PagePlan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, find_for, locate_for
+from smartfeeds.service.context import Context, find_for, is_admin, locate_for
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, read_page, surely_fits, written_bytes
 from smartfeeds.service.requests import (
     Answer,
@@ -53,8 +53,8 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
         return NodeInfo(request.node, node, located.view, readable=False)
     owners, publishers = (
-        tuple(jid for jid, _ in tx.affiliations(node.node_no, KeyRange(SHOWN), kind=held))
-        for held in (Affiliation.OWNER, Affiliation.PUBLISHER)
+        tuple(jid for jid, _ in tx.affiliations(node.node_no, KeyRange(SHOWN), kind=kind))
+        for kind in (Affiliation.OWNER, Affiliation.PUBLISHER)
     )
     return NodeInfo(
         request.node,
@@ -93,9 +93,9 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
     # Nodes that the actor may not know of cost nothing and do not count (xep-map 38).
     bare = str(request.actor.bare)
-    is_admin = bare in policy.admins
-    read: _Nodes = tx.nodes if is_admin else partial(tx.listed_nodes, bare)
-    total = tx.node_count() if is_admin else tx.listed_count(bare)
+    sees_all = is_admin(policy, request.actor)
+    read: _Nodes = tx.nodes if sees_all else partial(tx.listed_nodes, bare)
+    total = tx.node_count() if sees_all else tx.listed_count(bare)
     if not page_plan.limit:
         return NodeList((), ResultSet(total))
     result = _search(read, request, replace(page_plan, limit=page_plan.limit + 1))

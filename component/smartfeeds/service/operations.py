@@ -21,6 +21,7 @@ from smartfeeds.service.administration import (
     StoreCounts,
     check_admin,
 )
+from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer, EmptyResult, Request
 from smartfeeds.telemetry import LOG_LEVELS, Readings, Throughput, log_level, requests_answered, set_log_level
@@ -152,8 +153,7 @@ class ServiceOperations:
         return await self.handlers[type(request)](request)
 
     async def _statistics(self, request: GetStatistics) -> Statistics:
-        counts = await self._service.handle(CountStore(request.actor, request.service))
-        assert isinstance(counts, StoreCounts)
+        counts = await ask(self._service.handle, CountStore(request.actor, request.service), StoreCounts)
         uptime_s = max(0, self._tools.now_us() - self._start_us) / US_PER_S
         return Statistics(counts, uptime_s, requests_answered(), self._tools.readings(), self._tools.rates())
 
@@ -191,11 +191,8 @@ class ServiceOperations:
 
     async def _recipients(self, request: Announce, after: str) -> tuple[str, ...]:
         owners = request.announcement.recipients is Recipients.OWNERS
-        answer = await self._service.handle(
-            ListAddresses(request.actor, request.service, owners, after, ANNOUNCE_BATCH)
-        )
-        assert isinstance(answer, AddressList)
-        return answer.addresses
+        batch = ListAddresses(request.actor, request.service, owners, after, ANNOUNCE_BATCH)
+        return (await ask(self._service.handle, batch, AddressList)).addresses
 
     async def _send(self, addresses: Sequence[str], announcement: Announcement) -> None:
         """Sends to a batch of addresses. If the link breaks meanwhile, the batch is sent again on the next link."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.text import counted, one_line
+from smartfeeds.core.text import counted, cut
 from smartfeeds.service.requests import ResultSet
 from smartfeeds.xmpp.commands import CommandForm, CommandResult, Pages, Step, StepInput, note_result
 from smartfeeds.xmpp.forms import FormField, FormTable, Values
@@ -119,5 +119,4 @@ def _line(columns: Columns, row: Values) -> str:
 
 def cell(text: str) -> str:
     """Returns a text in one line, cut to the length of a cell."""
-    text = one_line(text)
-    return text if len(text) <= CELL_CHARACTERS else f"{text[: CELL_CHARACTERS - 3]}..."
+    return cut(text, CELL_CHARACTERS)

@@ -19,6 +19,7 @@ from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.service.administration import GetStanding, Standing
+from smartfeeds.service.answers import ask
 from smartfeeds.xmpp.command_sessions import CommandSessions, StepForm
 from smartfeeds.xmpp.elements import Element, only
 from smartfeeds.xmpp.forms import FormField, FormTable, X, encode_form, read_fields
@@ -113,10 +114,7 @@ class StepInput:
 
     async def answer(self, request: r.Request, kind: type[T]) -> T:
         """Returns the service's response. Raises FeedError, StoreError."""
-        answer = await self.handle(request)
-        if not isinstance(answer, kind):
-            raise TypeError(f"{type(request).__name__} was answered with {type(answer).__name__}")
-        return answer
+        return await ask(self.handle, request, kind)
 
 
 Step = Callable[[StepInput], Awaitable[CommandForm | CommandResult]]
@@ -269,9 +267,7 @@ class CommandRunner:
         return CommandList(tuple(command for command in self._table.values() if command.audience.admits(standing)))
 
     async def _standing(self, request: r.Request) -> Standing:
-        standing = await self._handle(GetStanding(request.actor, request.service))
-        assert isinstance(standing, Standing)
-        return standing
+        return await ask(self._handle, GetStanding(request.actor, request.service), Standing)
 
     async def _check(self, request: RunCommand) -> None:
         """Raises FeedError(FORBIDDEN) unless the actor may run the command now."""

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.text import counted
+from smartfeeds.core.text import counted, cut
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
@@ -111,8 +111,8 @@ def _choice(entry: ConflictedItem) -> str:
 
 
 def _item_name(item_id: str, payload: bytes) -> str:
-    title = _cut(read_meta(payload).body, _NAME_CHARACTERS) or "(no title)"
-    return f"{title} ({_cut(item_id, _NAME_CHARACTERS)})"
+    title = cut(read_meta(payload).body, _NAME_CHARACTERS) or "(no title)"
+    return f"{title} ({cut(item_id, _NAME_CHARACTERS)})"
 
 
 def _describe(version: Version) -> tuple[str, str]:
@@ -120,18 +120,14 @@ def _describe(version: Version) -> tuple[str, str]:
     meta = read_meta(version.payload)
     when = "" if version.top.when_us is None else format_datetime(version.top.when_us)
     parts = (
-        _cut(unquote(version.top.by), _NAME_CHARACTERS) or "nobody known",
+        cut(unquote(version.top.by), _NAME_CHARACTERS) or "nobody known",
         when,
         "deleted" if version.deleted.on else "",
-        _cut(meta.body, _NAME_CHARACTERS),
+        cut(meta.body, _NAME_CHARACTERS),
     )
     facts = ", ".join(part for part in parts if part)
-    text = _cut(" ".join(meta.text.split("\n")[1:]), _TEXT_CHARACTERS)
+    text = cut(" ".join(meta.text.split("\n")[1:]), _TEXT_CHARACTERS)
     return facts, "\n".join(part for part in (facts, text) if part)
-
-
-def _cut(text: str, characters: int) -> str:
-    return text if len(text) <= characters else f"{text[: characters - 3]}..."
 
 
 COMMANDS = (

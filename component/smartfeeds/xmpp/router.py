@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
@@ -84,10 +84,59 @@ ANSWER_LIMIT_BYTES = 212_992  # `pubsub.stanza_bytes` of the default settings
 UNREAD = "unread"  # operation of requests rejected before their kind is known
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
-_ENCODERS: Mapping[type, Encoder] = {
-    **ENCODERS,
-    **archive.ENCODERS,
-    CommandReply: encode_command,
+
+
+class Response(NamedTuple):
+    """The stanzas of a response: the body of the IQ, and the messages before and after it. `outcome` is ok or the
+    condition of an error.
+    """
+
+    body: bytes
+    before: tuple[bytes, ...] = ()
+    after: tuple[bytes, ...] = ()
+    kind: bytes = b"result"
+    outcome: str = "ok"
+
+
+# Parameters: the answer of the service, the request, and a function that returns a new message id.
+ResponseEncoder = Callable[[Any, IncomingIq, Callable[[], str]], Response]
+
+
+def _body_only(encode: Encoder) -> ResponseEncoder:
+    return lambda answer, _iq, _new_id: Response(encode(answer))
+
+
+def _archive_page(page: ArchivePage, iq: IncomingIq, new_id: Callable[[], str]) -> Response:
+    return Response(archive.encode_fin(page), before=tuple(archive.encode_results(page, iq, iter(new_id, None))))
+
+
+def _partly_refused(answer: r.PartlyRefused, _iq: IncomingIq, _new_id: Callable[[], str]) -> Response:
+    body = ENCODERS[r.PartlyRefused](answer)
+    return Response(body, kind=b"error", outcome=Condition.NOT_ACCEPTABLE.value)
+
+
+def _subscribed(answer: r.Subscribed, iq: IncomingIq, new_id: Callable[[], str]) -> Response:
+    body = ENCODERS[r.Subscribed](answer)
+    if answer.last is None:
+        return Response(body)
+    return Response(body, after=(encode_last_item(answer, answer.last, iq.address.bare, new_id()),))
+
+
+def _at_address(encoders: Mapping[type, Callable[[Any, str], bytes]]) -> dict[type, ResponseEncoder]:
+    """Returns encoders that use the address of the request."""
+
+    def encoder(encode: Callable[[Any, str], bytes]) -> ResponseEncoder:
+        return lambda answer, iq, _new_id: Response(encode(answer, iq.address.bare))
+
+    return {kind: encoder(encode) for kind, encode in encoders.items()}
+
+
+_ENCODERS: Mapping[type, ResponseEncoder] = {
+    **{kind: _body_only(encode) for kind, encode in ({**ENCODERS, **archive.ENCODERS}).items()},
+    CommandReply: _body_only(encode_command),
+    ArchivePage: _archive_page,
+    r.PartlyRefused: _partly_refused,
+    r.Subscribed: _subscribed,
 }
 _CHAT = (ChatMessage, RoomInvitation, RoomPresence, MessageError)
 _OPERATIONS: Mapping[type[r.Request], str] = {
@@ -147,7 +196,8 @@ class StanzaRouter:
         self._clock = clock
         self._new_id = new_id
         self._addresses = AddressReader(info.domain)
-        self._disco = disco = Disco(info, commands)
+        disco = Disco(info, commands)
+        self._encoders: Mapping[type, ResponseEncoder] = {**_ENCODERS, **_at_address(disco.encoders)}
         sessions = CommandSessions(now_us=now_us, new_id=new_id)
         self._commands = CommandRunner(commands, service.handle, sessions)
         # IQ requests by the type of the IQ and the tag of its payload.
@@ -318,26 +368,15 @@ class StanzaRouter:
 
     def _answer(self, iq: IncomingIq, answer: object) -> str:
         """Sends a response and what follows it. Returns the outcome."""
-        encode_discovery = self._disco.encoders.get(type(answer))
-        body = (
-            encode_discovery(answer, iq.address.bare)
-            if encode_discovery is not None
-            else _ENCODERS[type(answer)](answer)
-        )
-        results: list[bytes] = []
-        if isinstance(answer, ArchivePage):
-            results = list(archive.encode_results(answer, iq, iter(self._new_id, None)))
-        if max([len(iq.head) + len(body), *map(len, results)]) > self._answer_limit_bytes:
+        response = self._encoders[type(answer)](answer, iq, self._new_id)
+        if max([len(iq.head) + len(response.body), *map(len, response.before)]) > self._answer_limit_bytes:
             raise FeedError(Condition.NOT_ACCEPTABLE, "the response exceeds the size of a stanza; request less at once")
-        if isinstance(answer, r.PartlyRefused):
-            self._reply(envelope(b"error", iq.head, body))
-            return Condition.NOT_ACCEPTABLE.value
-        for result in results:
-            self._reply(result)
-        self._reply(envelope(b"result", iq.head, body))
-        if isinstance(answer, r.Subscribed) and answer.last is not None:
-            self._reply(encode_last_item(answer, answer.last, iq.address.bare, self._new_id()))
-        return "ok"
+        for message in response.before:
+            self._reply(message)
+        self._reply(envelope(response.kind, iq.head, response.body))
+        for message in response.after:
+            self._reply(message)
+        return response.outcome
 
     def _fail(self, iq: IncomingIq | None, error: FeedError, request: type[r.Request] | None = None) -> str:
         """Sends an error response, if a response is due. Returns the outcome."""

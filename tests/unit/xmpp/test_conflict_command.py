@@ -200,8 +200,8 @@ async def test_conflicts_long_texts_are_cut() -> None:
 
     items, versions = await shop.answer(0, node="n"), await shop.answer(1, node="n", item="i" * 500)
 
-    assert choices_of(items, "item") == {"i" * 500: f"{'t' * 97}... ({'i' * 97}...): 1 conflict"}
-    assert texts_of(versions)[0] == f"{'b' * 97}..., 2011-05-09T12:00:00Z, {'t' * 97}...\n{'w' * 297}..."
+    assert choices_of(items, "item") == {"i" * 500: f"{'t' * 99}… ({'i' * 99}…): 1 conflict"}
+    assert texts_of(versions)[0] == f"{'b' * 99}…, 2011-05-09T12:00:00Z, {'t' * 99}…\n{'w' * 299}…"
 
 
 async def test_conflicts_of_many_items_are_listed_in_part_and_found_all() -> None:

@@ -12,12 +12,12 @@ from smartfeeds.core.model import Subscription
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, from_canonical
-from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome
+from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, StanzaSender
 from smartfeeds.errors import LinkError
 from smartfeeds.push.audience import presence_recipient
 from smartfeeds.push.batch import NodeBatch, read_held_batch
 from smartfeeds.push.frames import PushHeaders
-from smartfeeds.push.sender import PushCounters, StanzaSender, change_frame, is_notified, total_of
+from smartfeeds.push.sender import PushCounters, change_frame, is_notified, total_of
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx

@@ -22,6 +22,7 @@ from smartfeeds.core.presence import ONLINE, SHOWS, Availability, Contact, Resou
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.presence import (
     AVAILABLE,
@@ -173,8 +174,7 @@ class Presences:
 
     async def _announce(self, request: NotifyRequested | ContactArrived) -> Arrival:
         """Sends the newest items that are due to a resource that has arrived."""
-        answer = await self._service.handle(request)
-        assert isinstance(answer, Arrival)
+        answer = await ask(self._service.handle, request, Arrival)
         messages = [
             encode_last_item(each, each.last, address, self._new_id()) for address, each in answer.last if each.last
         ]
@@ -200,8 +200,7 @@ class Presences:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _change(self, request: ChangeContact | ContactProbe) -> ContactAnswer:
-        answer = await self._service.handle(request)
-        assert isinstance(answer, ContactAnswer)
+        answer = await ask(self._service.handle, request, ContactAnswer)
         address, jid = request.service, str(request.actor.bare)
         # Before the responses are sent, because the contact may send its presence at once.
         is_watched = answer.contact is not None and answer.contact.is_watched

@@ -21,6 +21,9 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.telemetry import DeliveryReading
 
 MARKS_FLUSH_S = 0.25  # after a crash at most this much is delivered twice
+# How long a stop waits for deliveries in flight. A recipient's server that answers within it spares the repetition of a
+# batch after the restart.
+GRACE_S = 1.0
 POSITIONS = 10_000  # positions in memory beyond which those that the store has too are forgotten
 
 # A consumer, its marks, and why it waits if it does.
@@ -72,9 +75,8 @@ class Dispatcher:
         await self._lanes[name].pause()
 
     async def stop(self) -> None:
-        """Cancels all deliveries and stores the marks. Raises StoreError."""
-        for lane in self._lanes.values():
-            await lane.pause()
+        """Ends all deliveries and stores the marks. Raises StoreError."""
+        await asyncio.gather(*(lane.pause(GRACE_S) for lane in self._lanes.values()))
         if self._saver is not None:
             self._saver.cancel()
             await asyncio.gather(self._saver, return_exceptions=True)

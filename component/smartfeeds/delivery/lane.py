@@ -190,14 +190,16 @@ class DeliveryLane:
         self.wake(self._woken)
         self._woken.clear()
 
-    async def pause(self) -> None:
-        """Cancels the deliveries that run and starts no others. Positions stay."""
+    async def pause(self, grace_s: float = 0.0) -> None:
+        """Starts no more deliveries, and cancels those that still run after `grace_s`. Positions stay."""
         self.paused = True
         self._turns.clear()
         self._again.clear()
         for consumer in list(self._retries):
             self._cancel_retry(consumer)
         tasks = list(self.tasks.values())
+        if tasks and grace_s:
+            await asyncio.wait(tasks, timeout=grace_s)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -273,6 +275,8 @@ class DeliveryLane:
                 more = True
                 self._late_us.pop(consumer, None)
                 self._late_us[consumer] = self._timing.clock()
+            if self.paused:
+                return
             if more and self._turns.others_wait(host):
                 self._again.add(consumer)
                 return

@@ -221,6 +221,25 @@ async def test_crash_repeats_at_most_what_was_delivered_since_the_marks_were_sto
     assert bench.got("a") == "3 4"
 
 
+async def test_delivery_in_flight_when_the_service_stops_is_not_repeated_if_it_ends_in_time(bench: Bench) -> None:
+    """The mark of a delivery that ends within the grace of a stop is stored; nothing more is begun."""
+    gate = bench.receivers.late_gates[f"{HOOK}:a"] = asyncio.Event()
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1 2 3")
+    await settle()
+
+    stop = asyncio.create_task(bench.dispatcher.stop())
+    await settle()
+    bench.receivers.late_gates.clear()
+    gate.set()
+    await stop
+    assert bench.got("a") == "1 2"
+
+    await bench.restart(consumer)
+    await bench.quiet()
+    assert bench.got("a") == "3"
+
+
 async def test_slow_consumer_of_a_feed_does_not_delay_another_one(bench: Bench) -> None:
     gate = bench.receivers.gates["hook:slow"] = asyncio.Event()
     await bench.follow("slow", "quick")

@@ -9,6 +9,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from structlog.testing import capture_logs
 
+from smartfeeds.service.nodes import MAX_NEIGHBOURS
 from smartfeeds.xmpp.framer import CUT_NS
 from support.component import (
     ALICE,
@@ -30,6 +31,7 @@ from support.component import (
     form,
     ok,
     refusal,
+    text_of,
     tree,
 )
 
@@ -45,9 +47,9 @@ async def pull(component: Component, node: str, inner: str = "") -> Element:
 
 
 async def test_exact_name_wins_over_a_view(component: Component) -> None:
-    """[xep-map 47]"""
+    """[xep-map 47] Databases have such names from former versions."""
     literal = "comments?order=created"
-    await component.create(ALICE, literal)
+    await component.older_nodes([literal])
     await component.create(ALICE, "comments")
     await component.publish(ALICE, literal, "in the literal node")
     await component.publish(ALICE, "comments", "in the feed")
@@ -56,7 +58,7 @@ async def test_exact_name_wins_over_a_view(component: Component) -> None:
     assert await component.item_ids(BOB, "comments?order=modified") == ["in the feed"]
 
 
-@pytest.mark.parametrize("name", [ATTACHMENTS, "what?", "a?order=created", "?", "?order=created", "a?b?c"])
+@pytest.mark.parametrize("name", [ATTACHMENTS, "what?!", "a?order", "?", "?order=created", "a?b?c"])
 async def test_question_mark_without_a_feed_before_it_is_part_of_the_name(component: Component, name: str) -> None:
     """[xep-map 48]"""
     await component.create(ALICE, name)
@@ -74,13 +76,12 @@ async def test_views_of_generic_nodes_have_no_sync_data(component: Component) ->
     await component.publish(ALICE, "box", "one")
 
     assert await component.item_ids(BOB, "box?order=created") == ["one"]
-    refused = await component.set(ALICE, "<create node='box?order=created'/>")
     for name in ("box?sync=true", "box?colour=red"):
         assert refusal(await pull(component, name)) == NOT_FOUND
-        await component.create(ALICE, name)
-        assert await component.item_ids(BOB, name) == []
-
-    assert refusal(refused).condition == "not-allowed"
+    for name in ("box?sync=true", "box?order=created"):
+        assert refusal(await component.set(ALICE, f"<create node='{name}'/>")).condition == "not-allowed"
+    await component.create(ALICE, "box?colour=red")
+    assert await component.item_ids(BOB, "box?colour=red") == []
 
 
 def categorised(category: str) -> str:
@@ -128,6 +129,7 @@ VIEW_SPELLINGS = [
     "comments?%6frder=created&category=TEA%20%26%20milk",
     "comments%3Forder%3Dcreated%26category%3Dtea%2520%2526%2520milk",
     "comments%3forder=created;category=tea%2520%2526%2520milk",
+    "comments?;order=created;category=tea%20%26%20milk",
 ]
 PUBSUB_GET, PUBSUB_SET = ("get", f"<pubsub xmlns='{PS}'>{{}}</pubsub>"), ("set", f"<pubsub xmlns='{PS}'>{{}}</pubsub>")
 OWNER_GET = ("get", f"<pubsub xmlns='{OWNER}'>{{}}</pubsub>")
@@ -212,13 +214,55 @@ async def test_semicolon_in_a_value_is_an_ordinary_character(component: Componen
     assert await component.item_ids(BOB, "comments?category=Tea; milk=1") == ["one"]
 
 
-async def test_escaped_name_of_a_view_cannot_be_taken_by_a_node(component: Component) -> None:
-    """[xep-map 48]: it would shadow the view; without the feed it is a name like any other."""
-    await component.create(ALICE, "free%3Forder=created")
-    await component.create(ALICE, "comments")
+# Spellings by which clients reach views of the feed `news`, and of feeds with a query string of their own.
+REACHED = [
+    *("news?order=modified", "news?", "news?q=tea", "news?kind=new&order=created", "news?;order=modified"),
+    *("news%3Forder%3Dmodified", "news%3Forder=modified", "news%3forder=modified", "n%65ws%3Forder=modified"),
+    *(
+        "news?%6frder=modified",
+        "news%3F;order%3Dmodified",
+        "news%3F",
+        "news?a=1&order=modified",
+        "news?a=1&amp;kind=new",
+    ),
+    *("news?since=1", "news?order=modified&max=5", "news?q=%21"),
+]
 
-    assert refusal(await component.set(ALICE, "<create node='comments%3Forder=created'/>")) == NOT_ALLOWED
-    assert await component.item_ids(BOB, "free%3Forder=created") == []
+
+@pytest.mark.parametrize("name", REACHED)
+async def test_name_that_clients_use_for_a_view_cannot_be_taken_by_a_node(component: Component, name: str) -> None:
+    """[xep-map 51]: before the feed exists and beside it, by nobody and in no way; its node would get the requests."""
+    node = quoteattr(name)
+    item = f"<publish node={node}><item id='forged'>{entry('x')}</item></publish>"
+
+    assert refusal(await component.set(BOB, f"<create node={node}/>")) == NOT_ALLOWED
+    generic = f"<configure>{form(NODE_CONFIG, kind='generic')}</configure>"
+    assert refusal(await component.set(BOB, f"<create node={node}/>{generic}")) == NOT_ALLOWED
+    await component.set(BOB, item)
+    await component.create(ALICE, "news")
+    assert refusal(await component.set(ALICE, f"<create node={node}/>")) == NOT_ALLOWED
+    listed = ok(await component.ask(ALICE, "get", f"<query xmlns='{ITEMS}'/>"))
+    assert [str(each.get("node")) for each in listed.iter(f"{{{ITEMS}}}item")] == ["news"]
+
+
+@pytest.mark.parametrize("older", ["news?order=modified", "news?", "news%3Forder%3Dmodified", "news%3forder=modified"])
+async def test_feed_cannot_be_created_behind_an_older_node_of_somebody_else(component: Component, older: str) -> None:
+    """[xep-map 51]: the older node would get the requests for the view."""
+    await component.older_nodes([older], user=BOB)
+
+    assert refusal(await component.set(ALICE, "<create node='news'/>")) == NOT_ALLOWED
+    ok(await component.set(BOB, "<create node='news'/>"))
+
+
+async def test_feed_cannot_be_created_before_more_names_than_the_service_reads(component: Component) -> None:
+    """[xep-map 51]: the cost of a creation does not grow with the nodes of others, and the name stays refused."""
+    await component.many_nodes([f"big?page={n}" for n in range(MAX_NEIGHBOURS)], user=BOB)
+    await component.many_nodes([f"small?page={n}" for n in range(MAX_NEIGHBOURS - 1)], user=BOB)
+
+    answer = await component.set(ALICE, "<create node='big'/>")
+    assert refusal(answer) == NOT_ALLOWED
+    assert f"{MAX_NEIGHBOURS} or more nodes have names that begin with big?" in text_of(answer)
+    await component.create(ALICE, "small")
 
 
 SPELLINGS = ["comments", "comments?order=created", "comments?q=x&order=modified", "comments?%6frder=created&author=A+b"]

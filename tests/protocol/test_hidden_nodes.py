@@ -108,7 +108,7 @@ async def test_name_of_a_closed_node_is_taken(component: Component) -> None:
 
 async def test_exact_name_of_a_hidden_node_leaves_the_view_to_others(component: Component) -> None:
     """[SF-087] A node that is named like a view hides that view only from those who may know of the node."""
-    await component.create(ALICE, "news?order=created", kind="generic", access_model="whitelist")
+    await component.older_nodes(["news?order=created"], kind="generic", access_model="whitelist")
     await component.create(ALICE, "news")
     await component.publish(ALICE, "news", "one")
 

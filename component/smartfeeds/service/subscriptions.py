@@ -67,6 +67,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     if not node.options.subscribe:
         raise unsupported("subscribe", "one cannot subscribe to this node")
     state = located.access.subscription_on_request()
+    located.check_view()
     existing = tx.subscription(node.node_no, jid, located.view_text)
     if existing is not None and _lease_is_over(existing, context):
         tx.remove_subscription(existing.sub_no)

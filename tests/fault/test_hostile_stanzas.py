@@ -161,7 +161,7 @@ HOSTILE: dict[str, tuple[str, set[str]]] = {
     ),
     "to an odd address": (
         "<iq id='h' type='get' to='\u00e9\U0001f600@COMPONENT'><vCard xmlns='vcard-temp'/></iq>",
-        {"service-unavailable", "bad-request", "jid-malformed"},
+        {"result", "service-unavailable", "bad-request", "jid-malformed"},
     ),
     "odd ping": (
         "<iq id='h' type='get' to='COMPONENT' xmlns:n='%zz' n:a='1'><ping xmlns='urn:xmpp:ping'/></iq>",

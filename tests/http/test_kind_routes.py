@@ -31,7 +31,7 @@ NODE = "box"
 KIND = "{urn:smartfeeds:0}kind"
 NOTE = "<n xmlns='urn:example:n'/>"
 JSON = "application/json"
-HINT = "with the field {urn:smartfeeds:0}kind set to generic"
+HINT = "create a node for it whose configuration has persist_items false"
 ATOM = b"<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:x:f</id><title>F</title></feed>"
 
 

@@ -682,6 +682,21 @@ async def test_publisher_is_named_only_where_the_feed_names_it(web: Web) -> None
         assert "alice" not in (await web.get("/feeds/anon/", form)).text
 
 
+async def test_sync_data_of_a_feed_that_hides_its_publishers_are_not_public(web: Web) -> None:
+    """[A-61] [SF-111] The history of an item from before names its publisher, on every path that shows sync data."""
+    await web.component.create(ALICE, "anon")
+    await publish_all(web.component, "anon", "x")
+    paths = ("/feeds/anon/?sync=true", "/feeds/anon/?sync=true&since=", "/entries/anon/x?sync=true")
+    before = [(await web.get(path, ATOM)) for path in paths]
+    await web.component.configure(ALICE, "anon", itemreply="none")
+
+    after = [(await web.get(path, ATOM)) for path in paths]
+
+    assert [(answer.status, "alice" in answer.text) for answer in before] == [(200, True)] * 3
+    assert [(answer.status, "alice" in answer.text) for answer in after] == [(401, False)] * 3
+    assert (await web.get("/feeds/anon/?order=modified&since=")).status == 200
+
+
 def test_forms_have_suffixes_of_their_own() -> None:
     """Each suffix is one form."""
     suffixes = [form.suffix for form in (*negotiation.OF_FEED, *negotiation.OF_LIST)]

@@ -32,7 +32,10 @@ from smartfeeds.core.view import (
     View,
     canonical,
     from_canonical,
+    names_view,
     parse_view,
+    shared_splits,
+    split_name,
 )
 from smartfeeds.core.view import matches as in_view
 from smartfeeds.errors import FeedError
@@ -101,6 +104,30 @@ def test_view_of_any_query_is_a_view_nothing_or_a_feed_error(query: str) -> None
         return
     if view is not None:
         assert from_canonical(canonical(view)) == view
+
+
+FIELDS = st.sampled_from(
+    [
+        *("order=created", "order=modified", "%6frder=created", ";order=created", "amp;order=created", "sync=true"),
+        *("q=!", "q=tea", "kind=new", "kind=x", "author=a%26b", "author=", "lang=en;kind=new", "since=1"),
+        *("x=1", "x", "a?b", ""),
+    ]
+)
+MARKS = st.sampled_from(["&", "&amp;", ";", "&amp;;", "?"])
+
+
+@given(st.sampled_from(["?", "%3F", "%3f", "?;", "?&", ""]), st.lists(st.tuples(FIELDS, MARKS), max_size=5))
+def test_names_view_is_true_for_all_names_of_views(mark: str, fields: list[tuple[str, str]]) -> None:
+    """[SF-087] [xep-map 51] One query is parsed; the answer covers all queries that the name can have."""
+    name = f"news{mark}" + "".join(map("".join, fields))
+    split = split_name(name)
+    for _, query in [*shared_splits(name), *([] if split is None else [split])]:
+        try:
+            is_view = parse_view(query) is not None
+        except FeedError:
+            continue
+        if is_view:
+            assert names_view(name)
 
 
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

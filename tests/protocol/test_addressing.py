@@ -9,6 +9,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from structlog.testing import capture_logs
 
+from smartfeeds.service.nodes import MAX_NEIGHBOURS
 from smartfeeds.xmpp.framer import CUT_NS
 from support.component import (
     ALICE,
@@ -30,6 +31,7 @@ from support.component import (
     form,
     ok,
     refusal,
+    text_of,
     tree,
 )
 
@@ -128,6 +130,7 @@ VIEW_SPELLINGS = [
     "comments?%6frder=created&category=TEA%20%26%20milk",
     "comments%3Forder%3Dcreated%26category%3Dtea%2520%2526%2520milk",
     "comments%3forder=created;category=tea%2520%2526%2520milk",
+    "comments?;order=created;category=tea%20%26%20milk",
 ]
 PUBSUB_GET, PUBSUB_SET = ("get", f"<pubsub xmlns='{PS}'>{{}}</pubsub>"), ("set", f"<pubsub xmlns='{PS}'>{{}}</pubsub>")
 OWNER_GET = ("get", f"<pubsub xmlns='{OWNER}'>{{}}</pubsub>")
@@ -212,13 +215,74 @@ async def test_semicolon_in_a_value_is_an_ordinary_character(component: Componen
     assert await component.item_ids(BOB, "comments?category=Tea; milk=1") == ["one"]
 
 
-async def test_escaped_name_of_a_view_cannot_be_taken_by_a_node(component: Component) -> None:
-    """[xep-map 48]: it would shadow the view; without the feed it is a name like any other."""
-    await component.create(ALICE, "free%3Forder=created")
-    await component.create(ALICE, "comments")
+# Spellings by which clients reach views of a feed: plain ones, and encoded ones.
+PLAIN = [
+    *("news?order=modified", "news?", "news?q=tea", "news?kind=new&order=created", "news?;order=modified"),
+    *("news?%6frder=modified", "news?since=1", "news?order=modified&max=5", "news?q=%21"),
+]
+ENCODED = [
+    *("news%3Forder%3Dmodified", "news%3Forder=modified", "news%3forder=modified", "n%65ws%3Forder=modified"),
+    *("news%3F;order%3Dmodified", "news%3F"),
+]
 
-    assert refusal(await component.set(ALICE, "<create node='comments%3Forder=created'/>")) == NOT_ALLOWED
-    assert await component.item_ids(BOB, "free%3Forder=created") == []
+
+@pytest.mark.parametrize("name", ENCODED)
+async def test_encoded_name_of_a_view_cannot_be_taken_by_a_node(component: Component, name: str) -> None:
+    """[xep-map 51]: before the feed exists and beside it, by nobody and in no way; its node would get the requests."""
+    node = quoteattr(name)
+    item = f"<publish node={node}><item id='forged'>{entry('x')}</item></publish>"
+
+    assert refusal(await component.set(BOB, f"<create node={node}/>")) == NOT_ALLOWED
+    generic = f"<configure>{form(NODE_CONFIG, kind='generic')}</configure>"
+    assert refusal(await component.set(BOB, f"<create node={node}/>{generic}")) == NOT_ALLOWED
+    await component.set(BOB, item)
+    await component.create(ALICE, "news")
+    assert refusal(await component.set(ALICE, f"<create node={node}/>")) == NOT_ALLOWED
+    listed = ok(await component.ask(ALICE, "get", f"<query xmlns='{ITEMS}'/>"))
+    assert [str(each.get("node")) for each in listed.iter(f"{{{ITEMS}}}item")] == ["news"]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+async def test_name_of_a_view_is_free_until_the_feed_exists(component: Component, name: str) -> None:
+    """[xep-map 48] [xep-map 51]: then nobody else can create that feed, and beside it nobody can create the name."""
+    await component.create(BOB, name)
+    assert refusal(await component.set(ALICE, "<create node='news'/>")) == NOT_ALLOWED
+
+    other = name.replace("news", "other")
+    await component.create(ALICE, "other")
+    assert refusal(await component.set(BOB, f"<create node={quoteattr(other)}/>")).condition in (
+        "not-allowed",
+        "bad-request",
+    )
+
+
+@pytest.mark.parametrize("name", ["news?a=1&order=modified", "news?a=1&amp;kind=new"])
+async def test_view_of_a_node_with_a_query_string_is_found(component: Component, name: str) -> None:
+    """[xep-map 51]"""
+    ok(await component.set(BOB, f"<create node={quoteattr(name)}/>"))
+
+    assert refusal(await component.set(ALICE, "<create node='news?a=1'/>")) == NOT_ALLOWED
+    ok(await component.set(BOB, "<create node='news?a=1'/>"))
+
+
+@pytest.mark.parametrize("older", ["news%3Forder%3Dmodified", "news%3forder=modified"])
+async def test_feed_cannot_be_created_behind_an_older_node_of_somebody_else(component: Component, older: str) -> None:
+    """[xep-map 51]: the older node would get the requests for the view."""
+    await component.older_nodes([older], user=BOB)
+
+    assert refusal(await component.set(ALICE, "<create node='news'/>")) == NOT_ALLOWED
+    ok(await component.set(BOB, "<create node='news'/>"))
+
+
+async def test_feed_cannot_be_created_before_more_names_than_the_service_reads(component: Component) -> None:
+    """[xep-map 51]: the cost of a creation does not grow with the nodes of others, and the name stays refused."""
+    await component.many_nodes([f"big?page={n}" for n in range(MAX_NEIGHBOURS)], user=BOB)
+    await component.many_nodes([f"small?page={n}" for n in range(MAX_NEIGHBOURS - 1)], user=BOB)
+
+    answer = await component.set(ALICE, "<create node='big'/>")
+    assert refusal(answer) == NOT_ALLOWED
+    assert f"{MAX_NEIGHBOURS} or more nodes have names that begin with big?" in text_of(answer)
+    await component.create(ALICE, "small")
 
 
 SPELLINGS = ["comments", "comments?order=created", "comments?q=x&order=modified", "comments?%6frder=created&author=A+b"]

@@ -5,6 +5,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
+from smartfeeds.core.filters import MAX_FILTER_BYTES
 from support.component import (
     ALICE,
     BOB,
@@ -27,6 +28,7 @@ from support.component import (
 from support.pulls import order_by, publish_all, pull, result_set
 
 MAM = "urn:xmpp:mam:2"
+FULL_TEXT = "{urn:xmpp:fulltext:0}fulltext"
 XML = {**NS, "mam": MAM, "fwd": "urn:xmpp:forward:0", "cl": "jabber:client"}
 NOT_FOUND = Refusal("cancel", "item-not-found")
 BAD_REQUEST = Refusal("modify", "bad-request")
@@ -301,6 +303,17 @@ async def test_archive_is_closed_to_those_who_may_not_read(component: Component)
     assert refusal((await query(component, "comments")).answer) == Refusal("auth", "forbidden")
 
 
+@pytest.mark.parametrize("field", ["author", "category", "in-reply-to", "kind", "lang", "q", FULL_TEXT])
+async def test_long_filter_value_is_refused_before_it_is_folded(component: Component, field: str) -> None:
+    """[A-24]: the cost of folding grows with the value."""
+    await component.create(ALICE, "comments")
+
+    answer = (await query(component, "comments", **{field: "\ufdfa" * 60_000})).answer
+
+    assert refusal(answer) == Refusal("modify", "bad-request")
+    assert f"have 180000 bytes; the limit is {MAX_FILTER_BYTES}" in text_of(answer)
+
+
 async def test_hidden_publishers_are_neither_shown_nor_found(component: Component) -> None:
     """[SF-111]: `with` compares the publisher only if the node shows it."""
     await component.create(ALICE, "comments", itemreply="none")
@@ -309,6 +322,22 @@ async def test_hidden_publishers_are_neither_shown_nor_found(component: Componen
     assert (await query(component, "comments", **{"with": bare(ALICE)})).ids == []
     (message,) = (await query(component, "comments")).messages
     assert bare(ALICE) not in text_of(message)
+
+
+async def test_histories_of_hidden_publishers_are_for_publishers(component: Component) -> None:
+    """[A-61] [SF-111]: items from before the option name their publisher in a view with sync data."""
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "one")
+    await component.configure(ALICE, "comments", itemreply="none")
+    node = "comments?sync=true"
+
+    async def answers(user: str) -> list[Element]:
+        pulled = await component.get(user, f"<items node='{node}'/>")
+        subscribed = await component.set(user, f"<subscribe node='{node}' jid='{bare(user)}'/>")
+        return [pulled, subscribed, (await query(component, node, user=user)).answer]
+
+    assert [refusal(answer) for answer in await answers(BOB)] == [Refusal("auth", "forbidden")] * 3
+    assert [answer.get("type") for answer in await answers(ALICE)] == ["result"] * 3
 
 
 async def test_results_are_bounded_as_pages_are(start: Starter) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.bot.grammar import READ_CHARACTERS
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
@@ -183,6 +184,15 @@ async def test_follow_says_that_it_is_not_available(component: Component) -> Non
     (answer,) = await write(component, BOB, "follow https://blog.example/")
 
     assert answer == "This service cannot follow feeds of the web yet. To see its own feeds: list"
+
+
+async def test_search_reads_the_beginning_of_a_long_message(component: Component) -> None:
+    """[xep-map 246] Preparing all of it would stall the event loop."""
+    await component.create(ALICE, "tea")
+
+    (answer,) = await write(component, BOB, f"search tea {' ' * READ_CHARACTERS} coffee")
+
+    assert answer == "Feeds:\n- tea"
 
 
 async def test_search_finds_items_of_followed_feeds(component: Component) -> None:

@@ -565,6 +565,12 @@ async def test_deletion_with_a_redirect_names_the_new_address_to_everybody(start
         (f"<redirect uri='{NEW}'/><redirect uri='{NEW}'/>", "bad-request"),
         ("<redirect uri='nowhere'/>", "not-acceptable"),
         ("<redirect uri='xmpp:a b'/>", "not-acceptable"),
+        ("<redirect uri='javascript:alert(1)'/>", "not-acceptable"),
+        ("<redirect uri='JavaScript:alert(1)'/>", "not-acceptable"),
+        ("<redirect uri='data:text/html,x'/>", "not-acceptable"),
+        ("<redirect uri='file:///etc/passwd'/>", "not-acceptable"),
+        ("<redirect uri='xmpp:f?;node=x\u202e'/>", "not-acceptable"),
+        ("<redirect uri='https://x.example/\u200b'/>", "not-acceptable"),
         (f"<redirect uri='xmpp:{'x' * 2_000}'/>", "not-acceptable"),
     ],
 )

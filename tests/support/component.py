@@ -21,8 +21,11 @@ from lxml import etree
 from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import Affiliation, Node, NodeKind
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, Publish
+from smartfeeds.store.base import WriteTx
 from support.fakeserver import FakeServer, Session
 
 DOMAIN = "feeds.example.org"
@@ -244,6 +247,20 @@ class Component:
         assert owner is not None
         requests = [CreateNode(owner, DOMAIN, name) for name in names]
         await asyncio.gather(*map(self.app.service.handle, requests))
+
+    async def older_nodes(self, names: Sequence[str], user: str = ALICE, kind: str = "feed", **options: str) -> None:
+        """Stores nodes with names that former versions allowed."""
+        owner = parse_jid(user)
+        assert owner is not None
+        creator, node_kind = str(owner.bare), NodeKind(kind)
+        stored = {name: (value,) for name, value in options.items()}
+
+        def store(tx: WriteTx) -> None:
+            for name in names:
+                node = tx.add_node(Node(0, name, node_kind, creator, 0, NodeOptions(node_kind, stored)))
+                tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
+
+        await self.app.service.store.write(store)
 
     async def publish_unseen(self, node: str, item_id: str, user: str = ALICE) -> None:
         """Publishes while there is no link, as another process would."""

@@ -4,7 +4,7 @@ import asyncio
 
 from smartfeeds.bot.conversation import Conversation, Offer, Reply, UsageError
 from smartfeeds.bot.follows import list_follows
-from smartfeeds.bot.grammar import arguments, view_name
+from smartfeeds.bot.grammar import READ_CHARACTERS, arguments, view_name
 from smartfeeds.bot.render import NAME_CHARACTERS, TEXT_CHARACTERS, cut, feed_name, render_item, render_line
 from smartfeeds.bot.usages import LATEST, LIST, SHOW, SUBSCRIBE, UNSUBSCRIBE
 from smartfeeds.core.filters import MAX_QUERY_WORDS
@@ -39,7 +39,7 @@ async def list_feeds(c: Conversation, rest: str) -> Reply:
 
 async def search(c: Conversation, rest: str) -> Reply:
     """Searches the names of feeds, and the items of the feeds that the user follows."""
-    query = words(rest)
+    query = words(rest[:READ_CHARACTERS])
     if not query or len(query) > MAX_QUERY_WORDS:
         raise UsageError
     page = ResultSetRequest(max=str(SEARCHED))

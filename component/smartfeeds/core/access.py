@@ -109,6 +109,21 @@ class Access(NamedTuple):
             raise error
 
     @property
+    def history_error(self) -> FeedError | None:
+        """Why the actor may not have sync data, or None if it may: a node that hides its publishers has them for its
+        owners and publishers only.
+
+        Sync data name the publishers of changes from before the node hid them. The names cannot be replaced, because
+        mirrors have the old names and would merge a renamed change as a conflict.
+        """
+        if self.options.shows_publisher or self.rights.publish is True:
+            return None
+        return FeedError(
+            Condition.FORBIDDEN,
+            "this feed hides its publishers, and its sync data can name them; ask its owner to make you a publisher",
+        )
+
+    @property
     def may_publish(self) -> bool:
         """Whether the affiliation or the publish model lets the actor publish (xep-map 132)."""
         publish, model = self.rights.publish, self.options.publish_model

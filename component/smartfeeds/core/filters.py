@@ -15,6 +15,9 @@ from smartfeeds.errors import Condition, FeedError
 
 MAX_FILTER_VALUES = 32
 MAX_QUERY_WORDS = 32  # each word is a look-up of its own in the index
+# The cost of folding and NFKC grows with the values. NFKC makes a word up to six times longer, so the canonical text of
+# a view can have more bytes than a node name (1,023), and stored subscriptions with such texts must stay readable.
+MAX_FILTER_BYTES = 8_192
 MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
 
 ParameterSchema = Mapping[str, object]
@@ -63,9 +66,10 @@ class ViewFilter:
     """A row of the table.
 
     `parse` returns the values in their canonical spelling, or None if one is not valid, or raises
-    FeedError(BAD_REQUEST) with the reason. A version matches if it has one
-    of the values in `index`; in a node that shows its publishers, `publisher_index` replaces `index`. A filter without
-    an index compares the words of the text, which must all occur. `broad`: a single value can select most of a feed.
+    FeedError(BAD_REQUEST) with the reason; callers use `read`, which limits what it parses. A version matches if it has
+    one of the values in `index`; in a node that shows its publishers, `publisher_index` replaces `index`. A filter
+    without an index compares the words of the text, which must all occur. `broad`: a single value can select most of a
+    feed.
     """
 
     name: str
@@ -75,6 +79,28 @@ class ViewFilter:
     index: FacetIndex | None = None
     publisher_index: FacetIndex | None = None
     broad: bool = False
+
+    def read(self, values: Sequence[str]) -> frozenset[str] | None:
+        """Returns what `parse` returns, or None for more than MAX_FILTER_VALUES values or a value with U+0000.
+
+        Raises FeedError(BAD_REQUEST) as `parse` does, and for values of more than MAX_FILTER_BYTES together, as written
+        or in their canonical spelling. So `read` accepts all canonical spellings.
+        """
+        if len(values) > MAX_FILTER_VALUES or any("\0" in value for value in values):
+            return None
+        self._check_size(values)
+        selected = self.parse(values)
+        if selected is not None:
+            self._check_size(self.write(selected))
+        return selected
+
+    def _check_size(self, values: Sequence[str]) -> None:
+        size_bytes = sum(len(value.encode(errors="surrogatepass")) for value in values)
+        if size_bytes > MAX_FILTER_BYTES:
+            raise FeedError(
+                Condition.BAD_REQUEST,
+                f"the values of {self.name} have {size_bytes} bytes; the limit is {MAX_FILTER_BYTES}",
+            )
 
     def facets(self, values: Iterable[str], *, publishers: bool) -> frozenset[str]:
         """Returns the facets of which a version must have one, or no facets for a filter by words."""

@@ -33,6 +33,9 @@ def parse_jid(text: str) -> Jid | None:
     """Returns an address, or None if it is malformed. All spellings of an address give equal values."""
     rest, slash, resource = text.partition("/")
     local, at, domain = rest.rpartition("@")
+    # As Prosody does: preparing a long text would stall the event loop.
+    if max(len(local), len(domain), len(resource)) > PART_LIMIT_BYTES:
+        return None
     if text.isascii():
         local, domain = local.lower(), domain.lower()
     else:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
-from smartfeeds.core.filters import FILTERS, MAX_FILTER_VALUES, LastChange, ParameterSchema, change_facets
+from smartfeeds.core.filters import FILTERS, LastChange, ParameterSchema, change_facets
 from smartfeeds.errors import Condition, FeedError
 
 MAX_FIELDS = 64
@@ -42,6 +42,7 @@ PARAMETERS: Mapping[str, str] = {
 # Clients write parameters as in addresses (XEP-0147), or escape an ampersand twice. Elsewhere in a value a semicolon is
 # an ordinary character.
 _SEPARATOR = re.compile(rf"(?:&amp)?;(?=(?:{'|'.join(PARAMETERS)})=)")
+_AMPERSAND = re.compile("&(?:amp;)?")
 PARAMETER_SCHEMAS: Mapping[str, ParameterSchema] = {
     _ORDER: {"enum": [order.value for order in Order]},
     **{row.name: row.schema for row in FILTERS.values()},
@@ -163,8 +164,8 @@ def shared_splits(text: str) -> list[tuple[str, str]]:
     start = text.find("?")
     if start < 1:
         return []
-    places = [start + 1 + n for n, character in enumerate(text[start + 1 :]) if character == "&"]
-    return [(text[:place], text[place + 1 :]) for place in reversed(places[-MAX_FIELDS:])]
+    ampersands = list(_AMPERSAND.finditer(text, start + 1))
+    return [(text[: mark.start()], text[mark.end() :]) for mark in reversed(ampersands[-MAX_FIELDS:])]
 
 
 def parse_view(text: str) -> View | None:
@@ -174,7 +175,8 @@ def parse_view(text: str) -> View | None:
     search without words.
     """
     if ";" in text:
-        text = _SEPARATOR.sub("&", text)
+        # In an address the parameters begin with a semicolon too: `?;order=created`.
+        text = _SEPARATOR.sub("&", text).removeprefix("&")
     try:
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
@@ -183,7 +185,7 @@ def parse_view(text: str) -> View | None:
     for name, value in pairs:
         if name in RESERVED_PARAMETERS:
             raise FeedError(Condition.BAD_REQUEST, f"{name} is a position; send positions in the result set")
-        if name not in PARAMETERS or "\0" in value:
+        if name not in PARAMETERS:
             return None
         values.setdefault(name, []).append(value)
     orders, sync = values.pop(_ORDER, ["modified"]), values.pop(_SYNC, None)
@@ -194,7 +196,7 @@ def parse_view(text: str) -> View | None:
         texts = values.get(row.name)
         if texts is None:
             continue
-        selected = row.parse(texts) if len(texts) <= MAX_FILTER_VALUES else None
+        selected = row.read(texts)
         if selected is None:
             return None
         if selected:
@@ -203,16 +205,17 @@ def parse_view(text: str) -> View | None:
 
 
 def names_view(text: str) -> bool:
-    """Returns whether a NodeID has the form of a view, whether or not the feed exists."""
-    first = split_name(text)
-    return any(_is_view(query) for _, query in ([first] if first else []) + shared_splits(text))
+    """Returns whether a NodeID has the form of a view, whether or not the feed exists.
 
-
-def _is_view(query: str) -> bool:
+    Only the shortest query that the NodeID can have is parsed, because the longer ones end with it. If it is no view,
+    they are none. If `parse_view` raises an error for it, they have a parameter of views too, and the answer is true.
+    """
+    split = split_name(text)
+    splits = [*shared_splits(text), *([] if split is None else [split])]
     try:
-        return parse_view(query) is not None
+        return bool(splits) and parse_view(splits[0][1]) is not None
     except FeedError:
-        return False
+        return True
 
 
 def canonical(view: View) -> str:

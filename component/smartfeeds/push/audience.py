@@ -128,6 +128,8 @@ def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) ->
     if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
         return False
     access = Access(affiliation_of(tx, context, node, jid), node.options, sub.state)
+    if access.history_error is not None and from_canonical(sub.view).sync:
+        return False
     return with_contact(tx, context, access, jid).reading_error is None
 
 

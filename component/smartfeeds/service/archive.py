@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.cursor import MAX_GROUP, matches
-from smartfeeds.core.filters import FILTERS, MAX_FILTER_VALUES
+from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Edge, Item, Node, Slice
 from smartfeeds.core.options import FormFields
@@ -93,7 +93,7 @@ def query_archive(tx: ReadTx, context: Context, request: QueryArchive) -> Archiv
     if unknown := fields.keys() - _FIELDS:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"the archive has no field {min(unknown)[:100]!r}")
     located = locate_for(tx, context, request.node, request.actor)
-    located.access.check_read()
+    located.check_read()
     view, descending = ordered_view(_filtered(located, fields), request.order_by)
     node = located.node
     if (behind := index_first(tx, node, view)) is not None:
@@ -120,7 +120,7 @@ def query_archive(tx: ReadTx, context: Context, request: QueryArchive) -> Archiv
 def archive_ends(tx: ReadTx, context: Context, request: GetArchiveEnds) -> ArchiveEnds | IndexFirst:
     """The oldest and the newest item of a node or view (XEP-0313 5)."""
     located = locate_for(tx, context, request.node, request.actor)
-    located.access.check_read()
+    located.check_read()
     node, view = located.node, located.view
     if (behind := index_first(tx, node, view)) is not None:
         return behind
@@ -143,8 +143,8 @@ def _filtered(located: LocatedNode, fields: FormFields) -> View:
         if row.name in filters:
             raise FeedError(Condition.BAD_REQUEST, f"the field {name!r} repeats a filter; send each filter once")
         texts = tuple(map(_address, values)) if name == WITH else values
-        selected = row.parse(texts) if len(texts) <= MAX_FILTER_VALUES else None
-        if selected is None or any("\0" in text for text in texts):
+        selected = row.read(texts)
+        if selected is None:
             raise FeedError(Condition.BAD_REQUEST, f"the value of the field {name!r} is not a value of this filter")
         if selected:
             filters[row.name] = selected

@@ -13,7 +13,7 @@ from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_lo
 from smartfeeds.service.items import write_state
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
 from smartfeeds.service.requests import Answer, NodeRequest, ResultSet
-from smartfeeds.service.syncing import editor, read_shared, state_of
+from smartfeeds.service.syncing import editor, read_shared, state_of, without_publishers
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect
@@ -162,7 +162,8 @@ def version_tag(version: Version) -> str:
 
 def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
     shared = read_shared(context, node, item)
-    return ConflictedItem(item, shared.version, _tags_of(shared.version), shared.dialect)
+    version = without_publishers(context, node, shared.version)
+    return ConflictedItem(item, version, _tags_of(shared.version), shared.dialect)
 
 
 def _tags_of(version: Version) -> tuple[str, ...]:

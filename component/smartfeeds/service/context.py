@@ -102,6 +102,17 @@ class LocatedNode:
         """The canonical text of the view, under which subscriptions to it are stored."""
         return canonical(self.view)
 
+    def check_view(self) -> None:
+        """Raises FeedError(FORBIDDEN) if the view is not for the actor, who may read the node."""
+        error = self.access.history_error if self.view.sync else None
+        if error is not None:
+            raise error
+
+    def check_read(self) -> None:
+        """Raises FeedError if the actor may not retrieve items of the view."""
+        self.access.check_read()
+        self.check_view()
+
 
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
     """The affiliation in force. Admins of the service own every node."""

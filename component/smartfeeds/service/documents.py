@@ -18,7 +18,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     """One page of a view, and whether there is more on either side of it (A-10)."""
     located = locate_feed(tx, context, request)
     node, view = located.node, located.view
-    located.access.check_read()
+    located.check_read()
     version = version_of(node)
     public = node.options.access_model is AccessModel.OPEN
     if version in request.known:

@@ -35,7 +35,7 @@ _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
 def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
     """Returns one page of a node or view, or the items that were requested by id."""
     located = locate_for(tx, context, request.node, request.actor)
-    located.access.check_read()
+    located.check_read()
     check_persistent(located.node)
     if (behind := index_first(tx, located.node, located.view)) is not None:
         return behind
@@ -53,14 +53,15 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
 def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | IndexFirst:
     """Returns one item, also if it is deleted. Raises FeedError(ITEM_NOT_FOUND) if no item ever had this id."""
     located = locate_for(tx, context, request.node, request.actor)
-    located.access.check_read()
+    located.check_read()
     if (behind := index_first(tx, located.node, located.view)) is not None:
         return behind
-    view = located.view
     if request.sync:
         if located.node.kind is not NodeKind.FEED:
             raise FeedError(Condition.ITEM_NOT_FOUND, "items of generic nodes have no sync data")
-        view = replace(view, smart=True, sync=True)
+        located = replace(located, view=replace(located.view, smart=True, sync=True))
+        located.check_view()
+    view = located.view
     item = in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")

@@ -65,6 +65,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     if not node.options.subscribe:
         raise unsupported("subscribe", "the owner has switched off subscriptions to this node (pubsub#subscribe)")
     state = located.access.subscription_on_request()
+    located.check_view()
     existing = tx.subscription(node.node_no, jid, located.view_text, now_us=context.now_us)
     if existing is None:
         if (error := _quota_error(tx, context, request.actor, located)) is not None:

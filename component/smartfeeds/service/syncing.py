@@ -115,6 +115,19 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     return SyncItem(first._replace(counter=item.revision, history=(stamp,)), FEEDSYNC, "")
 
 
+def without_publishers(context: Context, node: Node, version: Version) -> Version:
+    """Returns a version to show, without the publishers of this service if the node hides them. It must not be merged
+    or stored: other services have the names."""
+    if node.options.shows_publisher:
+        return version
+    domain = context.policy.domain
+
+    def rename(record: HistoryRecord) -> HistoryRecord:
+        return record._replace(by=endpoint(domain, "")) if is_own_endpoint(domain, record.by) else record
+
+    return version.each(lambda part: part._replace(history=tuple(map(rename, part.history))))
+
+
 def shared_payload(item: Item) -> Payload:
     """Returns the payload of an item in the form that all services store, so that they end with the same bytes."""
     payload = without_mark(item.payload) if item.deleted else item.payload

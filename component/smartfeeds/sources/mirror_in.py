@@ -245,7 +245,8 @@ class XmppMirrorReader(IncomingMirror):
         if isinstance(error, RefusedError) and error.condition in NO_RIGHT:
             return (
                 f"{self._feed.service} does not let {self._service.policy.domain} read {self._mirror.remote_node} "
-                f"({error.condition}): it needs to be a member, or a publisher, of that node"
+                f"({error.condition}): it needs to be a member of that node, or a "
+                "publisher if the node hides its publishers"
             )
         return str(error)
 

@@ -5,6 +5,7 @@ from lxml import etree
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
+from smartfeeds.service.syncing import endpoint
 from smartfeeds.sync.merging import Outcome
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 from unit.service.test_merging import B1, ME, bring, lines, outcomes, shared, shown, title
@@ -61,6 +62,20 @@ async def test_conflicts_are_listed_in_pages(feed: World) -> None:
     assert first.result_set is not None and first.result_set.count == 3
     rest = await listed(feed, max=2, after=first.result_set.last or "")
     assert [entry.item.id for entry in (*first.entries, *rest.entries)] == ["a", "b", "c"]
+
+
+async def test_conflicts_do_not_show_publishers_that_the_node_hides(feed: World) -> None:
+    """[A-61] [A-62] The tags stay, because they name the stored versions, and a decision finds them."""
+    await quarrel(feed, "a")
+    before = await only(feed)
+    await feed.configure(itemreply="none")
+
+    entry = await only(feed)
+
+    assert {record.by for record in before.version.records} == {ME, B1}
+    assert {record.by for record in entry.version.records} == {endpoint(SERVICE, ""), B1}
+    assert entry.tags == before.tags
+    assert (await resolve(feed, seen=entry.tags)).left == 0
 
 
 async def test_conflicts_of_a_closed_feed_are_for_its_readers(feed: World) -> None:

@@ -5,14 +5,17 @@ from lxml import etree
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import KIND
+from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
+from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
+from smartfeeds.service.requests import GetItem, PullFeed
 from smartfeeds.service.syncing import endpoint, is_own_endpoint
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import merge
 from smartfeeds.sync.record import Version
 from support.sync import parse_item
-from support.world import ALICE, BOB, FEED, OWNER, SERVICE, S, World, entry, jid
+from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, SERVICE, S, World, entry, jid, refusal
 
 SYNC = f"{FEED}?sync=true"
 SX = f"{{{FEEDSYNC_NS}}}"
@@ -49,7 +52,7 @@ def title_of(version: Version) -> str | None:
 
 
 async def shown(world: World, item_id: str = "a") -> Item:
-    (item,) = (await world.pull(SYNC, ids=item_id)).items
+    (item,) = (await world.pull(SYNC, ids=item_id, actor=OWNER)).items
     return item
 
 
@@ -192,6 +195,41 @@ async def test_node_that_hides_its_publishers_names_the_service(world: World) ->
     await world.create(FEED, itemreply="none", **{KIND.removeprefix("pubsub#"): "feed"})
     await world.publish("a")
     assert history(await shown(world)) == [("1", endpoint(SERVICE, ""))]
+
+
+@pytest.mark.parametrize("itemreply", ["none", "owner"])
+async def test_sync_data_of_a_node_that_hides_its_publishers_are_for_its_publishers(
+    feed: World, itemreply: str
+) -> None:
+    """[A-61] [SF-111] Changes from before the option name their publishers: in pulls, events and single items."""
+    await feed.affiliate(ALICE, "publisher")
+    await feed.affiliate(BOB, "member")
+    await feed.subscribe(ALICE, SYNC)
+    await feed.subscribe(BOB, SYNC)
+    await feed.subscribe(BOB, MODIFIED)
+    recipients = []
+    for reply, title in (("publisher", "first"), (itemreply, "edited")):
+        await feed.configure(itemreply=reply)
+        await feed.publish("a", title=title)
+        recipients.append(sorted((event.to, event.node) for event in await feed.events()))
+
+    everybody = [(ALICE, SYNC), (BOB, MODIFIED), (BOB, SYNC)]
+    assert recipients == [everybody, everybody[:2]]
+    for actor in (BOB, "stranger@elsewhere.example"):
+        assert await refusal(feed.pull(SYNC, actor=actor)) is Condition.FORBIDDEN
+        assert await refusal(feed.subscribe(actor, f"{SYNC}&order=created")) is Condition.FORBIDDEN
+        item = GetItem(jid(actor), SERVICE, FEED, "a", sync=True)
+        assert await refusal(feed.service.handle(item)) is Condition.FORBIDDEN
+        page = PullFeed(jid(actor), SERVICE, FEED, "sync=true")
+        assert await refusal(feed.service.handle(page)) is Condition.FORBIDDEN
+        archive = QueryArchive(jid(actor), SERVICE, SYNC, {})
+        assert await refusal(feed.service.handle(archive)) is Condition.FORBIDDEN
+        assert (await feed.pull(MODIFIED, actor=actor)).ids == "a"
+    await feed.unsubscribe(BOB, SYNC)
+    names = [name for _, name in history((await feed.pull(SYNC, actor=ALICE)).items[0])]
+    assert names == [endpoint(SERVICE, ""), by(OWNER)]
+    await feed.configure(itemreply="publisher")
+    assert (await feed.pull(SYNC, actor=BOB)).ids == "a"
 
 
 async def test_item_from_before_sync_data_counts_as_changed_by_its_publisher(feed: World) -> None:

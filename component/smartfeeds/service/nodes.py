@@ -188,7 +188,7 @@ def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Locate
 
 
 def _check_free(tx: ReadTx, name: str) -> None:
-    """Raises FeedError if a node or a view has this name, or if the name is the encoded name of a view (xep-map 51, 58).
+    """Raises FeedError if a node or a view has this name, or if it is the encoded name of a view (xep-map 51, 58).
 
     An exact name wins over a view. So a node with an encoded name of a view would receive the requests for that view as
     soon as somebody creates the feed. Plain names of views are free until then: `_check_views_free` finds them.

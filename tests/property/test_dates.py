@@ -12,7 +12,7 @@ from smartfeeds.cli.convert import items_of
 from smartfeeds.core.times import TIME_RANGE_US, format_datetime, parse_datetime
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import EXPORT_NS
-from smartfeeds.formats.atom_reader import TOMBSTONES_NS
+from smartfeeds.formats.atom import TOMBSTONES_NS
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import head_of

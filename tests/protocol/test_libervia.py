@@ -37,7 +37,7 @@ async def test_schema_is_set_read_and_filled_in(component: Component, options: d
     ok(await component.set(ALICE, f"<publish node='fdp/submitted/tickets'><item>{TICKET}</item></publish>"))
 
     page = await pull(component, "fdp/template/tickets", max_items=1)
-    (submitted,) = (await pull(component, "fdp/submitted/tickets")).items
+    (submitted,) = (await pull(component, "fdp/submitted/tickets", user=ALICE)).items
 
     assert page.ids == ["current"]
     assert page.items[0].find("x:x[@type='form']/x:field[@var='body']", NS) is not None

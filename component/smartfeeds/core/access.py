@@ -156,12 +156,9 @@ class Access(NamedTuple):
     def subscription_on_request(self) -> SubscriptionState:
         """The state that a request to subscribe leads to. Raises FeedError if the actor may not subscribe (xep-map 102,
         103, 104, 109)."""
-        read, model = self.rights.read, self.options.access_model
-        if read is False:
-            raise FeedError(Condition.FORBIDDEN)
-        if read or model is AccessModel.OPEN:
+        error = self.reading_error
+        if error is None:
             return SubscriptionState.SUBSCRIBED
-        if model is AccessModel.AUTHORIZE:
+        if error.condition is Condition.NOT_SUBSCRIBED_READER:
             return SubscriptionState.PENDING
-        self.check_read()
-        return SubscriptionState.SUBSCRIBED
+        raise error

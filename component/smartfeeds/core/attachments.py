@@ -19,8 +19,10 @@ _ANY_PREFIX = "urn:xmpp:pubsub-attachments:"
 _SUMMARY_PREFIX = f"{SUMMARY}/"
 # A reaction is an emoji. Longer texts, and texts with letters or digits, are stored but not counted.
 MAX_REACTION_CHARACTERS = 16
-# Reactions of one attachment, and different reactions in one summary, that are counted.
-MAX_REACTIONS = 32
+MAX_REACTIONS = 32  # reactions of one attachment that are counted
+# The different reactions to one item that are counted, read and written with each attachment (2 ms), and those of the
+# greatest counts, which the summary shows: it must fit into a stanza.
+MAX_COUNTS = 5_000
 MAX_SUMMARY_REACTIONS = 500
 
 

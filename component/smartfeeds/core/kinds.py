@@ -47,11 +47,27 @@ GENERIC_REASONS: Mapping[str, Callable[[Values, OptionLimits], bool]] = {
 }
 
 
-def decide_kind(form: FormFields, default: NodeKind, limits: OptionLimits, *, foreign: bool = False) -> NodeKind:
+# The options of form nodes, by the prefix of the name (XEP-0346 2 and 4). Everybody submits forms, and only the owners
+# and the people whom they appoint read these.
+_FORM_OPTIONS: Mapping[str, FormFields] = {
+    "fdp/template/": {},
+    "fdp/submitted/": {f"{PUBSUB}access_model": ("whitelist",), f"{PUBSUB}publish_model": ("open",)},
+}
+
+
+def options_by_name(name: str) -> FormFields | None:
+    """Returns the options of a new form node, unless its configuration has others; None for other names."""
+    return next((options for prefix, options in _FORM_OPTIONS.items() if name.startswith(prefix)), None)
+
+
+def decide_kind(
+    form: FormFields, default: NodeKind, limits: OptionLimits, *, name: str = "", foreign: bool = False
+) -> NodeKind:
     """Returns the kind of a node that has never held an item, from a configuration or publish-options.
 
-    The field `KIND` decides if it is present, then the table of reasons, then the default. `foreign` says that the
-    request publishes an item that no feed accepts. Raises FeedError(NOT_ACCEPTABLE) for an unknown kind.
+    The field `KIND` decides if it is present, then the table of reasons, then the `name` of a new node, then the
+    default. A name with a prefix of XEP-0346 makes a generic node, because a data form is no Atom entry. `foreign` says
+    that the request publishes an item that no feed accepts. Raises FeedError(NOT_ACCEPTABLE) for an unknown kind.
     """
     text = ", ".join(form.get(KIND, ()))
     if text:
@@ -63,4 +79,4 @@ def decide_kind(form: FormFields, default: NodeKind, limits: OptionLimits, *, fo
             ) from None
     if foreign or any(name in form and asks(form[name], limits) for name, asks in GENERIC_REASONS.items()):
         return NodeKind.GENERIC
-    return default
+    return default if options_by_name(name) is None else NodeKind.GENERIC

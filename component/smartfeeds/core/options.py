@@ -30,6 +30,8 @@ MAX_EXPIRE_S = 10**10  # three hundred years: microseconds of it, added to any d
 # Values of `pubsub#publish_node_full`. The first one is the default of XEP-0060 7.1.2.5.
 RETRACT_OLDEST, DISCARD_OLDEST, REJECT = FULL_POLICIES = ("retract-oldest", "discard-oldest", "reject")
 
+_MODELS = frozenset({"access_model", "publish_model"})  # the same defaults for both kinds
+
 T = TypeVar("T")
 Values = tuple[str, ...]
 FormFields = Mapping[str, Values]
@@ -437,6 +439,11 @@ class NodeOptions:
     def with_details(self, text: str) -> "NodeOptions":
         """Returns these options with other data about the imported feed."""
         return NodeOptions(self.kind, {**self.stored, DETAILS: (text,)})
+
+    def with_models(self, options: "NodeOptions") -> "NodeOptions":
+        """Returns these options with the access model and the publish model of another node."""
+        own = {name: values for name, values in self.stored.items() if name not in _MODELS}
+        return NodeOptions(self.kind, own | {name: v for name, v in options.stored.items() if name in _MODELS})
 
     def apply(self, form: FormFields, limits: OptionLimits) -> "NodeOptions":
         """Returns the options after a submit: the fields of the form change, unknown ones are ignored (xep-map 64, 67).

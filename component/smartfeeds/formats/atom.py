@@ -48,6 +48,8 @@ SSE_NAMESPACES = frozenset(
 SYNC_NAMESPACES = frozenset({FEEDSYNC_NS, *SSE_NAMESPACES})
 SYNCS = frozenset(f"{{{namespace}}}sync" for namespace in SYNC_NAMESPACES)
 LEFT = f"{{{OWN_NS}}}left"
+TOMBSTONES_NS = "http://purl.org/atompub/tombstones/1.0"  # RFC 6721
+DELETED_ENTRY = f"{{{TOMBSTONES_NS}}}deleted-entry"
 IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
 
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
@@ -80,6 +82,13 @@ def id_and_updated(payload: bytes) -> tuple[str, int | None]:
 def is_deletion(entry: Element, syncs: Collection[str] = (SYNC,)) -> bool:
     """Whether an entry carries the deleted mark (A-18; FeedSync 2.4: exactly "true") in one of these elements."""
     return any(sync.get("deleted") == "true" for sync in entry.iterchildren(*syncs))
+
+
+def is_removal(payload: Element) -> bool:
+    """Whether followers of a view read a payload as the removal of an item: `is_deletion` with any spelling of true,
+    `is_left`, or RFC 6721."""
+    marks = payload.iterchildren(LEFT, SYNC)
+    return payload.tag == DELETED_ENTRY or any(m.tag == LEFT or m.get("deleted") in ("true", "1") for m in marks)
 
 
 def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str = "") -> bytes:

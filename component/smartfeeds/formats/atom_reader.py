@@ -27,9 +27,7 @@ from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
 
 ATOM03_NS = "http://purl.org/atom/ns#"
-TOMBSTONES_NS = "http://purl.org/atompub/tombstones/1.0"
 
-DELETED_ENTRY = f"{{{TOMBSTONES_NS}}}deleted-entry"
 # RFC 5023, and the draft that servers of Atom 0.3 implement.
 _CONTROLS = {
     f"{{{uri}}}control": f"{{{uri}}}draft" for uri in ("http://www.w3.org/2007/app", "http://purl.org/atom/app#")
@@ -65,7 +63,7 @@ def read_atom(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft |
         head.warnings.append("the authors of the feed are too long to be repeated in each entry and were left out")
         authors = []
     scope = FeedScope(rebase(base, root.get(XML_BASE)), language_of(root), tuple(authors))
-    return head, each(partial(_read, scope=scope), root.iterchildren(atom.ENTRY, DELETED_ENTRY))
+    return head, each(partial(_read, scope=scope), root.iterchildren(atom.ENTRY, atom.DELETED_ENTRY))
 
 
 def _links(root: Element, rel: str) -> list[Element]:
@@ -87,7 +85,7 @@ def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
     authors = list(root.iterchildren(atom.AUTHOR))
     categories = list(root.iterchildren(atom.CATEGORY))
     terms = [(node.get("term", "").strip(), node.get("scheme", "").strip()) for node in categories]
-    ours = set(root.iterchildren(f"{_A}*", f"{{{TOMBSTONES_NS}}}*", f"{{{FANOUT_NS}}}*", f"{{{FEEDSYNC_NS}}}*"))
+    ours = set(root.iterchildren(f"{_A}*", f"{{{atom.TOMBSTONES_NS}}}*", f"{{{FANOUT_NS}}}*", f"{{{FEEDSYNC_NS}}}*"))
     foreign = [node for node in root.iterchildren("*") if node not in ours]
     # Entries without an author have the whole element of the feed's author all the same.
     left_out = {
@@ -132,7 +130,7 @@ def _other_links(root: Element, base: str) -> list[Element]:
 
 
 def _read(node: Element, index: int, scope: FeedScope) -> ItemDraft | SkippedItem:
-    if node.tag == DELETED_ENTRY:
+    if node.tag == atom.DELETED_ENTRY:
         return _deletion(node, index)
     return SkippedItem(index, LEFT_REASON) if atom.is_left(node) else _entry(node, index, scope)
 

@@ -33,7 +33,8 @@ class Shape(NamedTuple):
     `entry` is true for an atom:entry, `feed` for an atom:feed. `missing` are the tags of id, title and updated that one
     of these lacks; `valid_dates` is false if one of its dates is no RFC 3339 date. `synced` is true for an entry with
     sync data, `deletion` for one that is marked as deleted, `enclosure` for one with an enclosure link, `left` for one
-    that stands for an item that has left a view.
+    that stands for an item that has left a view. `removed` is true for every payload that followers of a view read as
+    the removal of an item.
     """
 
     entry: bool = False
@@ -44,6 +45,7 @@ class Shape(NamedTuple):
     deletion: bool = False
     enclosure: bool = False
     left: bool = False
+    removed: bool = False
 
     @property
     def complete(self) -> bool:
@@ -52,13 +54,14 @@ class Shape(NamedTuple):
 
 
 _FOREIGN = Shape()
+_REMOVAL_MARKS = frozenset({atom.SYNC, atom.LEFT})
 
 
 def shape_of(root: Element) -> Shape:
     """The shape of a payload."""
     entry = root.tag == atom.ENTRY
     if not entry and root.tag != atom.FEED:
-        return _FOREIGN
+        return _FOREIGN._replace(removed=True) if atom.is_removal(root) else _FOREIGN
     # One pass over the children; each further one takes a microsecond. Only tags that are there get a closer look.
     tags: set[str] = set()
     valid_dates = True
@@ -76,6 +79,7 @@ def shape_of(root: Element) -> Shape:
         entry and atom.SYNC in tags and atom.is_deletion(root),
         entry and atom.LINK in tags and any(map(_is_enclosure, root.iterchildren(atom.LINK))),
         entry and atom.LEFT in tags,
+        not tags.isdisjoint(_REMOVAL_MARKS) and atom.is_removal(root),
     )
 
 

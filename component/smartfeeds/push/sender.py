@@ -44,12 +44,12 @@ from smartfeeds.push.frames import (
     subscription_message,
     transient_item,
 )
+from smartfeeds.service.attachments import reap
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE
 
 RETRY_S = 1.0  # how long a delivery waits after its events could not be removed
-REAPED = 500  # rows of a deleted node that one transaction removes
 FLUSH_BYTES = 65_536  # bytes of frames that one write joins
 SPLICE_BYTES = 524_288  # bytes of frames made before they are written: a large item times many recipients is too much
 
@@ -201,8 +201,7 @@ class PushSender:
         node = batch.node
         if node.state is NodeState.LIVE or batch.more:
             return False
-        while not await self._service.write(lambda tx, _context: tx.reap(node.node_no, REAPED)):
-            pass
+        await self._service.write(partial(reap, node=node), turn=f"push {node.node_no}")
         return True
 
     async def _send_change(self, run: _BatchRun, change: PushedChange) -> None:

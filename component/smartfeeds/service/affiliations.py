@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, locate_for, with_contact
+from smartfeeds.service.context import Context, governor_of, locate_for, with_contact
 from smartfeeds.service.lists import PagedList, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -32,12 +33,14 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
     """The actor's own affiliations, or those of a node for its owner."""
     if request.owner:
         node = owned_node(tx, context, request.node, request.actor)
-        entries, result_set = page_of(_of_node(tx, node), request.page, context.policy)
+        entries, result_set = page_of(
+            _of_node(tx, governor_of(tx, context, node) or node), request.page, context.policy
+        )
         return AffiliationList(request.node, entries, True, result_set)
     bare = str(request.actor.bare)
     if request.node:
         node = locate_for(tx, context, request.node, request.actor).node
-        own = tx.affiliation(node.node_no, bare)
+        own = tx.affiliation((governor_of(tx, context, node) or node).node_no, bare)
         listing = listing_of([] if own is Affiliation.NONE else [AffiliationShown(own, node=node.name)], shown_bytes)
     else:
         listing = _of_entity(tx, bare)
@@ -68,6 +71,8 @@ def set_affiliations(
     for the whole list.
     """
     node = owned_node(tx, context, request.node, request.actor)
+    if is_reserved(node.name, context.policy.domain):
+        raise FeedError(Condition.NOT_ALLOWED, "the affiliations are those of the node of the items; change them there")
     entries = _checked(request.entries)
     _check_room(dict(tx.affiliations(node.node_no)), entries)
     actor = str(request.actor.bare)

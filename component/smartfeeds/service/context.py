@@ -12,7 +12,7 @@ from smartfeeds.core.attachments import canonical_name, target_node
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState
-from smartfeeds.core.options import NodeKind, OptionLimits
+from smartfeeds.core.options import AccessModel, NodeKind, NodeOptions, OptionLimits
 from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
@@ -91,11 +91,19 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class LocatedNode:
-    """A node name resolved: the node, the view of it that the name asks for, and what the actor may do there."""
+    """A node name resolved: the node, the view of it that the name asks for, and what the actor may do there.
+
+    The node shows the models that decide about access: for attachments those of another node (`governor_of`).
+    """
 
     node: Node
     view: View
     access: Access
+
+    def __post_init__(self) -> None:
+        if self.access.options is not self.node.options:
+            options = self.node.options.with_models(self.access.options)
+            object.__setattr__(self, "node", self.node._replace(options=options))
 
     @property
     def view_text(self) -> str:
@@ -118,13 +126,22 @@ def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affi
     """The affiliation in force. Admins of the service own every node."""
     if is_admin(context.policy, actor):
         return Affiliation.OWNER
-    return tx.affiliation(_governor(tx, context, node).node_no, str(actor.bare))
+    governor = governor_of(tx, context, node)
+    return Affiliation.NONE if governor is None else tx.affiliation(governor.node_no, str(actor.bare))
 
 
-def _governor(tx: ReadTx, context: Context, node: Node) -> Node:
-    """The node whose people have access: for attachments to items, the node of the items (XEP-0470 4.4)."""
+def governor_of(tx: ReadTx, context: Context, node: Node) -> Node | None:
+    """Returns the node whose people and models decide about access: for attachments, the node of their items (XEP-0470
+    4.4), for other nodes the node itself.
+
+    Returns None for attachments of a former node, which are still to be removed. Numbers of nodes grow, so attachments
+    have greater numbers than their node.
+    """
     name = target_node(node.name, context.policy.domain)
-    return node if name is None else tx.node(name) or node
+    if name is None:
+        return node
+    target = tx.node(name)
+    return target if target is not None and target.node_no < node.node_no else None
 
 
 class OverdueItems(Exception):  # noqa: N818 - a use case that raises it runs again, so it is no error
@@ -177,27 +194,47 @@ def with_contact(tx: ReadTx, context: Context, access: Access, actor: Jid) -> Ac
     return access._replace(is_contact=tx.contact(policy.domain, str(actor.bare)) is not None)
 
 
+# For nodes that do not exist any more.
+NO_ACCESS = Access(Affiliation.OUTCAST, NodeOptions(NodeKind.GENERIC, {"access_model": (AccessModel.WHITELIST.value,)}))
+
+
 def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     """Reads what an actor may do on a node. Every request of an actor for a node begins here.
 
     Raises OverdueItems if the node has items that have expired.
     """
     check_expired(tx, context, node)
-    governor = _governor(tx, context, node)
-    if governor is not node:
+    governor = governor_of(tx, context, node)
+    if governor is not None and governor is not node:
         check_expired(tx, context, governor)  # the attachments of its items go with them
-    access = with_contact(tx, context, Access(affiliation_of(tx, context, node, actor), node.options), actor)
+    return recipient_access(tx, context, node, actor)
+
+
+def recipient_access(
+    tx: ReadTx, context: Context, node: Node, jid: Jid, subscription: SubscriptionState | None = None
+) -> Access:
+    """Reads what a user may do on a node, as `access_of` does, but does not look for expired items.
+
+    `subscription` is the best state among the user's subscriptions to the node if the caller knows it. For attachments,
+    the subscription to the node of their items decides.
+    """
+    governor = governor_of(tx, context, node)
+    if governor is None:
+        return NO_ACCESS
+    access = with_contact(tx, context, Access(affiliation_of(tx, context, governor, jid), governor.options), jid)
     if not access.depends_on_subscription:
         return access
-    bare = str(actor.bare)
-    # A subscription of another resource of the actor does not count.
-    states = {
-        sub.state
-        for sub in tx.subscriptions_on(governor.node_no, bare, now_us=context.now_us)
-        if sub.jid in (bare, str(actor))
-    }
-    best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
-    return access._replace(subscription=next(best, SubscriptionState.NONE))
+    if subscription is None or governor is not node:
+        bare = str(jid.bare)
+        # A subscription of another resource of the user does not count.
+        states = {
+            sub.state
+            for sub in tx.subscriptions_on(governor.node_no, bare, now_us=context.now_us)
+            if sub.jid in (bare, str(jid))
+        }
+        best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
+        subscription = next(best, SubscriptionState.NONE)
+    return access._replace(subscription=subscription)
 
 
 def no_such_node(tx: ReadTx, name: str | None) -> FeedError:

@@ -9,7 +9,7 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import PagePlan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, find_for, is_admin, locate_for
+from smartfeeds.service.context import Context, LocatedNode, find_for, governor_of, is_admin, locate_for
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, read_page, surely_fits, written_bytes
 from smartfeeds.service.requests import (
     Answer,
@@ -44,20 +44,24 @@ class ServiceDescription(Answer):
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
     """The description of a node or Smart view for this actor."""
-    located = locate_for(tx, context, request.node, request.actor)
+    return _info(tx, context, request.node, locate_for(tx, context, request.node, request.actor))
+
+
+def _info(tx: ReadTx, context: Context, name: str, located: LocatedNode) -> NodeInfo:
     node = located.node
     if located.access.reading_error is not None:
         if not located.access.sees_description:
             public = {name: values for name, values in node.options.stored.items() if name in PUBLIC_META_DATA}
             closed = Node(node.node_no, node.name, node.kind, "", 0, NodeOptions(node.kind, public))
-            return NodeInfo(request.node, closed, located.view, readable=False, described=False)
-        return NodeInfo(request.node, node, located.view, readable=False)
+            return NodeInfo(name, closed, located.view, readable=False, described=False)
+        return NodeInfo(name, node, located.view, readable=False)
+    governor = governor_of(tx, context, node) or node
     owners, publishers = (
-        tuple(jid for jid, _ in tx.affiliations(node.node_no, KeyRange(SHOWN), kind=kind))
+        tuple(jid for jid, _ in tx.affiliations(governor.node_no, KeyRange(SHOWN), kind=kind))
         for kind in (Affiliation.OWNER, Affiliation.PUBLISHER)
     )
     return NodeInfo(
-        request.node,
+        name,
         node,
         located.view,
         readable=True,
@@ -70,17 +74,19 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
 def address_info(tx: ReadTx, context: Context, request: GetAddressInfo) -> NodeInfo | ServiceDescription:
     """The description of the feed at this address, else of the service (SF-085)."""
     name = request.address_node
-    if name is None or find_for(tx, context, name, request.actor) is None:
+    located = None if name is None else find_for(tx, context, name, request.actor)
+    if name is None or located is None:
         return ServiceDescription()
-    return node_info(tx, context, GetNodeInfo(request.actor, request.service, name))
+    return _info(tx, context, name, located)
 
 
 def address_items(tx: ReadTx, context: Context, request: GetNodes) -> NodeList | ItemIds:
     """The ids of the items of the feed at this address, else the nodes of the service (SF-085)."""
     name = request.address_node
-    if name is None or find_for(tx, context, name, request.actor) is None:
+    located = None if name is None else find_for(tx, context, name, request.actor)
+    if name is None or located is None:
         return list_nodes(tx, context, request)
-    return item_ids(tx, context, GetItemIds(request.actor, request.service, name, request.page))
+    return _ids(tx, context, GetItemIds(request.actor, request.service, name, request.page), located)
 
 
 def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
@@ -115,7 +121,10 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
 
 def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     """The ids of live items; the newest page if the request has no result set."""
-    located = locate_for(tx, context, request.node, request.actor)
+    return _ids(tx, context, request, locate_for(tx, context, request.node, request.actor))
+
+
+def _ids(tx: ReadTx, context: Context, request: GetItemIds, located: LocatedNode) -> ItemIds:
     located.access.check_read()
     page_plan = context.policy.plan(request.page)
     items, result_set = read_page(tx, context, located.node, BARE, page_plan)

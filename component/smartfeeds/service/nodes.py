@@ -2,8 +2,9 @@
 
 import re
 
+from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.kinds import decide_kind
+from smartfeeds.core.kinds import decide_kind, options_by_name
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind, Slice
 from smartfeeds.core.options import KIND, MAX_TEXT, FormFields, NodeOptions
 from smartfeeds.core.view import BARE, from_canonical, names_view
@@ -55,9 +56,12 @@ def add_node(
     """
     if not trusted and not may_create(context, actor):
         raise FeedError(Condition.FORBIDDEN, "this service does not let you create nodes")
+    if is_reserved(name, context.policy.domain):
+        raise FeedError(Condition.NOT_ALLOWED, "the service creates this node; publish an attachment")
     limits = context.policy.options
-    kind = decide_kind(form or {}, context.policy.default_kind, limits, foreign=foreign)
-    options = NodeOptions.initial(kind, limits).apply(form or {}, limits)
+    kind = decide_kind(form or {}, context.policy.default_kind, limits, name=name, foreign=foreign)
+    initial = options_by_name(name) if kind is NodeKind.GENERIC else None
+    options = NodeOptions.initial(kind, limits).apply({**(initial or {}), **(form or {})}, limits)
     _check_free(tx, name)
     creator = str(actor.bare)
     _check_views_free(tx, name, creator)
@@ -89,6 +93,8 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult 
     Items above a lower max_items are removed without events, the oldest first.
     """
     node = lock_located(tx, _owned(tx, context, request.node, request.actor))
+    if is_reserved(node.name, context.policy.domain):
+        raise FeedError(Condition.NOT_ALLOWED, "this node follows the node of the item; configure that node")
     if request.form is not None:
         options = _of_kind(tx, context, node, request.form)
         if request.form.get(KIND, ("",))[:1] not in ((), ("",), (options.kind.value,)):

@@ -12,11 +12,10 @@ from smartfeeds.core.access import Access
 from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Subscription, SubscriptionState
-from smartfeeds.core.options import AccessModel
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.suboptions import flag, is_temporary
 from smartfeeds.core.view import BARE, View, canonical, from_canonical
-from smartfeeds.service.context import Context, admits, affiliation_of, find_overdue, with_contact
+from smartfeeds.service.context import Context, admits, find_overdue, recipient_access
 from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import change_state
@@ -112,7 +111,8 @@ def _end_subscriptions(
     """Ends the subscriptions that the contact may not have any more (XEP-0060 section 4.5), `STEP` in a transaction."""
     subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no), now_us=None)
     for node, subscription in subscriptions:
-        closed = node.options.access_model is AccessModel.PRESENCE and not _may_read(tx, context, node, subscription)
+        access = _access(tx, context, node, subscription)
+        closed = access is None or (access.depends_on_contact and access.reading_error is not None)
         if closed or is_temporary(subscription.options):
             change_state(tx, context, subscription, SubscriptionState.NONE)
     if len(subscriptions) < STEP:
@@ -121,12 +121,10 @@ def _end_subscriptions(
     return MoreSteps(partial(_end_subscriptions, contact=contact, answer=answer, after_no=after_no))
 
 
-def _may_read(tx: ReadTx, context: Context, node: Node, subscription: Subscription) -> bool:
+def _access(tx: ReadTx, context: Context, node: Node, subscription: Subscription) -> Access | None:
+    """What a subscriber may do on a node, None for an address that is malformed."""
     jid = parse_jid(subscription.jid)
-    if jid is None:
-        return False
-    access = Access(affiliation_of(tx, context, node, jid), node.options, subscription.state)
-    return with_contact(tx, context, access, jid).reading_error is None
+    return None if jid is None else recipient_access(tx, context, node, jid, subscription.state)
 
 
 def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
@@ -144,7 +142,8 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
             held.append(consumer)
             continue
         wants = request.is_new and _announces_last(node) and flag(subscription.options, "deliver")
-        if not (wants and _may_read(tx, context, node, subscription)):
+        access = _access(tx, context, node, subscription) if wants else None
+        if access is None or access.reading_error is not None:
             continue
         if (behind := index_first(tx, node, view)) is not None:
             return behind
@@ -170,8 +169,7 @@ def notify_requested(tx: ReadTx, context: Context, request: NotifyRequested) -> 
 def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
     """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
     node, and no subscription to the node brings them."""
-    access = with_contact(tx, context, Access(affiliation_of(tx, context, node, jid), node.options), jid)
-    if access.reading_error is not None:
+    if recipient_access(tx, context, node, jid).reading_error is not None:
         return False
     bare = str(jid.bare)
     return not any(

@@ -58,6 +58,7 @@ PURGE_CHUNK = 250  # each takes a third of a millisecond if the filter index has
 PURGE_BYTES = 262_144
 PURGE_STEP = 50
 _LIVE = View(sync=True)
+REMOVAL_MARKS = "leave out sx:sync deleted, urn:smartfeeds:0 left and at:deleted-entry, or retract the item"
 
 
 def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
@@ -335,6 +336,11 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
     draft = _required_draft(node, request)
     if node.kind is NodeKind.FEED and draft.fault:
         raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
+    shape = draft.payload.shape
+    # A deleted entry retracts an item of a feed. Other items with such a mark would be live here and removed from the
+    # copies of followers.
+    if shape.removed and not (shape.entry and node.kind is NodeKind.FEED):
+        raise FeedError(Condition.INVALID_PAYLOAD, f"followers would read the payload as a deletion: {REMOVAL_MARKS}")
     # The ceiling may have been lowered since the node was configured.
     size_bytes = min(node.options.max_payload_size, limits.max_payload_size_bytes)
     if wire_bytes(draft.content) > MAX_WRITTEN_BYTES and draft.sync is None:
@@ -345,7 +351,6 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
     if node.kind is NodeKind.FEED and not _is_feed_item(request):
         raise FeedError(Condition.INVALID_PAYLOAD, f"the items of a feed are Atom entries; {how_to_generic(limits)}")
     gallery = node.options.type == GALLERY
-    shape = draft.payload.shape
     if gallery and shape.entry and not shape.enclosure and not shape.deletion:
         raise FeedError(Condition.INVALID_PAYLOAD, "an entry of a gallery has an enclosure link")
     return draft

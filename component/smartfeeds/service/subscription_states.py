@@ -12,7 +12,7 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, Subscription, SubscriptionState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
-from smartfeeds.service.context import Context, locate_for
+from smartfeeds.service.context import Context, governor_of, locate_for
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -90,8 +90,9 @@ def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, 
 
 def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
     """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
-    if node.options.notify_sub:
-        for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
+    governor = governor_of(tx, context, node)
+    if governor is not None and governor.options.notify_sub:
+        for jid, _ in tx.affiliations(governor.node_no, kind=Affiliation.OWNER):
             tell(tx, context, node, subscription, jid)
 
 

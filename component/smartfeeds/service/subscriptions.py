@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from smartfeeds.core.access import Access
+from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import FormFields
@@ -12,7 +12,7 @@ from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.context import Context, LocatedNode, affiliation_of, locate_for
+from smartfeeds.service.context import Context, LocatedNode, locate_for, recipient_access
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     EmptyResult,
@@ -65,6 +65,8 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     if not node.options.subscribe:
         raise unsupported("subscribe", "the owner has switched off subscriptions to this node (pubsub#subscribe)")
     state = located.access.subscription_on_request()
+    if state is SubscriptionState.PENDING and is_reserved(node.name, context.policy.domain):
+        raise FeedError(Condition.NOT_SUBSCRIBED_READER, "subscribe to the node of the items first")
     located.check_view()
     existing = tx.subscription(node.node_no, jid, located.view_text, now_us=context.now_us)
     if existing is None:
@@ -255,7 +257,7 @@ def _add_for_owner(
     """
     node, own = located.node, jid.bare == request.actor.bare
     allowed = node.options.subscribe and (own or context.policy.owners_subscribe_others)
-    access = Access(affiliation_of(tx, context, node, jid), node.options, SubscriptionState.SUBSCRIBED)
+    access = recipient_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)
     if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
         return []
     new = _new_subscription(context, located, request, str(jid))

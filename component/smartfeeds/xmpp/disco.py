@@ -97,7 +97,7 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
 
 
 def _identities(info: ServiceInfo) -> tuple[Identity, ...]:
-    kinds = (("pubsub", "service"), *((("client", "bot"),) if info.chat else ()))
+    kinds = (("pubsub", "service"), ("pubsub", ns.FORMS), *((("client", "bot"),) if info.chat else ()))
     return tuple(Identity(category, kind, "", info.name) for category, kind in kinds)
 
 

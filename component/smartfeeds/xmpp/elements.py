@@ -36,15 +36,16 @@ def node_of(element: Element) -> str | None:
 
 
 def item_id_of(item: Element) -> str | None:
-    """Returns the id attribute, None if it is absent. Raises FeedError(BAD_REQUEST) unless it has 1 to 1023 bytes."""
-    item_id = item.get("id")
-    if item_id is None or 0 < len(item_id) <= _SURELY_SHORT:
+    """Returns the id attribute, None if it is absent or empty, as in the example of XEP-0346 3.3. Raises
+    FeedError(BAD_REQUEST) for an id above 1023 bytes."""
+    item_id = item.get("id") or None
+    if item_id is None or len(item_id) <= _SURELY_SHORT:
         return item_id
     return _bounded(item_id, "the item id")
 
 
 def _bounded(text: str, what: str) -> str:
-    if not 0 < len(text.encode()) <= MAX_ID_BYTES:
+    if len(text.encode()) > MAX_ID_BYTES:
         raise FeedError(Condition.BAD_REQUEST, f"{what} has {len(text.encode())} bytes; send 1 to {MAX_ID_BYTES} bytes")
     return text
 

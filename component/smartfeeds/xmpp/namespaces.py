@@ -41,6 +41,7 @@ MUC: Final = "http://jabber.org/protocol/muc"
 MUC_USER: Final = f"{MUC}#user"
 CONFERENCE: Final = "jabber:x:conference"
 REPLY: Final = "urn:xmpp:reply:0"
+FORMS: Final = "urn:xmpp:fdp:0"  # XEP-0346: the type of an identity
 FALLBACK: Final = "urn:xmpp:fallback:0"
 CORRECTION: Final = "urn:xmpp:message-correct:0"
 REACTIONS: Final = "urn:xmpp:reactions:0"

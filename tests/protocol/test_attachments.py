@@ -4,7 +4,13 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 import pytest
+from lxml import etree
 
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service import attachments, expiry, nodes
+from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.requests import Configure, CreateNode, DeleteNode, Publish, Pull
+from smartfeeds.service.steps import MoreSteps
 from support.component import (
     ALICE,
     BOB,
@@ -25,6 +31,7 @@ from support.component import (
     tree,
 )
 from support.pulls import pull
+from support.world import jid
 
 SPACE = "urn:xmpp:pubsub-attachments:1"
 SUMMARY = "urn:xmpp:pubsub-attachments:summary:1"
@@ -177,6 +184,47 @@ async def test_nobody_creates_or_configures_the_nodes_or_writes_summaries(blog: 
     assert await summary(blog) == [("noticed", "1")]
 
 
+async def test_summaries_are_neither_purged_nor_deleted_by_themselves(blog: Component) -> None:
+    """A summary that begins anew would lack the attachments before it."""
+    ok(await attach(blog, BOB, NOTICED))
+    for action in ("purge", "delete"):
+        assert refusal(await blog.owner_set(ALICE, f"<{action} node={quoteattr(ALL)}/>")) == FORBIDDEN
+    assert await summary(blog) == [("noticed", "1")]
+
+
+@pytest.mark.parametrize("name", [node_of(), ALL])
+async def test_affiliations_are_those_of_the_target(blog: Component, name: str) -> None:
+    """The owner reads them at the attachments too, and changes them at the target."""
+    ok(await attach(blog, BOB, NOTICED))
+    await blog.affiliate(ALICE, BLOG, CAROL, "publisher")
+    entries = (
+        f"<affiliations node={quoteattr(name)}><affiliation jid='{bare(EVE)}' affiliation='outcast'/></affiliations>"
+    )
+
+    assert refusal(await blog.owner_set(ALICE, entries)) == NOT_ALLOWED
+
+    answer = ok(await blog.owner_get(ALICE, f"<affiliations node={quoteattr(name)}/>"))
+    found = {(each.get("jid"), each.get("affiliation")) for each in answer.iterfind(".//own:affiliation", NS)}
+    assert found == {(bare(ALICE), "owner"), (bare(CAROL), "publisher")}
+    own = ok(await blog.get(CAROL, f"<affiliations node={quoteattr(name)}/>"))
+    assert own.xpath("string(.//ps:affiliation/@affiliation)", namespaces=NS) == "publisher"
+    info = ok(await blog.ask(EVE, "get", f"<query xmlns='{INFO}' node={quoteattr(name)}/>"))
+    owner = info.xpath("string(.//x:field[@var='pubsub#owner']/x:value)", namespaces=NS)
+    assert owner == bare(ALICE)
+
+
+async def test_owners_are_notified_of_subscribers_of_the_attachments(blog: Component) -> None:
+    """As of subscribers of the node, if it is configured so."""
+    ok(await attach(blog, BOB, NOTICED))
+    await blog.configure(ALICE, BLOG, notify_sub="true")
+
+    await blog.subscribe(CAROL, ALL)
+
+    (message,) = await blog.events(bare(ALICE))
+    notice = message.find("ev:event/ev:subscription", NS)
+    assert notice is not None and (notice.get("node"), notice.get("jid")) == (ALL, bare(CAROL))
+
+
 async def test_models_and_people_are_those_of_the_target(blog: Component) -> None:
     """XEP-0470 4.4: also after they change."""
     await blog.publish(ALICE, BLOG, "two")
@@ -269,17 +317,109 @@ async def test_attachment_nodes_are_found_by_name_and_not_in_lists(blog: Compone
     assert [item.get("node") for item in listed.iterfind("items:query/items:item", NS)] == [BLOG]
 
 
-async def test_attachments_go_with_their_node(blog: Component) -> None:
-    """A new node of the same name begins without them."""
-    for number in range(3):
+async def test_attachments_go_with_their_node(blog: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new node of the same name begins without them, and in the end the store has none of their nodes."""
+    monkeypatch.setattr(attachments, "CHUNK", 2)
+    monkeypatch.setattr(attachments, "REAPED", 1)
+    for number in range(5):
         await blog.publish(ALICE, BLOG, f"item {number}")
         ok(await attach(blog, BOB, NOTICED, node_of(f"item {number}")))
 
     ok(await blog.owner_set(ALICE, f"<delete node='{BLOG}'/>"))
 
     await blog.create(ALICE, BLOG)
-    for name in (ALL, *(node_of(f"item {number}") for number in range(3))):
+    for name in (ALL, *(node_of(f"item {number}") for number in range(5))):
         assert refusal(await blog.get(ALICE, f"<items node={quoteattr(name)}/>")) == NOT_FOUND
+    await blog.settle()
+    assert await stored_nodes(blog) == [BLOG]
+
+
+async def stored_nodes(component: Component) -> list[str]:
+    """The names of the live nodes in the store, those included that no request finds."""
+    return await component.app.service.read(lambda tx, _context: [node.name for node in tx.nodes("", 100)])
+
+
+async def test_attachments_of_a_deleted_node_are_closed_before_they_are_removed(blog: Component) -> None:
+    """The process ends after the deletion, and the next owner of the name begins before the rest is removed. The
+    attachments to the items of the new node stay, those to the items of the former one go."""
+    await blog.configure(ALICE, BLOG, access_model="whitelist")
+    await blog.affiliate(ALICE, BLOG, CAROL, "member")
+    await blog.publish(ALICE, BLOG, "two")
+    for item_id in ("one", "two"):
+        ok(await attach(blog, CAROL, NOTICED, node_of(item_id)))
+    await blog.cut()  # rows are removed when the notifications of the deletion are sent
+    handle = blog.app.service.handle
+    alice, bob = jid(ALICE), jid(BOB)
+    await handle(DeleteNode(alice, DOMAIN, BLOG))
+    await handle(CreateNode(bob, DOMAIN, BLOG, None))
+    for name in (node_of(), node_of("two"), ALL):
+        for actor in (bob, jid(CAROL)):
+            with pytest.raises(FeedError) as caught:
+                await handle(Pull(actor, DOMAIN, name))
+            assert caught.value.condition is Condition.ITEM_NOT_FOUND
+    await handle(Publish(bob, DOMAIN, BLOG, "one", draft_of(etree.fromstring(entry("one")))))
+    payload = draft_of(etree.fromstring(f"<attachments xmlns='{SPACE}'>{NOTICED}</attachments>"))
+    await handle(Publish(bob, DOMAIN, node_of(), bare(BOB), payload))
+
+    await blog.link()
+    await blog.settle()
+
+    assert await stored_nodes(blog) == sorted([BLOG, node_of(), ALL])
+    assert (await pull(blog, node_of(), user=CAROL)).ids == [bare(BOB)]
+    assert await summary(blog, user=CAROL) == [("noticed", "1")]
+
+
+async def test_new_models_and_a_lower_max_items_apply_together(
+    component: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The items above max_items are removed in steps, and no step is needed to close the attachments."""
+    monkeypatch.setattr(expiry, "CHUNK", 2)
+    await component.create(ALICE, BLOG, max_items="20")
+    for number in range(9):
+        await component.publish(ALICE, BLOG, f"i{number}")
+        ok(await attach(component, BOB, NOTICED, node_of(f"i{number}")))
+
+    form = {"pubsub#max_items": ("3",), "pubsub#access_model": ("whitelist",)}
+    request = Configure(jid(ALICE), DOMAIN, BLOG, form)
+    # The first step alone: in a list the service does not look for others.
+    (more,) = await component.app.service.write(lambda tx, context: [nodes.configure(tx, context, request)])
+
+    assert isinstance(more, MoreSteps)
+    for name in (BLOG, node_of("i8"), ALL):
+        assert refusal(await component.get(CAROL, f"<items node={quoteattr(name)}/>")) == NOT_FOUND
+    await component.app.service.write(more.step)
+    assert await component.item_ids(ALICE, BLOG) == await component.item_ids(ALICE, ALL) == ["i6", "i7", "i8"]
+
+
+async def test_redirect_is_sent_to_the_subscribers_of_the_node_alone(blog: Component) -> None:
+    """Attachments are not at the new address."""
+    ok(await attach(blog, BOB, NOTICED))
+    for name in (node_of(), ALL):
+        await blog.subscribe(CAROL, name)
+    await blog.subscribe(EVE, BLOG)
+    await blog.events(bare(CAROL))
+    await blog.events(bare(EVE))
+
+    redirect = f"<delete node='{BLOG}'><redirect uri='xmpp:{DOMAIN}?;node=other'/></delete>"
+    ok(await blog.owner_set(ALICE, redirect))
+    await blog.settle()
+
+    (message,) = await blog.events(bare(EVE))
+    assert message.find("ev:event/ev:delete/ev:redirect", NS) is not None
+    deletions = [message.find("ev:event/ev:delete", NS) for message in await blog.events(bare(CAROL))]
+    assert [None if each is None else (each.get("node"), len(each)) for each in deletions] == [(ALL, 0), (node_of(), 0)]
+
+
+async def test_attachments_have_no_attachments(blog: Component) -> None:
+    """Otherwise nobody would answer for them: neither the rights nor the deletion of the blog would reach them."""
+    ok(await attach(blog, BOB, NOTICED))
+    for nested in (
+        node_of(bare(BOB), node_of()),
+        node_of("one", ALL),
+        node_of(bare(BOB), node_of(bare(BOB), node_of())),
+    ):
+        assert refusal(await attach(blog, BOB, NOTICED, nested)) == NOT_ALLOWED
+    assert await stored_nodes(blog) == sorted([BLOG, node_of(), ALL])
 
 
 async def test_hostile_reactions_are_stored_and_not_counted(blog: Component) -> None:
@@ -290,8 +430,41 @@ async def test_hostile_reactions_are_stored_and_not_counted(blog: Component) -> 
     for number in range(0, 600, 32):
         ok(await attach(blog, f"user{number}@example.org/x", reactions(*many[number : number + 40])))
 
-    found = await summary(blog)
-    assert len(found) == 500 and {count for _, count in found} == {None}
+    entries = await summary(blog)
+    assert len(entries) == 500 and {count for _, count in entries} == {None}
+
+
+async def test_reactions_are_counted_while_the_summary_is_full(blog: Component) -> None:
+    """Taking back a reaction that had no room in the summary changes no other count."""
+    many = [chr(0x1F300 + number) for number in range(512)]
+    for number in range(0, 512, 32):
+        ok(await attach(blog, f"user{number}@example.org/x", reactions(*many[number : number + 32])))
+    ok(await attach(blog, CAROL, reactions("❤️")))
+    assert "❤️" not in dict(await summary(blog))
+
+    ok(await attach(blog, "user0@example.org/x", NOTICED))
+    ok(await attach(blog, BOB, reactions("❤️")))
+    assert dict(await summary(blog))["❤️"] == "2"
+    ok(await attach(blog, CAROL, NOTICED))
+
+    assert dict(await summary(blog))["❤️"] is None
+    assert dict(await summary(blog))["noticed"] == "2"
+
+
+async def test_attachment_with_more_reactions_than_are_counted_is_refused(
+    blog: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reaction that is not counted could not be taken back. Known reactions, and fewer of them, are accepted."""
+    monkeypatch.setattr(attachments, "MAX_COUNTS", 3)
+    ok(await attach(blog, BOB, reactions("👍", "🎉", "❤️")))
+
+    refused = await attach(blog, CAROL, reactions("👍", "🙈"))
+
+    assert refusal(refused).condition == "policy-violation"
+    ok(await attach(blog, CAROL, reactions("👍")))
+    await blog.retract(BOB, node_of(), bare(BOB))
+    ok(await attach(blog, CAROL, reactions("👍", "🙈")))
+    assert await summary(blog) == [("👍", None), ("🙈", None)]
 
 
 async def test_names_of_attachments_of_other_services_are_ordinary_names(blog: Component) -> None:
@@ -358,3 +531,28 @@ async def test_subscriber_of_a_target_with_authorization_reads_its_attachments(c
     assert await summary(component, user=BOB) == [("noticed", "1")]
     closed = await component.get(CAROL, f"<items node={quoteattr(node_of())}/>")
     assert refusal(closed) == Refusal("auth", "not-authorized", "not-subscribed")
+
+
+async def test_approved_subscriber_of_the_target_follows_its_attachments(component: Component) -> None:
+    """XEP-0470 4.4: without another approval, and as long as the subscription to the target lasts. Others are not
+    subscribed, and no owner is asked: an approval for the attachments alone would admit to nothing."""
+    await component.create(ALICE, BLOG, access_model="authorize")
+    await component.publish(ALICE, BLOG, "one")
+    await component.subscribe(BOB, BLOG)
+    await component.events(bare(ALICE))
+    for state, messages in (("subscribed", 1), ("none", 0)):
+        entries = f"<subscription jid='{bare(BOB)}' subscription='{state}'/>"
+        ok(await component.owner_set(ALICE, f"<subscriptions node='{BLOG}'>{entries}</subscriptions>"))
+        await component.events(bare(BOB))
+        if messages:
+            ok(await attach(component, BOB, NOTICED))
+            assert [await component.subscribe(BOB, name) for name in (node_of(), ALL)] == ["subscribed", "subscribed"]
+
+        ok(await attach(component, ALICE, reactions("👍" if messages else "🎉")))
+
+        nodes_of = [each.find("ev:event/ev:items", NS) for each in await component.events(bare(BOB))]
+        assert [each.get("node") for each in nodes_of if each is not None] == [node_of(), ALL][: 2 * messages]
+    for name in (node_of(), ALL):
+        stranger = await component.set(CAROL, f"<subscribe node={quoteattr(name)} jid='{bare(CAROL)}'/>")
+        assert refusal(stranger) == Refusal("auth", "not-authorized", "not-subscribed")
+    assert await component.events(bare(ALICE)) == []

@@ -159,8 +159,9 @@ async def test_service_is_a_pubsub_service(component: Component) -> None:
     """[xep-map 22]"""
     answer = ok(await info(component))
 
-    identity, bot = answer.iterfind("info:query/info:identity", NS)
+    identity, forms, bot = answer.iterfind("info:query/info:identity", NS)
     assert (identity.get("category"), identity.get("type")) == ("pubsub", "service")
+    assert (forms.get("category"), forms.get("type")) == ("pubsub", "urn:xmpp:fdp:0")  # XEP-0346 5
     assert (bot.get("category"), bot.get("type"), bot.get("name")) == ("client", "bot", identity.get("name"))
     assert identity.get("name") and "gateway" not in str(identity.get("name")).lower()
     assert dict(answer[0].attrib) == {}
@@ -196,7 +197,7 @@ async def test_answers_are_well_formed_for_hashing(component: Component) -> None
         told = features(answer)
         identities = [tuple(sorted(e.attrib.items())) for e in answer.iterfind("info:query/info:identity", NS)]
         types = [fields(form)["FORM_TYPE"][0] for form in answer.iterfind("info:query/x:x", NS)]
-        assert INFO in told and len(identities) == (1 if node else 2)
+        assert INFO in told and len(identities) == (1 if node else 3)
         for found in (told, types, identities):
             assert len(set(found)) == len(found)
 

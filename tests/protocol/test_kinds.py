@@ -1,7 +1,10 @@
 """The kind of a node from what clients request, without a field of our own (docs/xmpp.md 2.1)."""
 
+from xml.etree import ElementTree
+
 import pytest
 
+from smartfeeds.client.payload import read_item
 from smartfeeds.delivery.sweeps import EXPIRY
 from support.component import (
     ALICE,
@@ -619,3 +622,42 @@ async def test_newest_items_of_a_plain_node_as_the_transcript_of_prosody_request
     assert await component.item_ids(ALICE, "box") == ["foo", "bar"]
     assert refusal(await component.owner_set(BOB, "<delete node='box'/>")).condition == "forbidden"
     ok(await component.owner_set(ALICE, "<delete node='box'/>"))
+
+
+REMOVED = "<sync xmlns='http://feedsync.org/2007/feedsync' deleted='{}'/>"
+LEFT = "<left xmlns='urn:smartfeeds:0'/>"
+REMOVALS = {
+    "a deleted entry": f"<entry xmlns='{NS['a']}'>{REMOVED.format('true')}</entry>",
+    "another spelling of true": f"<entry xmlns='{NS['a']}'>{REMOVED.format('1')}</entry>",
+    "an entry that has left": f"<entry xmlns='{NS['a']}'>{LEFT}</entry>",
+    "a feed": f"<feed xmlns='{NS['a']}'>{REMOVED.format('true')}</feed>",
+    "another payload": f"<n xmlns='urn:example:n'>{REMOVED.format('true')}</n>",
+    "another payload that has left": f"<n xmlns='urn:example:n'>{LEFT}</n>",
+    "RFC 6721": "<deleted-entry xmlns='http://purl.org/atompub/tombstones/1.0' ref='urn:x:1'/>",
+}
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("persist", ["1", "0"])
+async def test_generic_node_refuses_payloads_that_followers_read_as_deletions(
+    component: Component, removal: str, persist: str
+) -> None:
+    """The item would be live on the node, and missing from the copy of each follower."""
+    await component.create(ALICE, "box", kind="generic", persist_items=persist)
+    received = read_item(ElementTree.fromstring(f"<item id='x'>{REMOVALS[removal]}</item>"))
+    assert received.deleted or received.left
+
+    assert await publish(component, note("x", REMOVALS[removal])) == INVALID_PAYLOAD
+    deeper = f"<n xmlns='urn:example:n'><m>{REMOVALS[removal]}</m></n>"
+    assert await publish(component, note("x", deeper)) is None
+
+
+async def test_item_about_a_feed_with_the_mark_of_a_deletion_is_refused(component: Component) -> None:
+    await component.create(ALICE, "news")
+    for item_id, start, end in (
+        ("0", f"<feed xmlns='{NS['a']}'>", "</feed>"),
+        (AVATAR_ID, f"<metadata xmlns='{AVATAR_ID}'>", "</metadata>"),
+    ):
+        for mark in (REMOVED.format("true"), LEFT):
+            payload = f"{start}{mark}{end}"
+            assert await publish(component, note(item_id, payload), "news") == INVALID_PAYLOAD

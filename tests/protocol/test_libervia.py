@@ -2,8 +2,27 @@
 
 import pytest
 
-from support.component import ALICE, BOB, CAROL, DOMAIN, NODE_CONFIG, NS, Component, bare, ok, submit
+from smartfeeds.core.model import NodeKind
+from smartfeeds.service.context import Context
+from smartfeeds.service.nodes import add_node
+from smartfeeds.store.base import ReadTx
+from support.component import (
+    ALICE,
+    BOB,
+    CAROL,
+    DOMAIN,
+    NODE_CONFIG,
+    NS,
+    Component,
+    Refusal,
+    Starter,
+    bare,
+    ok,
+    refusal,
+    submit,
+)
 from support.pulls import pull
+from support.world import jid
 
 SCHEMA = (
     "<x xmlns='jabber:x:data' type='form'><title>Ticket</title>"
@@ -43,6 +62,37 @@ async def test_schema_is_set_read_and_filled_in(component: Component, options: d
     assert page.items[0].find("x:x[@type='form']/x:field[@var='body']", NS) is not None
     assert submitted.get("publisher") == bare(ALICE)
     assert submitted.findtext("x:x/x:field/x:value", None, NS) == "It is broken"
+
+
+async def test_everybody_submits_a_form_and_the_owner_reads_it(component: Component) -> None:
+    """XEP-0346 3.3, 4: also with the empty id of its example. A configuration may open the submitted forms."""
+    for name, options in (("fdp/submitted/closed", {}), ("fdp/submitted/open", {"access_model": "open"})):
+        await component.create(ALICE, name, **options)
+        submission = f"<publish node='{name}'><item id=''>{TICKET}</item></publish>"
+        answer = ok(await component.set(BOB, submission))
+        (item_id,) = answer.xpath(".//ps:item/@id", namespaces=NS)
+        assert await component.item_ids(ALICE, name) == [item_id] and item_id
+
+    closed = await component.get(CAROL, "<items node='fdp/submitted/closed'/>")
+    assert refusal(closed) == Refusal("cancel", "not-allowed", "closed-node")
+    assert len(await component.item_ids(CAROL, "fdp/submitted/open")) == 1
+
+
+@pytest.mark.parametrize("prefix", ["fdp/template/", "fdp/submitted/"])
+async def test_every_way_to_create_a_form_node_makes_a_generic_node(start: Starter, prefix: str) -> None:
+    """By a request, by the publish of an Atom entry, and by the operator."""
+    component = await start(pubsub={"auto_create": True})
+    await component.create(ALICE, f"{prefix}a")
+    await component.create(ALICE, f"{prefix}b", title="T")
+    await component.publish(ALICE, f"{prefix}c", "x")
+    await component.app.service.write(
+        lambda tx, context: add_node(tx, context, jid(ALICE), f"{prefix}d", None, trusted=True)
+    )
+
+    def kinds(tx: ReadTx, _context: Context) -> list[NodeKind]:
+        return [node.kind for node in tx.nodes("", 10)]
+
+    assert await component.app.service.read(kinds) == [NodeKind.GENERIC] * 4
 
 
 async def test_form_node_may_be_a_feed_on_request(component: Component) -> None:

@@ -311,6 +311,64 @@ async def test_follow_prints_everything_then_what_comes_and_goes_on_after_a_rest
     assert (last[0], ids(last[1])) == (Exit.OK, ["i5"])
 
 
+async def test_follower_of_a_generic_node_sees_what_max_items_and_expiry_remove(
+    tmp_path: Path,
+    server: TestServer,
+    client: ClientFactory,
+    start: Callable[..., Awaitable[Any]],
+    command: Command,
+) -> None:
+    """[SF-045] [xep-map 73]: by tombstones, because XEP-0060 has no notification for them."""
+    name = configure(tmp_path, server)
+    await start("run", "--status", "status.json")
+    await online(command, tmp_path / "status.json")
+    alice = await client(server, "alice")
+    account = await asyncio.to_thread(server.server.account, "reader")
+
+    async def ask(kind: str, namespace: str, inner: str) -> Any:
+        answer = await getattr(alice, kind)(name, f'<pubsub xmlns="{namespace}">{inner}</pubsub>')
+        assert answer.get("type") == "result"
+        return answer
+
+    async def publish(number: int) -> None:
+        item = f'<item id="i{number}"><n xmlns="urn:example:n">{number}</n></item>'
+        await ask("set", PUBSUB, f'<publish node="n">{item}</publish>')
+
+    def options(**fields: str) -> str:
+        values = "".join(f"<field var='pubsub#{var}'><value>{value}</value></field>" for var, value in fields.items())
+        kind = f"<field var='FORM_TYPE' type='hidden'><value>{PUBSUB}#node_config</value></field>"
+        return f"<x xmlns='jabber:x:data' type='submit'>{kind}{values}</x>"
+
+    await ask("set", PUBSUB, f'<create node="n"/><configure>{options(max_items="2")}</configure>')
+    for number in range(2):
+        await publish(number)
+    running = await start(
+        "follow", f"xmpp:{name}?;node=n", "--jid", account.jid, "--password", account.password, "--mirror", "--json",
+        "--server", f"127.0.0.1:{server.client_port}", "--plaintext",
+    )  # fmt: skip
+
+    async def changes(count: int) -> list[tuple[str, str]]:
+        lines = [json.loads(await running.stdout.readline()) for _ in range(count)]
+        return [(line["kind"], line.get("id", "")) for line in lines]
+
+    async with asyncio.timeout(DEADLINE_S):
+        assert set(await changes(3)) == {("new", "i0"), ("new", "i1"), ("proof", "")}
+        for number in (2, 3):
+            await publish(number)
+        assert await changes(4) == [("deleted", "i0"), ("new", "i2"), ("deleted", "i1"), ("new", "i3")]
+        await ask("set", f"{PUBSUB}#owner", f'<configure node="n">{options(item_expire="1")}</configure>')
+        # The first request after the expiry removes the items.
+        while (await ask("get", PUBSUB, '<items node="n"/>')).find(f".//{{{PUBSUB}}}item") is not None:
+            pass
+        assert await changes(2) == [("deleted", "i2"), ("deleted", "i3")]
+    running.send_signal(signal.SIGINT)
+    out, err = await asyncio.wait_for(running.communicate(), DEADLINE_S)
+
+    proof = json.loads(out)
+    assert (running.returncode, err) == (Exit.OK, b"")
+    assert (proof["kind"], proof["total"], proof["in_step"]) == ("proof", 4, True)
+
+
 def ids(lines: str) -> list[str]:
     """The items that a follower has printed as JSON."""
     return [one["id"] for one in map(json.loads, lines.splitlines()) if one["kind"] != "proof"]

@@ -93,8 +93,20 @@ async def test_publish_without_an_id_tells_the_generated_one(component: Componen
     assert await component.item_ids(BOB, "comments") == told
 
 
-@pytest.mark.parametrize("item_id", ["", "x" * 1024, "ü" * 512])
-async def test_publish_with_an_id_of_no_size_is_refused(component: Component, item_id: str) -> None:
+async def test_publish_with_an_empty_id_gets_an_id(component: Component) -> None:
+    """As in the example of XEP-0346 3.3."""
+    await component.create(ALICE, "comments")
+
+    answer = ok(await publish(component, ALICE, f"<item id=''>{entry('x')}</item>"))
+
+    (item_id,) = answer.xpath(".//ps:item/@id", namespaces=NS)
+    assert item_id and await component.item_ids(BOB, "comments") == [item_id]
+    empty = await component.set(ALICE, "<retract node='comments'><item id=''/></retract>")
+    assert refusal(empty) == Refusal("modify", "bad-request", "item-required")
+
+
+@pytest.mark.parametrize("item_id", ["x" * 1024, "ü" * 512])
+async def test_publish_with_an_id_that_is_too_long_is_refused(component: Component, item_id: str) -> None:
     """[xep-map 55]"""
     await component.create(ALICE, "comments")
 

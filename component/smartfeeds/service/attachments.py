@@ -182,8 +182,8 @@ def _summarise(tx: WriteTx, context: Context, target: AttachmentTarget, old: Ite
     before: Counter[str] = Counter(json.loads(existing.sync) if existing is not None and existing.sync else {})
     counts = Counter(before)
     counts.subtract(_counted(old))
+    counts = +counts  # a purge may have removed what the old attachment counted
     counts.update(_counted(new))
-    counts = +counts
     if len(counts) > max(MAX_COUNTS, len(before)):
         raise FeedError(Condition.POLICY_VIOLATION, "the item has as many different reactions as this service counts")
     if existing is None or existing.deleted or counts != before:

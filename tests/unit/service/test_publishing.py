@@ -497,7 +497,7 @@ async def test_generic_node_takes_any_payload_and_deletes(world: World) -> None:
     """[xep-map 73] D20."""
     await world.create("things", kind="generic")
     await world.publish("a", XHTML, node="things")
-    await world.publish("b", entry(deleted=True), node="things")
+    await world.publish("b", entry(), node="things")
     await world.retract("a", node="things")
 
     page = await world.pull("things")

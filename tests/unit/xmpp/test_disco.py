@@ -88,7 +88,7 @@ def test_service_info_lists_exactly_what_is_done() -> None:
     query = prepared(f"<query xmlns='{INFO}'/>")
 
     assert query.get("node") is None
-    assert identities_of(query) == [("pubsub", "service", "Smart Feeds")]
+    assert identities_of(query) == [("pubsub", kind, "Smart Feeds") for kind in ("service", "urn:xmpp:fdp:0")]
     assert sorted(features_of(query)) == sorted([*FEATURES, *(f"{PS}#{name}" for name in PUBSUB_FEATURES)])
     assert len(set(features_of(query))) == len(features_of(query))
     assert forms_of(query) == {}
@@ -107,7 +107,7 @@ def test_service_info_tells_contact_addresses() -> None:
     info = ServiceInfo(SERVICE, "Feeds & more", addresses={"admin": ("mailto:a@b", "xmpp:a@b"), "abuse": ()})
     query = prepared(f"<query xmlns='{INFO}' node=''/>", info)
 
-    assert identities_of(query) == [("pubsub", "service", "Feeds & more")]
+    assert identities_of(query) == [("pubsub", kind, "Feeds & more") for kind in ("service", "urn:xmpp:fdp:0")]
     assert forms_of(query) == {"http://jabber.org/network/serverinfo": {"admin-addresses": ["mailto:a@b", "xmpp:a@b"]}}
 
 

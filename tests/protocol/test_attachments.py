@@ -9,7 +9,7 @@ from lxml import etree
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import attachments, expiry, nodes
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.requests import Configure, CreateNode, DeleteNode, Publish, Pull
+from smartfeeds.service.requests import Configure, CreateNode, DeleteNode, FeedPage, Publish, Pull, PullFeed
 from smartfeeds.service.steps import MoreSteps
 from support.component import (
     ALICE,
@@ -204,8 +204,8 @@ async def test_affiliations_are_those_of_the_target(blog: Component, name: str) 
     assert refusal(await blog.owner_set(ALICE, entries)) == NOT_ALLOWED
 
     answer = ok(await blog.owner_get(ALICE, f"<affiliations node={quoteattr(name)}/>"))
-    found = {(each.get("jid"), each.get("affiliation")) for each in answer.iterfind(".//own:affiliation", NS)}
-    assert found == {(bare(ALICE), "owner"), (bare(CAROL), "publisher")}
+    affiliations = {(each.get("jid"), each.get("affiliation")) for each in answer.iterfind(".//own:affiliation", NS)}
+    assert affiliations == {(bare(ALICE), "owner"), (bare(CAROL), "publisher")}
     own = ok(await blog.get(CAROL, f"<affiliations node={quoteattr(name)}/>"))
     assert own.xpath("string(.//ps:affiliation/@affiliation)", namespaces=NS) == "publisher"
     info = ok(await blog.ask(EVE, "get", f"<query xmlns='{INFO}' node={quoteattr(name)}/>"))
@@ -239,6 +239,8 @@ async def test_models_and_people_are_those_of_the_target(blog: Component) -> Non
     await blog.configure(ALICE, BLOG, access_model="whitelist", publish_model="open")
     assert await models() == {("whitelist", "open")}
     for name in (ALL, node_of("one"), node_of("two")):
+        page = await blog.app.service.handle(PullFeed(jid(ALICE), DOMAIN, name))
+        assert isinstance(page, FeedPage) and not page.public  # caches of other readers must not store it
         assert refusal(await blog.get(CAROL, f"<items node={quoteattr(name)}/>")) == CLOSED
     assert refusal(await attach(blog, CAROL, NOTICED)) == CLOSED
     await blog.affiliate(ALICE, BLOG, CAROL, "member")
@@ -340,8 +342,8 @@ async def stored_nodes(component: Component) -> list[str]:
 
 
 async def test_attachments_of_a_deleted_node_are_closed_before_they_are_removed(blog: Component) -> None:
-    """The process ends after the deletion, and the next owner of the name begins before the rest is removed. The
-    attachments to the items of the new node stay, those to the items of the former one go."""
+    """The process ends after the first transaction of the deletion, and the next owner of the name begins before the
+    rest is removed. The attachments to the items of the new node stay, those to the items of the former node go."""
     await blog.configure(ALICE, BLOG, access_model="whitelist")
     await blog.affiliate(ALICE, BLOG, CAROL, "member")
     await blog.publish(ALICE, BLOG, "two")
@@ -350,7 +352,9 @@ async def test_attachments_of_a_deleted_node_are_closed_before_they_are_removed(
     await blog.cut()  # rows are removed when the notifications of the deletion are sent
     handle = blog.app.service.handle
     alice, bob = jid(ALICE), jid(BOB)
-    await handle(DeleteNode(alice, DOMAIN, BLOG))
+    request = DeleteNode(alice, DOMAIN, BLOG)
+    # In a list the service does not look for more steps.
+    await blog.app.service.write(lambda tx, context: [attachments.delete(tx, context, request)])
     await handle(CreateNode(bob, DOMAIN, BLOG, None))
     for name in (node_of(), node_of("two"), ALL):
         for actor in (bob, jid(CAROL)):

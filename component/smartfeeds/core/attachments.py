@@ -20,7 +20,7 @@ _SUMMARY_PREFIX = f"{SUMMARY}/"
 # A reaction is an emoji. Longer texts, and texts with letters or digits, are stored but not counted.
 MAX_REACTION_CHARACTERS = 16
 MAX_REACTIONS = 32  # reactions of one attachment that are counted
-# The different reactions to one item that are counted, read and written with each attachment (2 ms), and those of the
+# The different reactions to one item that are counted, read and written with each attachment (3 ms), and those of the
 # greatest counts, which the summary shows: it must fit into a stanza.
 MAX_COUNTS = 5_000
 MAX_SUMMARY_REACTIONS = 500

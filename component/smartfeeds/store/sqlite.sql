@@ -206,8 +206,9 @@ CREATE TABLE contact (
 
 CREATE INDEX contact_jid ON contact (jid);
 
--- Requests to subscribe that were sent to the owners of a node as forms, for each requester (`whom`: a bare JID, or the
--- domain of JIDs after "@") since the first form of its window (service/subscription_states.py).
+-- Messages to the owners of a node about each subscriber, as forms to fill in or as notifications. `whom` is the kind of
+-- the messages and a bare JID, or the domain of JIDs after "@". They are counted since the first message of the window
+-- (service/subscription_states.py).
 CREATE TABLE request_form (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     whom TEXT NOT NULL,

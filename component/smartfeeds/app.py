@@ -38,9 +38,9 @@ from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
+from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
-from smartfeeds.service.operations import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents

@@ -10,7 +10,10 @@ from time import perf_counter
 from typing import TypeVar
 
 from smartfeeds.service import (
-    admin_records,
+    admin_consumers,
+    admin_mirrors,
+    admin_nodes,
+    admin_tokens,
     administration,
     affiliations,
     archive,
@@ -67,12 +70,12 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     presence.NotifyRequested: ("notify_requested", presence.notify_requested),
     conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
     administration.GetStanding: ("get_standing", administration.get_standing),
-    administration.ListManagedNodes: ("list_managed_nodes", administration.list_managed),
+    admin_nodes.ListManagedNodes: ("list_managed_nodes", admin_nodes.list_managed),
     administration.CountStore: ("count_store", administration.count_store),
     administration.ListAddresses: ("list_addresses", administration.list_addresses),
-    admin_records.ListTokens: ("list_tokens", admin_records.list_tokens),
-    admin_records.ListMirrors: ("list_mirrors", admin_records.list_mirrors),
-    admin_records.ListConsumers: ("list_consumers", admin_records.list_consumers),
+    admin_tokens.ListTokens: ("list_tokens", admin_tokens.list_tokens),
+    admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
+    admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
     r.Publish: ("publish", attachments.publish),
@@ -92,12 +95,12 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     subscriptions.Bounce: ("bounce", subscriptions.bounced),
     presence.ChangeContact: ("change_contact", presence.change_contact),
     presence.ContactLeft: ("contact_left", presence.left),
-    admin_records.AddToken: ("add_token", admin_records.create_token),
-    admin_records.RevokeToken: ("revoke_token", admin_records.remove_token),
-    admin_records.AddMirror: ("add_mirror", admin_records.create_mirror),
-    admin_records.RemoveMirror: ("remove_mirror", admin_records.end_mirror),
-    admin_records.RestartMirror: ("restart_mirror", admin_records.repeat_mirror),
-    admin_records.RetryConsumers: ("retry_consumers", admin_records.retry_failed),
+    admin_tokens.AddToken: ("add_token", admin_tokens.add_token),
+    admin_tokens.RevokeToken: ("revoke_token", admin_tokens.revoke_token),
+    admin_mirrors.AddMirror: ("add_mirror", admin_mirrors.add_mirror),
+    admin_mirrors.RemoveMirror: ("remove_mirror", admin_mirrors.remove_mirror),
+    admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),
+    admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
 }
 
 OPERATIONS = {request: name for request, (name, _) in (*READS.items(), *WRITES.items())}

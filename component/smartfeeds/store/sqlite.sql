@@ -196,6 +196,8 @@ CREATE TABLE token (
     expires_us INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX token_jid ON token (jid, created_us);
+
 -- Bare JIDs that are subscribed to the presence of one of our addresses (core.presence).
 CREATE TABLE contact (
     address TEXT NOT NULL,

@@ -7,7 +7,7 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import conflicts as s
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
-from smartfeeds.service.presence import Arrival, ContactAnswer
+from smartfeeds.service.contacts import Arrival, ContactAnswer
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope

@@ -38,9 +38,9 @@ from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
+from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
-from smartfeeds.service.operations import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
@@ -64,6 +64,7 @@ from smartfeeds.telemetry import (
 )
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
+from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
@@ -111,9 +112,10 @@ class App:
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
         domain, policy = settings.component.jid, self.service.policy
+        secret = settings.component.reveal_secret()
         self.stream = ComponentStream(
             domain,
-            settings.component.reveal_secret(),
+            secret,
             host=settings.component.host,
             port=settings.component.port,
             on_stanza=lambda element: self.router.on_stanza(element),
@@ -167,6 +169,7 @@ class App:
             self,
             outbox.reply,
             info,
+            session_key=session_key(secret, domain),
             observe=observe_request,
             on_bounce=self._bounces.note,
             follows=lambda sender: self.mirrors.follows(sender),

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from smartfeeds.service import operations
+from smartfeeds.service import admin_process
 from smartfeeds.xmpp.command_fields import JIDS
 from smartfeeds.xmpp.command_lists import PAGE_ROWS
 from smartfeeds.xmpp.command_table import COMMANDS
@@ -20,6 +20,6 @@ def test_page_has_every_command_in_the_order_of_the_table() -> None:
 def test_page_has_the_bounds_of_the_program() -> None:
     assert f"pages of {PAGE_ROWS} entries" in PAGE
     assert f"up to {JIDS} JIDs" in PAGE
-    assert f"sends {operations.ANNOUNCE_BATCH} messages and then pauses for a second" in PAGE
-    assert operations.ANNOUNCE_PAUSE_S == 1.0
-    assert f"up to {operations.MAX_TEXT_BYTES:,} bytes" in PAGE
+    assert f"sends {admin_process.ANNOUNCE_BATCH} messages and then pauses for a second" in PAGE
+    assert admin_process.ANNOUNCE_PAUSE_S == 1.0
+    assert f"up to {admin_process.MAX_TEXT_BYTES:,} bytes" in PAGE

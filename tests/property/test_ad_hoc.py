@@ -1,7 +1,6 @@
 """Whatever comes as a command gives an answer that can be written, or FeedError (XEP-0050)."""
 
 import asyncio
-from hashlib import blake2s
 from typing import Any
 
 from hypothesis import given
@@ -35,17 +34,19 @@ async def handle(_request: r.Request) -> object:
     return r.NodeList((), None)
 
 
+def new_sessions() -> CommandSessions:
+    return CommandSessions(key=b"key", now_us=lambda: TIME_S * 1_000_000, new_id=lambda: "fresh", remembered=2)
+
+
 def session_of(node: str) -> str:
     """The first session of a holder, as any process would make it."""
-    start = f"{TIME_S:x}-fresh"
-    text = "\n".join((start, str(ACTOR.bare), SERVICE, node))
-    return f"{start}-{blake2s(text.encode(), digest_size=8).hexdigest()}"
+    return new_sessions().begin(str(ACTOR.bare), SERVICE, node)
 
 
 @given(st.lists(st.tuples(NODES, ACTIONS | st.none(), XML_TEXT | st.none(), st.lists(FORMS, max_size=2)), max_size=6))
 def test_any_commands_give_answers_or_feed_errors(asked: list[tuple[str, str | None, str | None, list[Any]]]) -> None:
     """One after the other in the same session, half of them with an id that is right [xep-map 239]."""
-    sessions = CommandSessions(now_us=lambda: TIME_S * 1_000_000, new_id=lambda: "fresh", remembered=2)
+    sessions = new_sessions()
     commands = CommandRunner(TABLE, handle, sessions)
     begun = False
     for node, action, session, forms in asked:

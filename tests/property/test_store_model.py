@@ -232,6 +232,7 @@ class Look:
         people += [tx.affiliation_count(node_no), tx.subscribers(node_no, KeyRange(2, offset=1), now_us=None)]
         push = [*(tx.mark(node_no, order, name) for order in Order for name in (PUSH, "hub:x")), tx.events(node_no, 9)]
         push += [tx.wait(Consumer(node_no, PUSH)), tx.consumers((node_no, "created", PUSH), 3)]
+        push += [tx.consumers_of(node_no, ("", ""), 9), tx.consumers_of(node_no, ("created", PUSH), 1)]
         groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
         counts = [tx.subscription_count(node_no), tx.subscribed_views(node_no), tx.item(node_no, "i1")]
         shared = [tx.item_of_sync(node_no, name) for name in ("i7", "i1", "s")]

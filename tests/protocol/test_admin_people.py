@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.core.tokens import ALL_FEEDS
-from smartfeeds.service import admin_records
+from smartfeeds.service import admin_tokens
 from support.component import ALICE, BOB, CAROL, Component, Starter, bare, fields
 from support.dialog import Dialog, actions, condition, lines, notes, status, table
 
@@ -165,7 +165,7 @@ async def test_token_of_somebody_else_cannot_be_revoked(service: Component) -> N
 
 
 async def test_number_of_tokens_of_an_owner_is_bounded(service: Component, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_records, "TOKENS_PER_JID", 2)
+    monkeypatch.setattr(admin_tokens, "TOKENS_PER_JID", 2)
     for _ in range(2):
         await token_of(service, ALICE, feed="tea")
     dialog = Dialog(service, ALICE, "add-token")

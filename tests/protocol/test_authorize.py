@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from lxml import etree
 from structlog.testing import capture_logs
 
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.service import authorization
 from smartfeeds.service.authorization import ResendPending
 from smartfeeds.service.requests import Subscribe
 from support.component import (
@@ -467,6 +469,31 @@ async def test_command_with_an_unknown_session_and_no_form_begins(waiting: Compo
 
     assert (first[0].get("status"), nodes(first)) == ("executing", ["comments"])
     assert [child.tag for child in later[-1]][2:] == [f"{{{CMD}}}bad-sessionid"]
+
+
+@pytest.mark.parametrize("bound", ["nodes", "bytes"])
+async def test_command_shows_that_there_are_more_nodes(
+    component: Component, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    """XEP-0060 8.7.2: a form with some of the nodes has a hint, and the rest follows after the answers."""
+    names = [f"{'n' * 1000}{number}" for number in range(3)]
+    for name in names:
+        await component.create(ALICE, name, access_model="authorize")
+        ok(await request(component, node=name))
+    if bound == "nodes":
+        monkeypatch.setattr(authorization, "NODES", 2)
+    else:
+        policy = replace(component.app.service.policy, page_bytes=3_000)
+        monkeypatch.setattr(component.app.service, "policy", policy)
+
+    first = ok(await command(component, ALICE))
+    ok(await component.owner_set(ALICE, f"<delete node='{names[0]}'/>"))
+    second = ok(await command(component, ALICE))
+
+    assert (nodes(first), nodes(second)) == (names[:2], names[1:])
+    hints = [reply[0].findtext("x:x/x:instructions", namespaces=NS) for reply in (first, second)]
+    expected = "More nodes have pending requests. Answer those of these nodes, then run the command again."
+    assert hints == [expected, None]
 
 
 async def test_command_without_requests_says_so(waiting: Component) -> None:

@@ -223,7 +223,7 @@ async def test_former_contact_loses_its_subscriptions_to_presence_nodes(
     start: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other subscriptions, and those of owners and members, remain."""
-    monkeypatch.setattr("smartfeeds.service.presence.STEP", 2)
+    monkeypatch.setattr("smartfeeds.service.contacts.STEP", 2)
     component = await start(pubsub=RESTRICTED)
     await befriend(component, BOB)
     models = {"diary": "presence", "news": "open", "members": "presence", "photos": "presence"}

@@ -643,6 +643,12 @@ async def test_each_consumer_has_marks_and_a_failure_of_its_own(store: Store) ->
     ]
     assert await store.read(lambda tx: tx.consumers((0, "", ""), 9)) == rows
     assert await store.read(lambda tx: tx.consumers((no, "created", PUSH), 1)) == rows[1:2]
+    other = (await store.write(add_feed(name="other"))).node_no
+    await store.write(lambda tx: tx.set_mark(other, Order.MODIFIED, PUSH, Mark(1, "")))
+    assert await store.read(lambda tx: tx.consumers_of(no, ("", ""), 9)) == rows
+    assert await store.read(lambda tx: tx.consumers_of(no, ("created", PUSH), 1)) == rows[1:2]
+    assert await store.read(lambda tx: tx.consumers_of(other + 1, ("", ""), 9)) == []
+    await store.write(lambda tx: tx.remove_consumer(Consumer(other, PUSH)))
     assert await store.read(lambda tx: tx.behind()) == [Consumer(no, HUB), Consumer(no, PUSH)]
     assert await store.read(lambda tx: tx.wait(Consumer(no, HUB))) == BROKEN
     assert await store.read(lambda tx: tx.wait(Consumer(no, PUSH))) is None

@@ -570,6 +570,20 @@ async def plan(store: SqliteStore, work: object) -> str:
     return await store.read(run)
 
 
+async def test_consumers_of_a_node_are_read_by_the_index(sqlite: SqliteStore) -> None:
+    steps = await plan(sqlite, lambda tx: tx.consumers_of(1, ("created", "push"), 9))
+
+    assert "SEARCH m USING PRIMARY KEY (node_no=? AND (ord,consumer)>(?,?))" in steps
+    assert "SCAN" not in steps and "B-TREE" not in steps
+
+
+async def test_tokens_of_a_user_are_read_by_the_index(sqlite: SqliteStore) -> None:
+    steps = await plan(sqlite, lambda tx: tx.tokens_of("a@x"))
+
+    assert "SEARCH token USING INDEX token_jid (jid=?)" in steps
+    assert "B-TREE" not in steps
+
+
 async def test_subscriptions_of_one_address_are_found_without_reading_those_of_others(sqlite: SqliteStore) -> None:
     """What a subscription costs does not grow with the node."""
     await sqlite.write(add_feed())

@@ -42,6 +42,23 @@ async def test_tokens_are_paged_by_id(store: Store) -> None:
     assert ["".join(one.token_id[0] for one in page) for page in found] == ["abc", "cd", ""]
 
 
+async def test_tokens_of_a_user_are_listed_by_age(store: Store) -> None:
+    def work(tx: WriteTx) -> None:
+        for name, created_us, jid in (
+            ("c", 1, "a@x"),
+            ("b", 3, "a@x"),
+            ("a", 3, "a@x"),
+            ("d", 2, "b@x"),
+            ("e", 2, "a@x"),
+        ):
+            tx.add_token(replace(ONE, token_id=name * 12, created_us=created_us, jid=jid))
+        tx.remove_token("e" * 12)
+
+    await store.write(work)
+    lists = await store.read(lambda tx: [tx.tokens_of("a@x"), tx.tokens_of("b@x"), tx.tokens_of("c@x")])
+    assert ["".join(token.token_id[0] for token in tokens) for tokens in lists] == ["cab", "d", ""]
+
+
 async def test_remove_token_forgets_it_alone(store: Store) -> None:
     other = replace(ONE, token_id="f" * 12)
 

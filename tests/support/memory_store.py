@@ -262,9 +262,6 @@ class MemoryReadTx:
         since_us, forms = self._data.request_forms.get((node_no, whom), (after_us, 0))
         return forms if since_us > after_us else 0
 
-    def owns_nodes(self, jid: str) -> bool:
-        return any(of == jid and kind is Affiliation.OWNER for (_, of), kind in self._data.affiliations.items())
-
     def ended_leases(self, now_us: int, limit: int) -> list[Subscription]:
         leases = [(lease_end_us(one.options), no, one) for no, one in self._data.subscriptions.items()]
         ended = sorted((end, no) for end, no, _ in leases if end is not None and end <= now_us)
@@ -399,7 +396,13 @@ class MemoryReadTx:
         return sorted(found)
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
-        keys = [key for key in sorted(self._data.marks) if key > after][:limit]
+        return self._consumers([key for key in sorted(self._data.marks) if key > after][:limit])
+
+    def consumers_of(self, node_no: int, after: tuple[str, str], limit: int) -> list[ConsumerRow]:
+        keys = [key for key in sorted(self._data.marks) if key[0] == node_no and key[1:] > after]
+        return self._consumers(keys[:limit])
+
+    def _consumers(self, keys: list[tuple[int, str, str]]) -> list[ConsumerRow]:
         rows = [(Consumer(node_no, name), Order(order)) for node_no, order, name in keys]
         return [
             ConsumerRow(consumer, order, self._data.marks[key], self.wait(consumer))
@@ -438,6 +441,10 @@ class MemoryReadTx:
 
     def tokens(self, after: str, limit: int) -> list[Token]:
         return [self._data.tokens[token_id] for token_id in sorted(self._data.tokens) if token_id > after][:limit]
+
+    def tokens_of(self, jid: str) -> list[Token]:
+        own = [token for token in self._data.tokens.values() if token.jid == jid]
+        return sorted(own, key=lambda token: (token.created_us, token.token_id))
 
     def mirror(self, name: str) -> MirrorRow | None:
         return self._data.mirrors.get(name)

@@ -137,6 +137,7 @@ class Site:
             self.service,
             self.replied,
             ServiceInfo(domain=domain),
+            session_key=b"key",
             follows=lambda sender: self.mirrors is not None and self.mirrors.follows(sender),
         )
 

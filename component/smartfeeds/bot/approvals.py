@@ -58,20 +58,12 @@ async def requests(c: Conversation, _rest: str) -> Reply:
     # The messages go to users of the bot only; this makes the sender one.
     await c.remember_language()
     count = 0
-    for name in (await _pending_nodes(c))[:NODES]:
+    nodes = await c.ask(GetPendingNodes(c.actor, c.service), PendingNodes)
+    for name in nodes.names[:NODES]:
         count += (await c.ask(ResendPending(c.actor, c.service, name), ResentRequests)).count
     if not count:
         return Reply(c.say("No request waits for you."))
     return Reply(c.texts.count(count, "{number} request waits:", "{number} requests wait:"))
-
-
-async def _pending_nodes(c: Conversation) -> tuple[str, ...]:
-    try:
-        return (await c.ask(GetPendingNodes(c.actor, c.service), PendingNodes)).names
-    except FeedError as error:
-        if error.condition is not Condition.FORBIDDEN:
-            raise
-        return ()
 
 
 async def allow(c: Conversation, rest: str) -> Reply:

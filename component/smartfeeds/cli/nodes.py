@@ -13,7 +13,7 @@ from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.administration import summary_of
+from smartfeeds.service.admin_nodes import summary_of
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node

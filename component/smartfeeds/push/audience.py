@@ -18,9 +18,9 @@ from smartfeeds.core.suboptions import flag, values_of
 from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.service.consumers import add_consumer
+from smartfeeds.service.contacts import is_interested
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.presence import is_interested
 from smartfeeds.store.base import ReadTx, WriteTx
 
 PAGE = 1_000  # subscriptions of one transaction, so that other reads run in between

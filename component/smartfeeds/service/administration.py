@@ -1,24 +1,24 @@
-"""Administration of nodes from a chat client: what a user may administer, and the nodes that it manages.
+"""Administration from a chat client: the rights of users, and the counts and addresses of the whole service.
 
-The commands of the command line and those of a chat client (`xmpp/admin_*.py`) call the same functions.
+The requests of the commands in `xmpp/admin_X.py` are in `service/admin_X.py`. They check the rights of the actor, and
+then call the functions that the command line calls.
 """
 
 from dataclasses import dataclass
 
+from smartfeeds.core.access import RIGHTS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NO_LIMIT, Affiliation, KeyRange, Node
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Policy, expired_count, is_admin
-from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
+from smartfeeds.service.context import Context, Policy, affiliation_of, expired_count, is_admin
 from smartfeeds.service.nodes import may_create
-from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.service.requests import Answer, Request
 from smartfeeds.store.base import ReadTx
 
 
 @dataclass(frozen=True, slots=True)
 class GetStanding(Request):
-    """What may the actor administer?"""
+    """Asks what the actor may administer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,64 +46,11 @@ def check_admin(policy: Policy, actor: Jid) -> None:
         raise FeedError(Condition.FORBIDDEN, "only admins of the service (pubsub.admins) may do this")
 
 
-@dataclass(frozen=True, slots=True)
-class ListManagedNodes(Request):
-    """The nodes that the actor manages: all nodes for an admin, else those that it owns."""
-
-    page: ResultSetRequest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSummary:
-    """A node with its counts. `deleted` are tombstones, `subscriptions` those in state subscribed."""
-
-    node: Node
-    items: int
-    deleted: int
-    subscriptions: int
-
-
-@dataclass(frozen=True, slots=True)
-class ManagedNodes(Answer):
-    """Nodes by name for an admin, else by age. `result_set` is None if the list is complete."""
-
-    entries: tuple[NodeSummary, ...]
-    result_set: ResultSet | None
-
-
-def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> ManagedNodes:
-    """The nodes that the actor manages, with their counts."""
-    nodes, result_set = (
-        page_of(_all(tx), request.page, context.policy)
-        if is_admin(context.policy, request.actor)
-        else page_of(_owned(tx, str(request.actor.bare)), request.page, context.policy)
-    )
-    return ManagedNodes(tuple(summary_of(tx, context, node) for node in nodes), result_set)
-
-
-def summary_of(tx: ReadTx, context: Context, node: Node) -> NodeSummary:
-    """A node with its counts. O(1) but for items that have expired and are not removed yet."""
-    items = node.live - expired_count(tx, context, node)
-    return NodeSummary(node, items, node.total - items, tx.subscription_count(node.node_no))
-
-
-def _all(tx: ReadTx) -> PagedList[str, Node]:
-    def read(part: KeyRange[str]) -> list[tuple[str, Node]]:
-        nodes = tx.nodes(part.after or "", part.limit + part.offset, before=part.before, newest=part.newest)
-        return [(node.name, node) for node in nodes[part.offset :]]
-
-    return PagedList(str, read, _listed_bytes, tx.node_count)
-
-
-def _owned(tx: ReadTx, bare: str) -> PagedList[int, Node]:
-    def read(part: KeyRange[int]) -> list[tuple[int, Node]]:
-        return [(node.node_no, node) for node, _ in tx.affiliations_of(bare, part, kind=Affiliation.OWNER)]
-
-    return PagedList(number, read, _listed_bytes, lambda: tx.owned_count(bare))
-
-
-def _listed_bytes(node: Node) -> int:
-    return listed_bytes(node.name, node.options.title)
+def manages(tx: ReadTx, context: Context, actor: Jid, node: Node | None) -> bool:
+    """Whether the actor may configure the node. An admin also manages nodes that do not exist yet."""
+    if node is None:
+        return is_admin(context.policy, actor)
+    return RIGHTS[affiliation_of(tx, context, node, actor)].manage
 
 
 @dataclass(frozen=True, slots=True)

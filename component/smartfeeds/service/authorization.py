@@ -6,6 +6,8 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Node, Subscription, SubscriptionState
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, is_admin, locate_for
+from smartfeeds.service.lists import listed_bytes
+from smartfeeds.service.pulls import fitting
 from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Request
 from smartfeeds.service.subscription_states import change_state, of_jid, owned_node, send_request
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -32,9 +34,10 @@ class GetPendingNodes(Request):
 
 @dataclass(frozen=True, slots=True)
 class PendingNodes(Answer):
-    """Names of nodes."""
+    """The first of these nodes by name; with `more` there are others."""
 
     names: tuple[str, ...]
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +82,11 @@ def _pending(tx: ReadTx, context: Context, located: LocatedNode, request: Answer
 
 
 def pending_nodes(tx: ReadTx, context: Context, request: GetPendingNodes) -> PendingNodes:
-    """The nodes of the actor with requests that wait, by name. Raises FeedError(FORBIDDEN) if it owns no node."""
-    bare = str(request.actor.bare)
-    if is_admin(context.policy, request.actor):
-        return PendingNodes(tuple(node.name for node in tx.pending_nodes(None, NODES, now_us=context.now_us)))
-    if not tx.owns_nodes(bare):
-        raise FeedError(Condition.FORBIDDEN, "you own no node here")
-    return PendingNodes(tuple(node.name for node in tx.pending_nodes(bare, NODES, now_us=context.now_us)))
+    """The nodes of the actor with requests that wait, by name: as many as fit into one stanza."""
+    owner = None if is_admin(context.policy, request.actor) else str(request.actor.bare)
+    names = [node.name for node in tx.pending_nodes(owner, NODES + 1, now_us=context.now_us)]
+    count = fitting(map(listed_bytes, names[:NODES]), context.policy.page_bytes)
+    return PendingNodes(tuple(names[:count]), more=len(names) > count)
 
 
 def resend(tx: WriteTx, context: Context, request: ResendPending) -> ResentRequests:

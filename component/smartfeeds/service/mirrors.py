@@ -70,9 +70,11 @@ def _span(behind_us: int) -> str:
     return f"{seconds} s"
 
 
-def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:
-    """Adds a mirror. Raises ConfigError if a mirror has the same name or the same node and address, or if the feed is
-    at this service."""
+def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> Mirror:
+    """Adds a mirror and returns it.
+
+    Raises ConfigError if a mirror has the same name or the same node and address, or if the feed is at this service.
+    """
     check_elsewhere(mirror, context.policy.domain)
     for row in tx.mirrors():
         other = row.mirror
@@ -81,6 +83,7 @@ def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:
         if other.name == mirror.name:
             raise ConfigError(f"there is a mirror {mirror.name}: give another --name, or remove that one first")
     tx.put_mirror(MirrorRow(mirror))
+    return mirror
 
 
 def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
@@ -175,10 +178,11 @@ def mirror_statuses(tx: ReadTx, context: Context, configured: Sequence[Mirror] =
     """
     rows = {mirror.name: MirrorRow(mirror, configured=True) for mirror in configured}
     rows |= {row.mirror.name: row for row in tx.mirrors()}
-    return [_status(tx, context, rows[name]) for name in sorted(rows)]
+    return [mirror_status(tx, context, rows[name]) for name in sorted(rows)]
 
 
-def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
+def mirror_status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
+    """Returns the status of a mirror. The cost grows with the number of items that are still to be sent."""
     node = tx.node(row.mirror.node)
     standings = tuple(
         _outgoing(tx, context, row, node) if way is Direction.OUT else _incoming(context, row.state(way))

@@ -16,15 +16,14 @@ from smartfeeds.service.context import Context, governor_of, locate_for
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
 
-# Somebody who requests and withdraws in a loop would otherwise fill the chat windows of all owners. Three forms an hour
-# suffice for a request from two devices and for one that is repeated after a refusal. The bound of a domain holds for
-# somebody who creates JIDs.
-FORMS_WINDOW_US = 3_600 * US_PER_S
-FORMS_PER_JID = 3
-FORMS_PER_DOMAIN = 30
-
 # The kinds of events about a subscription: its state, a request for an owner, and the refusal of a request.
 STATE, REQUEST, REFUSAL = "subscription", "authorization", "refusal"
+# Somebody who subscribes and unsubscribes, or requests and withdraws, in a loop would otherwise fill the chat windows
+# of all owners. Three messages of a kind in an hour suffice for a request from two devices and for one that is repeated
+# after a refusal. The bound of a domain holds for somebody who creates JIDs.
+MESSAGES_WINDOW_US = 3_600 * US_PER_S
+MESSAGES_PER_JID = 3
+MESSAGES_PER_DOMAIN = 30
 
 
 class SubscriptionNotice(NamedTuple):
@@ -89,11 +88,23 @@ def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, 
 
 
 def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
-    """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
+    """Notifies owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`).
+
+    An owner can make any JID an owner, and the service would multiply messages to people who never used it. So only the
+    creator and owners who are subscribed themselves are notified, and only of so many changes by one subscriber.
+    """
     governor = governor_of(tx, context, node)
-    if governor is not None and governor.options.notify_sub:
+    if governor is None or not governor.options.notify_sub:
+        return
+    if _count_message(tx, context, governor, STATE, subscription):
         for jid, _ in tx.affiliations(governor.node_no, kind=Affiliation.OWNER):
-            tell(tx, context, node, subscription, jid)
+            if jid == governor.creator or _is_subscriber(tx, context, governor, jid):
+                tell(tx, context, node, subscription, jid)
+
+
+def _is_subscriber(tx: ReadTx, context: Context, node: Node, bare: str) -> bool:
+    subscriptions = tx.subscriptions_on(node.node_no, bare, now_us=context.now_us)
+    return any(subscription.state is SubscriptionState.SUBSCRIBED for subscription in subscriptions)
 
 
 def send_requests(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
@@ -102,14 +113,23 @@ def send_requests(tx: WriteTx, context: Context, node: Node, subscription: Subsc
     Nothing is sent if the requester or its domain has used up its forms for the node. The request is pending all the
     same, and the owners see it in the command get-pending.
     """
+    if _count_message(tx, context, node, REQUEST, subscription):
+        for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
+            send_request(tx, context, node, subscription, jid)
+
+
+def _count_message(tx: WriteTx, context: Context, node: Node, kind: str, subscription: Subscription) -> bool:
+    """Counts a message to the owners. Returns False if the subscriber or its domain has used up those of this kind."""
     bare = subscription.jid.partition("/")[0]
-    after_us = context.now_us - FORMS_WINDOW_US
-    limits = ((bare, FORMS_PER_JID), (f"@{bare.rpartition('@')[2]}", FORMS_PER_DOMAIN))
+    after_us = context.now_us - MESSAGES_WINDOW_US
+    limits = (
+        (f"{kind} {bare}", MESSAGES_PER_JID),
+        (f"{kind} @{bare.rpartition('@')[2]}", MESSAGES_PER_DOMAIN),
+    )
     if any(tx.request_forms(node.node_no, whom, after_us) >= most for whom, most in limits):
-        return
+        return False
     tx.count_request_form(node.node_no, [whom for whom, _ in limits], context.now_us, after_us)
-    for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
-        send_request(tx, context, node, subscription, jid)
+    return True
 
 
 def send_request(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:

@@ -36,6 +36,7 @@ REVISIONS = (
     "0019",
     "0020",
     "0021",
+    "0022",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -193,12 +193,6 @@ class PeopleReads(NodeReads):
             "SELECT forms FROM request_form WHERE node_no = ? AND whom = ? AND since_us > ?", (node_no, whom, after_us)
         )
 
-    def owns_nodes(self, jid: str) -> bool:
-        """Returns whether a bare JID owns a node. O(1)."""
-        return bool(
-            self._number("SELECT EXISTS (SELECT 1 FROM affiliation WHERE jid = ? AND affiliation = 'owner')", (jid,))
-        )
-
     def ended_leases(self, now_us: int, limit: int) -> list[Subscription]:
         """Returns the subscriptions whose lease ended at this time or before it, the first ended first. The cost grows
         with the result.

@@ -11,6 +11,7 @@ from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, Paus
 from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import KEYS
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
 from smartfeeds.store.sql_tables import (
@@ -42,7 +43,12 @@ _FAILURE = "f.failures, f.since_us, f.next_us, f.error"
 _CONSUMERS = (
     f"SELECT m.node_no, m.consumer, m.ord, m.key_us, m.cursor, {_FAILURE} FROM mark m"
     " LEFT JOIN failure f ON f.node_no = m.node_no AND f.consumer = m.consumer"
-    " WHERE (m.node_no, m.ord, m.consumer) > (?, ?, ?) ORDER BY m.node_no, m.ord, m.consumer LIMIT ?"
+)
+_ALL_CONSUMERS = (
+    f"{_CONSUMERS} WHERE (m.node_no, m.ord, m.consumer) > (?, ?, ?) ORDER BY m.node_no, m.ord, m.consumer LIMIT ?"
+)
+_CONSUMERS_OF_NODE = (
+    f"{_CONSUMERS} WHERE m.node_no = ? AND (m.ord, m.consumer) > (?, ?) ORDER BY m.ord, m.consumer LIMIT ?"
 )
 
 # The rows that belong to a node, in the order in which they are removed. The words of items are removed with them.
@@ -57,6 +63,12 @@ def _to_wait(count: int, since_us: int, next_us: int | None, error: str) -> Wait
     if error == _NO_ERROR and next_us is not None:
         return Pause(next_us)
     return Failure(count, since_us, next_us, error)
+
+
+def _to_consumer(row: Row) -> ConsumerRow:
+    node_no, name, order, key_us, cursor, *wait = row
+    reason = _to_wait(*wait) if wait[0] is not None else None
+    return ConsumerRow(Consumer(node_no, name), Order(order), Mark(key_us, cursor), reason)
 
 
 class PushReads(NodeReads):
@@ -79,15 +91,13 @@ class PushReads(NodeReads):
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
         """Returns the marks of all consumers, by node_no, order and name, behind the mark that `after` names."""
-        return [
-            ConsumerRow(
-                Consumer(node_no, name),
-                Order(order),
-                Mark(key_us, cursor),
-                _to_wait(*wait) if wait[0] is not None else None,
-            )
-            for node_no, name, order, key_us, cursor, *wait in self._db.rows(_CONSUMERS, (*after, limit))
-        ]
+        return [_to_consumer(row) for row in self._db.rows(_ALL_CONSUMERS, (*after, limit))]
+
+    def consumers_of(self, node_no: int, after: tuple[str, str], limit: int) -> list[ConsumerRow]:
+        """Returns the marks of the consumers of a node, by order and name, after the mark that `after` names. The cost
+        grows with the result.
+        """
+        return [_to_consumer(row) for row in self._db.rows(_CONSUMERS_OF_NODE, (node_no, *after, limit))]
 
     def wait(self, consumer: Consumer) -> Wait | None:
         """Returns why a consumer waits, None if it does not."""

@@ -40,6 +40,11 @@ class RecordReads(NodeReads):
         rows = self._db.rows(f"{TOKEN.select} WHERE token_id > ? ORDER BY token_id LIMIT ?", (after, limit))
         return [_to_token(row) for row in rows]
 
+    def tokens_of(self, jid: str) -> list[Token]:
+        """Returns the bearer tokens of a bare JID, oldest first. The cost grows with the result."""
+        rows = self._db.rows(f"{TOKEN.select} WHERE jid = ? ORDER BY created_us, token_id", (jid,))
+        return [_to_token(row) for row in rows]
+
     def mirror(self, name: str) -> MirrorRow | None:
         """Returns the mirror with this name."""
         row = self._db.row(f"{MIRROR.select} WHERE name = ?", (name,))

@@ -196,6 +196,8 @@ CREATE TABLE token (
     expires_us INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX token_jid ON token (jid, created_us);
+
 -- Bare JIDs that are subscribed to the presence of one of our addresses (core.presence).
 CREATE TABLE contact (
     address TEXT NOT NULL,
@@ -206,8 +208,9 @@ CREATE TABLE contact (
 
 CREATE INDEX contact_jid ON contact (jid);
 
--- Requests to subscribe that were sent to the owners of a node as forms, for each requester (`whom`: a bare JID, or the
--- domain of JIDs after "@") since the first form of its window (service/subscription_states.py).
+-- Messages to the owners of a node about each subscriber, as forms to fill in or as notifications. `whom` is the kind of
+-- the messages and a bare JID, or the domain of JIDs after "@". They are counted since the first message of the window
+-- (service/subscription_states.py).
 CREATE TABLE request_form (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     whom TEXT NOT NULL,

@@ -7,7 +7,7 @@ import re
 
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.service.admin_records import ConsumerList, ConsumersRetried, ListConsumers, RetryConsumers
+from smartfeeds.service.admin_consumers import ConsumerList, ConsumersRetried, ListConsumers, RetryConsumers
 from smartfeeds.service.consumers import FIRST, ConsumerStatus
 from smartfeeds.xmpp.command_fields import flag_field, form_step, text_field
 from smartfeeds.xmpp.command_lists import PAGE_ROWS, ListPage, list_steps
@@ -94,7 +94,7 @@ COMMANDS = (
         "retry-consumers",
         "Retry consumers that failed",
         Audience.ADMINS,
-        form_step(_NAME, instructions="The next attempt is made now, also if it was given up."),
+        form_step(_NAME, instructions="The service retries now, also after it had given up."),
         _retry,
     ),
 )

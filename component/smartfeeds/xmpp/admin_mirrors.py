@@ -1,11 +1,12 @@
 """Ad-hoc commands for mirrors: list them with their state, add, remove and restart them (`smartfeeds mirror`)."""
 
 from smartfeeds.core.consumers import ERROR_CHARACTERS
-from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction
+from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, make_mirror
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted
-from smartfeeds.service.admin_records import (
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.service.admin_mirrors import (
     AddMirror,
     ListMirrors,
     MirrorList,
@@ -87,19 +88,20 @@ def _row(status: MirrorStatus) -> tuple[str, ...]:
 
 
 async def _add(step: StepInput) -> CommandResult:
-    request = AddMirror(
-        step.actor,
-        step.service,
-        _ADDRESS.read(step),
-        _NODE.read(step),
-        _NAME.read(step),
-        _DIRECTION.read(step),
-        _OWNER.read(step),
-        _EVERY.read(step),
-        _OWN_EDITS.read(step),
-        _PRIVATE.read(step),
-    )
-    answer = await step.answer(request, MirrorNamed)
+    try:
+        mirror = make_mirror(
+            node=_NODE.read(step),
+            address=_ADDRESS.read(step),
+            name=_NAME.read(step),
+            direction=_DIRECTION.read(step),
+            owner=_OWNER.read(step),
+            every_s=_EVERY.read(step),
+            own_edits=_OWN_EDITS.read(step),
+            allow_private=_PRIVATE.read(step),
+        )
+    except ConfigError as error:
+        raise FeedError(Condition.NOT_ACCEPTABLE, str(error)) from None
+    answer = await step.answer(AddMirror(step.actor, step.service, mirror), MirrorNamed)
     return note_result(f"Added the mirror {answer.name} of the node {answer.node}.")
 
 

@@ -7,7 +7,7 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import KIND, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.service import requests as r
-from smartfeeds.service.administration import ListManagedNodes, ManagedNodes
+from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.xmpp.command_fields import flag_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
 from smartfeeds.xmpp.commands import (

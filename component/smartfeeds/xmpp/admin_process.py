@@ -6,7 +6,7 @@ The fields of announcements, stop and restart have the names of XEP-0133 section
 from functools import partial
 
 from smartfeeds.core.text import attribute, escape
-from smartfeeds.service.operations import (
+from smartfeeds.service.admin_process import (
     MAX_DELAY_S,
     MAX_TEXT_BYTES,
     Announce,
@@ -106,7 +106,7 @@ async def _stop(step: StepInput, *, restart: bool) -> CommandResult:
 
 async def _cancel_stop(step: StepInput) -> CommandResult:
     await step.answer(CancelStop(step.actor, step.service), EmptyResult)
-    return note_result("The service goes on.")
+    return note_result("The shutdown or restart is cancelled.")
 
 
 def encode_announcement(domain: str, to: str, announcement: Announcement, stanza_id: str) -> bytes:

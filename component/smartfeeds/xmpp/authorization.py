@@ -51,13 +51,18 @@ def _single(fields: FormFields, var: str) -> str:
     return values[0]
 
 
+# Instructions, because some clients show no notes beside a form.
+_MORE_NODES = "More nodes have pending requests. Answer those of these nodes, then run the command again."
+
+
 async def _choose_node(step: StepInput) -> CommandForm | CommandResult:
     answer = await step.answer(GetPendingNodes(step.actor, step.service), PendingNodes)
     if not answer.names:
         return note_result("No subscription requests are pending.")
     choices = tuple((name, "") for name in answer.names)
     # The form has no value yet, because the client's user chooses the node (XEP-0060 8.7.2, example 177).
-    return CommandForm((FormField(_NODE, "list-single", (), "Node", choices, "xs:string", required=True),))
+    field = FormField(_NODE, "list-single", (), "Node", choices, "xs:string", required=True)
+    return CommandForm((field,), instructions=_MORE_NODES if answer.more else "")
 
 
 async def _resend(step: StepInput) -> CommandResult:

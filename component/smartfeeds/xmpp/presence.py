@@ -23,8 +23,7 @@ from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.service.answers import ask
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.presence import (
+from smartfeeds.service.contacts import (
     AVAILABLE,
     CHANGES,
     GREETINGS,
@@ -38,6 +37,7 @@ from smartfeeds.service.presence import (
     has_temporary,
     list_temporary,
 )
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.service.subscriptions import STEP
 from smartfeeds.xmpp import namespaces as ns
@@ -63,7 +63,7 @@ _SHOW = ns.tag(COMPONENT_NS, "show")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,3}", re.ASCII)
 
 
-def presence(kind: str, address: str, jid: str, caps: str = "") -> bytes:
+def presence_stanza(kind: str, address: str, jid: str, caps: str = "") -> bytes:
     """Returns a presence stanza from our address to a bare JID. The type of available presence is empty."""
     type_attribute = f" type='{kind}'" if kind else ""
     return f"<presence from='{attribute(address)}' to='{attribute(jid)}'{type_attribute}>{caps}</presence>".encode()
@@ -234,7 +234,7 @@ class Presences:
     def _presence(self, kind: str, address: str, jid: str) -> bytes:
         # The information of other addresses is that of a node, and changes with it.
         caps = self._caps if kind == AVAILABLE and address == self._service.policy.domain else ""
-        return presence(kind, address, jid, caps)
+        return presence_stanza(kind, address, jid, caps)
 
     async def load(self) -> None:
         """Reads the contacts, so that they count as offline until they have sent their presence. Raises StoreError.

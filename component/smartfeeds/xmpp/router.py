@@ -163,12 +163,12 @@ class RequestHandler(Protocol):
 class StanzaRouter:
     """Handles the stanzas from the stream.
 
-    `reply` sends one stanza. `observe` receives the operation, its outcome (ok or a condition) and its duration in
-    seconds. `on_bounce` receives bounces of notifications, by default the service. `follows` returns whether we follow
-    a feed at a bare JID; notifications from there are left to the follower. A response above `answer_limit_bytes` is
-    replaced by an error, because a server ends the link for everybody if it receives a stanza above its limit. There is
-    no response at all if the id of the request alone exceeds the limit. Without `chat`, chat messages are ignored, and
-    without `presences` presence of users.
+    `reply` sends one stanza. `session_key` signs the ids of ad-hoc sessions (`command_sessions`). `observe` receives
+    the operation, its outcome (ok or a condition) and its duration in seconds. `on_bounce` receives bounces of
+    notifications, by default the service. `follows` returns whether we follow a feed at a bare JID; notifications from
+    there are left to the follower. A response above `answer_limit_bytes` is replaced by an error, because a server ends
+    the link for everybody if it receives a stanza above its limit. There is no response at all if the id of the request
+    alone exceeds the limit. Without `chat`, chat messages are ignored, and without `presences` presence of users.
     """
 
     def __init__(
@@ -177,6 +177,7 @@ class StanzaRouter:
         reply: Callable[[bytes], object],
         info: ServiceInfo,
         *,
+        session_key: bytes,
         observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
         on_bounce: Callable[[Bounce], Awaitable[object]] | None = None,
         follows: Callable[[str], bool] = lambda _jid: False,
@@ -198,7 +199,7 @@ class StanzaRouter:
         self._addresses = AddressReader(info.domain)
         disco = Disco(info, commands)
         self._encoders: Mapping[type, ResponseEncoder] = {**_ENCODERS, **_at_address(disco.encoders)}
-        sessions = CommandSessions(now_us=now_us, new_id=new_id)
+        sessions = CommandSessions(key=session_key, now_us=now_us, new_id=new_id)
         self._commands = CommandRunner(commands, service.handle, sessions)
         # IQ requests by the type of the IQ and the tag of its payload.
         self._readers: Mapping[tuple[str, str], Reader] = {

@@ -1,46 +1,35 @@
 """Administration by requests: the service checks the rights, whichever wire a request comes from."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.mirror import MirrorRow, make_mirror
 from smartfeeds.core.model import Mark
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
-from smartfeeds.service import admin_records
+from smartfeeds.service import admin_consumers, admin_mirrors
 from smartfeeds.service import requests as r
-from smartfeeds.service.admin_records import (
-    AddMirror,
-    AddToken,
-    ConsumerList,
-    ListConsumers,
-    ListMirrors,
-    MirrorList,
-    RemoveMirror,
-    RestartMirror,
-    RetryConsumers,
-    RevokeToken,
-)
-from smartfeeds.service.administration import (
-    CountStore,
-    GetStanding,
-    ListAddresses,
-    ListManagedNodes,
-    ManagedNodes,
-    Standing,
-    StoreCounts,
-)
+from smartfeeds.service.admin_consumers import ConsumerList, ListConsumers, RetryConsumers
+from smartfeeds.service.admin_mirrors import AddMirror, ListMirrors, MirrorList, RemoveMirror, RestartMirror
+from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.admin_tokens import AddToken, ListTokens, RevokeToken, TokenList
+from smartfeeds.service.administration import CountStore, GetStanding, ListAddresses, Standing, StoreCounts
+from smartfeeds.service.context import Context
+from smartfeeds.service.mirrors import MirrorStatus, mirror_status
 from smartfeeds.service.tokens import new_token
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
+from support.memory_store import MemoryReadTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 
 ADMIN_REQUESTS: dict[str, tuple[type[r.Request], tuple[object, ...]]] = {
     "count": (CountStore, ()),
     "addresses": (ListAddresses, (True, "", 9)),
-    "add mirror": (AddMirror, ("xmpp:b.example?;node=n", "n", "", "in", "", 300.0, False, False)),
+    "add mirror": (AddMirror, (make_mirror(node="n", address="xmpp:b.example?;node=n"),)),
     "remove mirror": (RemoveMirror, ("b",)),
     "restart mirror": (RestartMirror, ("b",)),
     "retry": (RetryConsumers, (None,)),
@@ -131,8 +120,8 @@ async def test_consumers_and_mirrors_are_those_of_the_own_nodes(administered: Wo
     for node in (FEED, "other"):
         await administered.subscribe(ALICE, node)
     for name, node in (("a", FEED), ("b", "later")):
-        values = (f"xmpp:b.example?;node={name}", node, name, "in", "", 300.0, False, False)
-        await administered.service.handle(AddMirror(jid(BOB), SERVICE, *values))
+        mirror = make_mirror(node=node, address=f"xmpp:b.example?;node={name}", name=name)
+        await administered.service.handle(AddMirror(jid(BOB), SERVICE, mirror))
 
     async def consumers(who: str, *, behind: bool = False) -> list[str]:
         answer = await administered.service.handle(ListConsumers(jid(who), SERVICE, behind))
@@ -155,8 +144,8 @@ async def test_consumers_are_listed_whole_in_pages(
     administered: World, monkeypatch: pytest.MonkeyPatch, who: str, *, behind: bool
 ) -> None:
     """Each once, whether a page ends within a node or between nodes."""
-    monkeypatch.setattr(admin_records, "NODES_READ", 2)
-    monkeypatch.setattr(admin_records, "CONSUMERS_READ", 4)
+    monkeypatch.setattr(admin_consumers, "NODES_READ", 2)
+    monkeypatch.setattr(admin_consumers, "CONSUMERS_READ", 4)
     names = [f"n{number}" for number in range(5)]
     for name in names:
         await administered.create(name, actor=OWNER)
@@ -181,3 +170,96 @@ async def test_consumers_are_listed_whole_in_pages(
 
     counts = {"n0": 1, "n1": 7, "n3": 2, "n4": 3}
     assert places == [(name, f"hub:{number}") for name, count in counts.items() for number in range(count)]
+
+
+def record(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
+    """The number of rows of each call of a list of the store, from now on."""
+    counts: list[int] = []
+
+    def recorded(read: Callable[..., list[object]]) -> Callable[..., list[object]]:
+        def call(*args: object) -> list[object]:
+            rows = read(*args)
+            counts.append(len(rows))
+            return rows
+
+        return call
+
+    for kind in (ReadTx, MemoryReadTx):
+        monkeypatch.setattr(kind, name, recorded(getattr(kind, name)))
+    return counts
+
+
+@pytest.mark.parametrize("behind", [False, True])
+async def test_list_of_consumers_reads_a_bounded_number_of_rows(
+    administered: World, monkeypatch: pytest.MonkeyPatch, *, behind: bool
+) -> None:
+    """An owner of many nodes reads no more than an owner of few, and no consumers of others."""
+    monkeypatch.setattr(admin_consumers, "CONSUMERS_READ", 20)
+    names = [f"n{number}" for number in range(10)]
+    for name in names:
+        await administered.create(name, actor=OWNER)
+        await administered.create(f"{name}-of-bob", actor=BOB)
+    nodes = [await administered.node(name) for name in (*names, *(f"{name}-of-bob" for name in names))]
+
+    def work(tx: WriteTx) -> None:
+        for node in nodes:
+            for number in range(3):
+                tx.set_mark(node.node_no, Order.MODIFIED, f"hub:{number}", Mark(1, ""))
+
+    await administered.store.write(work)
+    own, of_all = record(monkeypatch, "consumers_of"), record(monkeypatch, "consumers")
+
+    await administered.service.handle(ListConsumers(jid(OWNER), SERVICE, behind, limit=20))
+
+    assert (own, of_all) == ([0, 3, 3, 3, 3, 3, 3, 2], [])
+
+
+async def test_tokens_of_others_are_not_read(administered: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for the list nor for the count of a new token."""
+    for number in range(5):
+        token, _ = new_token(f"u{number}@example.org", TokenScope.READ, FEED, "")
+        await administered.service.handle(AddToken(jid(BOB), SERVICE, token, None))
+    own, of_all = record(monkeypatch, "tokens_of"), record(monkeypatch, "tokens")
+
+    token, _ = new_token(OWNER, TokenScope.READ, FEED, "")
+    await administered.service.handle(AddToken(jid(OWNER), SERVICE, token, None))
+    answer = await administered.service.handle(ListTokens(jid(OWNER), SERVICE))
+
+    assert isinstance(answer, TokenList)
+    assert [shown.token_id for shown in answer.tokens] == [token.token_id]
+    assert (own, of_all) == ([0, 1], [])
+
+
+async def test_state_of_a_mirror_is_computed_only_if_it_is_shown(
+    administered: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the rights, the name and the page: the state counts the items that are still to be sent."""
+    for name, node in (("a", FEED), ("b", FEED), ("c", FEED), ("d", "later"), ("e", FEED)):
+        mirror = make_mirror(node=node, address=f"xmpp:b.example?;node={name}", name=name)
+        await administered.service.handle(AddMirror(jid(BOB), SERVICE, mirror))
+    computed: list[str] = []
+
+    def status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
+        computed.append(row.mirror.name)
+        return mirror_status(tx, context, row)
+
+    monkeypatch.setattr(admin_mirrors, "mirror_status", status)
+
+    async def names(who: str, name: str | None = None, **page: str) -> list[str]:
+        computed.clear()
+        request = ListMirrors(jid(who), SERVICE, name, ResultSetRequest(**page) if page else None)
+        answer = await administered.service.handle(request)
+        assert isinstance(answer, MirrorList)
+        assert [shown.mirror.name for shown in answer.statuses] == computed
+        return list(computed)
+
+    assert await names(OWNER) == ["a", "b", "c", "e"]
+    assert await names(OWNER, max="1", index="2") == ["c"]
+    assert await names(OWNER, "b") == ["b"]
+    assert await names(ALICE) == []
+    computed.clear()
+    for who, name in ((ALICE, "b"), (OWNER, "d"), (BOB, "x")):
+        assert (
+            await refusal(administered.service.handle(ListMirrors(jid(who), SERVICE, name))) is Condition.ITEM_NOT_FOUND
+        )
+    assert computed == []

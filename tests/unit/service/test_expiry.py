@@ -18,7 +18,8 @@ from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.delivery.slices import read_changes
 from smartfeeds.opening import open_service
 from smartfeeds.service import requests as r
-from smartfeeds.service.administration import CountStore, ListManagedNodes, ManagedNodes, StoreCounts
+from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.administration import CountStore, StoreCounts
 from smartfeeds.service.archive import ArchivePage, QueryArchive
 from support.shell import Run
 from support.world import ALICE, OWNER, SERVICE, World, draft, entry, jid

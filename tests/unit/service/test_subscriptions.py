@@ -192,6 +192,74 @@ async def test_subscribe_and_unsubscribe_are_told_to_owners_where_the_node_says_
     assert [event.xml[0][0].get("subscription") for event in events] == ["subscribed", "none"]
 
 
+async def repeat(world: World, times: int, who: str) -> None:
+    """Subscribes and unsubscribes so often."""
+    for _ in range(times):
+        await world.subscribe(who, MODIFIED)
+        await world.unsubscribe(who, MODIFIED)
+
+
+async def test_owners_are_notified_of_three_changes_of_a_subscriber_in_an_hour(feed: World) -> None:
+    """notify_sub: a loop does not fill the chat windows of the owners [xep-map 179]."""
+    await feed.configure(notify_sub="1")
+
+    await repeat(feed, 10, ALICE)
+    assert [event.xml[0][0].get("jid") for event in await feed.events()] == [ALICE] * 3
+    await repeat(feed, 1, BOB)
+    assert [event.xml[0][0].get("jid") for event in await feed.events()] == [BOB] * 2
+    feed.clock.move(3_599)
+    await repeat(feed, 1, ALICE)
+    assert await feed.told() == ""
+    feed.clock.move(1)
+    await repeat(feed, 1, ALICE)
+    assert [event.xml[0][0].get("jid") for event in await feed.events()] == [ALICE] * 2
+
+
+async def test_owners_are_notified_of_thirty_changes_of_a_domain_in_an_hour(feed: World) -> None:
+    """notify_sub: somebody who creates JIDs is bounded too [xep-map 179]."""
+    await feed.configure(notify_sub="1")
+
+    for number in range(20):
+        await repeat(feed, 1, f"u{number}@elsewhere.example")
+    await repeat(feed, 1, ALICE)
+
+    senders = [event.xml[0][0].get("jid", "").partition("@")[2] for event in await feed.events()]
+    assert senders == ["elsewhere.example"] * 30 + ["example.org"] * 2
+
+
+async def test_owners_who_never_subscribed_are_not_notified_of_subscribers(feed: World) -> None:
+    """notify_sub: an owner cannot send messages to JIDs that it makes owners [xep-map 179]."""
+    strangers = [f"victim{number}@innocent.example" for number in range(20)]
+    await feed.configure(notify_sub="1")
+    for stranger in strangers:
+        await feed.affiliate(stranger, "owner")
+
+    await feed.subscribe(ALICE, MODIFIED)
+    assert [event.to for event in await feed.events()] == [OWNER]
+    await feed.subscribe(strangers[3], CREATED)
+    await feed.events()
+    await feed.subscribe(BOB, MODIFIED)
+    assert sorted(event.to for event in await feed.events()) == sorted((OWNER, strangers[3]))
+    await feed.unsubscribe(strangers[3], CREATED)
+    await feed.events()
+    await feed.unsubscribe(BOB, MODIFIED)
+    assert [event.to for event in await feed.events()] == [OWNER]
+
+
+async def test_requests_and_changes_of_a_subscriber_are_counted_apart(feed: World) -> None:
+    """Forms that were sent do not hold back the notification of the approval [xep-map 105] [xep-map 179]."""
+    await feed.configure(access_model="authorize", notify_sub="1")
+    for _ in range(4):
+        await feed.subscribe(ALICE, MODIFIED)
+        await feed.unsubscribe(ALICE, MODIFIED)
+    assert len(await feed.events(to=OWNER)) == 3
+    await feed.configure(access_model="open")
+
+    await feed.subscribe(ALICE, MODIFIED)
+
+    assert [event.to for event in await feed.events()] == [OWNER]
+
+
 async def test_subscribe_again_after_approval_stays_approved_and_a_pending_one_leaves_unseen(feed: World) -> None:
     """[xep-map 112] [xep-map 119]"""
     await feed.configure(access_model="authorize", notify_sub="1")

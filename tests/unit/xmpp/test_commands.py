@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import blake2s
 
 import pytest
 
@@ -9,7 +10,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.administration import Standing
-from smartfeeds.xmpp.command_sessions import SESSION_S, CommandSessions
+from smartfeeds.xmpp.command_sessions import FORM_BYTES, SESSION_S, CommandSessions, StepForm, session_key
 from smartfeeds.xmpp.commands import (
     Audience,
     Command,
@@ -38,7 +39,9 @@ class Desk:
     def __init__(self, answer: object = None, *, remembered: int = 8) -> None:
         self.requests: list[r.Request] = []
         self.now_us = 1_767_225_600_000_000
-        self.sessions = CommandSessions(now_us=lambda: self.now_us, new_id=self._new_id, remembered=remembered)
+        self.sessions = CommandSessions(
+            key=b"key", now_us=lambda: self.now_us, new_id=self._new_id, remembered=remembered
+        )
         self._commands = CommandRunner(TABLE, self._handle, self.sessions)
         self._answer = answer or r.NodeList((), None)
         self._made = 0
@@ -323,6 +326,64 @@ async def test_command_without_a_session_can_only_begin(action: str) -> None:
     assert await refusal(Desk(), command(filled(0, name="Nurse"), action=action)) is CommandFault.BAD_SESSIONID
 
 
+async def test_command_session_of_a_distant_time_has_expired() -> None:
+    """The clock of another process may be ahead, but not by more than a session lasts."""
+    desk = Desk()
+    desk.now_us += SESSION_S * 1_000_000
+    near = await desk.begin()
+    desk.now_us += 1_000_000
+    far = await desk.begin()
+    desk.now_us -= (SESSION_S + 1) * 1_000_000
+
+    assert (await desk.answer(near, filled(0, name="Nurse"))).status == "executing"
+    assert await refusal(desk, command(filled(0, name="N"), sessionid=far)) is CommandFault.SESSION_EXPIRED
+
+
+@pytest.mark.parametrize("start", ["6955b900-fresh-1", f"6955b900-{'x' * 64}", "ffffffffff-1"])
+async def test_command_session_cannot_be_computed_without_the_key(start: str) -> None:
+    """Nobody can fill the cache with ids of their own [xep-map 239]."""
+    holder = (str(ACTOR.bare), SERVICE, GREET.node)
+    desk = Desk()
+    stranger = CommandSessions(key=b"", now_us=lambda: desk.now_us, new_id=lambda: "fresh-1")
+    digest = blake2s("\n".join((start, *holder)).encode(), digest_size=8).hexdigest()
+
+    for session in (f"{start}-{digest}", stranger.begin(*holder)):
+        assert await refusal(desk, command(sessionid=session, action="cancel")) is CommandFault.BAD_SESSIONID
+    assert len(desk.sessions) == 0
+
+
+@pytest.mark.parametrize("middle", ["x" * 65, "x" * 100_000, "a b", "\u00e9", ""])
+def test_session_of_another_form_is_refused_with_the_right_digest(middle: str) -> None:
+    """A process without these limits may have the key, such as one of an earlier version."""
+    sessions = CommandSessions(key=b"key", now_us=lambda: 0, new_id=lambda: middle)
+
+    with pytest.raises(CommandError) as refused:
+        sessions.check(sessions.begin("nurse@capulet.lit"), "nurse@capulet.lit")
+    assert refused.value.fault is CommandFault.BAD_SESSIONID
+
+
+def test_session_with_long_hidden_fields_is_not_cached() -> None:
+    """Clients return the hidden fields, so the cache is only for those that go back without them."""
+    sessions = CommandSessions(key=b"key", now_us=lambda: 0, new_id=lambda: "fresh")
+    session = sessions.begin("nurse@capulet.lit")
+    longest = StepForm(0, {"ab": ("x" * (FORM_BYTES - 3), "y")})
+
+    sessions.remember(session, longest)
+    assert sessions.check(session, "nurse@capulet.lit") == longest
+    sessions.remember(session, StepForm(1, {"ab": ("x" * FORM_BYTES,)}))
+
+    assert sessions.check(session, "nurse@capulet.lit") is None
+    assert len(sessions) == 0
+
+
+def test_session_key_is_the_same_in_all_processes_of_a_service() -> None:
+    key = session_key("secret", "feeds.example")
+    session_key.cache_clear()
+
+    assert session_key("secret", "feeds.example") == key
+    assert len({key, session_key("other", "feeds.example"), session_key("secret", "news.example")}) == 3
+
+
 SESSIONS = {
     "empty": "",
     "of the requester": "client-made",
@@ -511,7 +572,7 @@ async def test_discovery_lists_the_commands() -> None:
     async def handle(_request: r.Request) -> Standing:
         return Standing(admin=False, owner=False, creator=False, restarts=False)
 
-    sessions = CommandSessions(now_us=lambda: 0, new_id=lambda: "fresh")
+    sessions = CommandSessions(key=b"key", now_us=lambda: 0, new_id=lambda: "fresh")
     secret = replace(TIME, node="urn:test:secret", audience=Audience.ADMINS)
     commands = CommandRunner({**TABLE, secret.node: secret}, handle, sessions)
 

@@ -52,7 +52,7 @@ class Shop:
         self.entries = list(entries)
         self.left = left
         self.requests: list[r.Request] = []
-        sessions = CommandSessions(now_us=lambda: HOUR_US, new_id=lambda: "fresh")
+        sessions = CommandSessions(key=b"key", now_us=lambda: HOUR_US, new_id=lambda: "fresh")
         self._commands = CommandRunner(table_of(CONFLICTS), self._handle, sessions)
         self._session = ""
 

@@ -42,6 +42,7 @@ class Asked:
             self,
             self.sent.append,
             ServiceInfo(SERVICE),
+            session_key=b"key",
             observe=lambda *observation: self.observed.append(observation),
             on_bounce=on_bounce,
             commands=commands,

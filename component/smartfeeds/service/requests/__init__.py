@@ -1,8 +1,7 @@
 """Requests and responses: one frozen value for each, the same for every wire.
 
 Each module has those of one subject, and the package has all of them. Requests of use cases that stand alone are beside
-their functions: `service.conflicts`, `authorization`, `archive`, `administration`, `admin_records`, `presence`,
-`operations`.
+their functions: `service.conflicts`, `authorization`, `archive`, `contacts`, `administration`, `admin_*`.
 """
 
 from smartfeeds.service.requests.affiliations import AffiliationList as AffiliationList

@@ -97,7 +97,7 @@ class Announce(Request):
 
 @dataclass(frozen=True, slots=True)
 class StopService(Request):
-    """Stops the service after a delay, with an announcement before it; a later request replaces an earlier one.
+    """Stops the service after a delay, with an announcement before it. It replaces a stop whose delay has not passed.
 
     With `restart` the process manager starts it again.
     """
@@ -109,7 +109,7 @@ class StopService(Request):
 
 @dataclass(frozen=True, slots=True)
 class CancelStop(Request):
-    """Cancels a stop that is still to come."""
+    """Cancels a stop whose delay has not passed, and the rest of its announcement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,8 @@ class ServiceOperations:
         self._tools = tools
         self._start_us = tools.now_us()
         self._announcing = False
-        self._cancel_stop: Callable[[], object] | None = None
+        # The functions that cancel the tasks of the pending stop.
+        self._pending_stop: list[Callable[[], object]] = []
         self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[Answer]]] = {
             GetStatistics: self._statistics,
             GetLogLevel: self._log_level,
@@ -170,24 +171,28 @@ class ServiceOperations:
     async def _announce(self, request: Announce) -> EmptyResult:
         if self._announcing:
             raise FeedError(Condition.BUSY, "another announcement is being sent; try again later")
-        text = request.announcement.text
-        if not 0 < len(text.encode()) <= MAX_TEXT_BYTES:
-            raise FeedError(Condition.NOT_ACCEPTABLE, f"an announcement has 1 to {MAX_TEXT_BYTES} bytes")
+        _check_text(request.announcement)
         self._announcing = True
-        self._tools.spawn(partial(self._send_all, request), "announcement")
+        self._tools.spawn(partial(self._send_requested, request), "announcement")
         return EmptyResult()
 
+    async def _send_requested(self, request: Announce) -> None:
+        try:
+            await self._send_all(request)
+        finally:
+            self._announcing = False
+
     async def _send_all(self, request: Announce) -> None:
-        sent_count, after = 0, ""
+        event, sent_count, after = "announcement_incomplete", 0, ""
         try:
             while addresses := await self._recipients(request, after):
                 await self._send(addresses, request.announcement)
                 sent_count += len(addresses)
                 after = addresses[-1]
                 await self._tools.sleep(ANNOUNCE_PAUSE_S)
+            event = "announced"
         finally:
-            self._announcing = False
-            log.info("announced", admin=str(request.actor.bare), recipients=sent_count)
+            log.info(event, admin=str(request.actor.bare), recipients=sent_count)
 
     async def _recipients(self, request: Announce, after: str) -> tuple[str, ...]:
         owners = request.announcement.recipients is Recipients.OWNERS
@@ -208,23 +213,36 @@ class ServiceOperations:
         if not 0 <= request.delay_s <= MAX_DELAY_S:
             raise FeedError(Condition.NOT_ACCEPTABLE, f"the delay must be 0 to {MAX_DELAY_S} seconds")
         if request.announcement is not None:
-            await self._announce(Announce(request.actor, request.service, request.announcement))
-        if self._cancel_stop is not None:
-            self._cancel_stop()
+            _check_text(request.announcement)
+        self._cancel_pending()
         log.warning("stop_requested", admin=str(request.actor.bare), delay_s=request.delay_s, restart=request.restart)
-        self._cancel_stop = self._tools.spawn(partial(self._stop_later, request), "stop")
+        self._pending_stop = [self._tools.spawn(partial(self._stop_later, request), "stop")]
+        if request.announcement is not None:
+            # Beside another announcement, because behind it this one could come too late.
+            announce = Announce(request.actor, request.service, request.announcement)
+            self._pending_stop.append(self._tools.spawn(partial(self._send_all, announce), "stop announcement"))
         return EmptyResult()
+
+    def _cancel_pending(self) -> None:
+        """Cancels the pending stop, and the rest of its announcement."""
+        for cancel in self._pending_stop:
+            cancel()
+        self._pending_stop = []
 
     async def _stop_later(self, request: StopService) -> None:
         if request.delay_s:
             await self._tools.sleep(request.delay_s)
-        self._cancel_stop = None
+        self._pending_stop = []
         self._tools.stop(request.restart)
 
     async def _cancel(self, request: CancelStop) -> EmptyResult:
-        if self._cancel_stop is None:
-            raise FeedError(Condition.ITEM_NOT_FOUND, "no stop of the service is to come")
-        self._cancel_stop()
-        self._cancel_stop = None
+        if not self._pending_stop:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "no shutdown or restart is pending")
+        self._cancel_pending()
         log.warning("stop_cancelled", admin=str(request.actor.bare))
         return EmptyResult()
+
+
+def _check_text(announcement: Announcement) -> None:
+    if not 0 < len(announcement.text.encode()) <= MAX_TEXT_BYTES:
+        raise FeedError(Condition.NOT_ACCEPTABLE, f"an announcement has 1 to {MAX_TEXT_BYTES} bytes")

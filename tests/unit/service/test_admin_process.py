@@ -1,4 +1,4 @@
-"""Operations of the running process: announcements in paced batches, a stop with delay (service/operations.py)."""
+"""Operations of the running process: announcements in paced batches, a stop with delay (service/admin_process.py)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import structlog
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.service.administration import AddressList, ListAddresses
-from smartfeeds.service.context import Policy
-from smartfeeds.service.operations import (
+from smartfeeds.errors import Condition, FeedError, LinkError, StoreError
+from smartfeeds.service.admin_process import (
     Announce,
     Announcement,
     CancelStop,
@@ -21,6 +20,8 @@ from smartfeeds.service.operations import (
     SetLogLevel,
     StopService,
 )
+from smartfeeds.service.administration import AddressList, ListAddresses
+from smartfeeds.service.context import Policy
 from smartfeeds.service.requests import Request
 from smartfeeds.telemetry import Readings, Throughput, log_level, set_log_level
 
@@ -44,9 +45,12 @@ class Store:
 
     def __init__(self, count: int) -> None:
         self.policy = Policy(SERVICE, admins=frozenset({"root@example.org"}))
+        self.error: BaseException | None = None
         self.addresses = [f"u{number:04}@example.org" for number in range(count)]
 
     async def handle(self, request: Request) -> AddressList:
+        if self.error is not None:
+            raise self.error
         assert isinstance(request, ListAddresses)
         behind = [address for address in self.addresses if address > request.after]
         return AddressList(tuple(behind[: request.limit]))
@@ -146,10 +150,61 @@ async def test_announcement_waits_for_the_link() -> None:
 @pytest.mark.parametrize("text", ["", "x" * 4_001])
 async def test_announcement_has_a_bounded_text(text: str) -> None:
     process = Process(1)
-    request = Announce(ADMIN, SERVICE, replace(TEXT, text=text))
+    announcement = replace(TEXT, text=text)
 
-    assert await refused(process.operations.handle(request)) is Condition.NOT_ACCEPTABLE
+    for request in (Announce(ADMIN, SERVICE, announcement), StopService(ADMIN, SERVICE, 60, announcement=announcement)):
+        assert await refused(process.operations.handle(request)) is Condition.NOT_ACCEPTABLE
     assert process.tasks == []
+
+
+async def test_announcement_is_logged_as_sent_only_if_it_went_to_all() -> None:
+    """A failure and a cancellation are logged with the number of recipients so far."""
+    process = Process(250)
+    with structlog.testing.capture_logs() as entries:
+        for ending in (None, StoreError("full"), asyncio.CancelledError()):
+            await process.operations.handle(Announce(ADMIN, SERVICE, TEXT))
+            await process.settle()
+            process.store.error = ending
+            while not process.tasks[-1].done():
+                await process.wake()
+            await asyncio.gather(process.tasks[-1], return_exceptions=True)
+            process.store.error = None
+
+    assert [(entry["event"], entry["recipients"]) for entry in entries] == [
+        ("announced", 250),
+        ("announcement_incomplete", 100),
+        ("announcement_incomplete", 100),
+    ]
+
+
+async def test_stop_is_announced_beside_another_announcement() -> None:
+    """Behind a long announcement it could come too late."""
+    process = Process(150)
+    await process.operations.handle(Announce(ADMIN, SERVICE, TEXT))
+    await process.settle()
+    assert len(process.sent) == 100
+
+    await process.operations.handle(StopService(ADMIN, SERVICE, 60, announcement=TEXT))
+    await process.settle()
+
+    assert process.sent == process.store.addresses[:100] * 2
+    assert await refused(process.operations.handle(Announce(ADMIN, SERVICE, TEXT))) is Condition.BUSY
+    for task in process.tasks:
+        task.cancel()
+
+
+@pytest.mark.parametrize("later", [CancelStop(ADMIN, SERVICE), StopService(ADMIN, SERVICE, 30)])
+async def test_announcement_of_a_stop_ends_with_the_stop(later: Request) -> None:
+    """If the stop is cancelled or replaced, the others do not get the message."""
+    process = Process(250)
+    await process.operations.handle(StopService(ADMIN, SERVICE, 60, announcement=TEXT))
+    await process.settle()
+
+    await process.operations.handle(later)
+    await process.settle()
+
+    assert [task.cancelled() for task in process.tasks[:2]] == [True, True]
+    assert process.sent == process.store.addresses[:100]
 
 
 async def test_stop_follows_the_delay_and_the_announcement() -> None:

@@ -1,0 +1,100 @@
+"""Administration of mirrors by requests: owners list the mirrors of their nodes, admins change all mirrors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from smartfeeds.core.mirror import Mirror
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.service import mirrors
+from smartfeeds.service.administration import check_admin, manages
+from smartfeeds.service.context import Context
+from smartfeeds.service.lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.mirrors import MirrorStatus, mirror_status
+from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.store.base import ReadTx, WriteTx
+
+
+@dataclass(frozen=True, slots=True)
+class AddMirror(Request):
+    """Adds a mirror."""
+
+    mirror: Mirror
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorNamed(Answer):
+    """The name of a mirror, and its local node."""
+
+    name: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListMirrors(Request):
+    """The mirrors with their state, those of its nodes for an owner; with `name` only this one."""
+
+    name: str | None = None
+    page: ResultSetRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorList(Answer):
+    """Mirrors by name."""
+
+    statuses: tuple[MirrorStatus, ...]
+    result_set: ResultSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMirror(Request):
+    """Removes a mirror."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestartMirror(Request):
+    """Makes a mirror read and send everything again."""
+
+    name: str
+
+
+def list_mirrors(tx: ReadTx, context: Context, request: ListMirrors) -> MirrorList:
+    """Mirrors with their state. The cost grows with the items that the mirrors of the page have still to send.
+
+    Raises FeedError(ITEM_NOT_FOUND) if there is no mirror of this name, or the actor does not manage its node.
+    """
+    named = tx.mirrors() if request.name is None else filter(None, [tx.mirror(request.name)])
+    rows = [row for row in named if manages(tx, context, request.actor, tx.node(row.mirror.node))]
+    if request.name is not None and not rows:
+        raise FeedError(Condition.ITEM_NOT_FOUND, f"there is no mirror {request.name}")
+    listing = listing_of(rows, lambda row: listed_bytes(row.mirror.node, row.mirror.address))
+    page_rows, result_set = page_of(listing, request.page, context.policy)
+    return MirrorList(tuple(mirror_status(tx, context, row) for row in page_rows), result_set)
+
+
+def add_mirror(tx: WriteTx, context: Context, request: AddMirror) -> MirrorNamed:
+    """Adds a mirror. Raises FeedError: FORBIDDEN, NOT_ACCEPTABLE if its name is in use, or its feed has one."""
+    return _change(context, request, partial(mirrors.add_mirror, tx, context, request.mirror))
+
+
+def remove_mirror(tx: WriteTx, context: Context, request: RemoveMirror) -> MirrorNamed:
+    """Removes a mirror. Raises FeedError: FORBIDDEN, NOT_ACCEPTABLE if it is unknown or configured."""
+    return _change(context, request, partial(mirrors.remove_mirror, tx, context, request.name))
+
+
+def restart_mirror(tx: WriteTx, context: Context, request: RestartMirror) -> MirrorNamed:
+    """Restarts a mirror. Raises FeedError: FORBIDDEN, NOT_ACCEPTABLE if it is unknown."""
+    return _change(context, request, partial(mirrors.restart_mirror, tx, context, request.name))
+
+
+def _change(context: Context, request: Request, work: Callable[[], Mirror]) -> MirrorNamed:
+    """Runs work of an admin that raises ConfigError for settings that the admin may correct."""
+    check_admin(context.policy, request.actor)
+    try:
+        mirror = work()
+    except ConfigError as error:
+        raise FeedError(Condition.NOT_ACCEPTABLE, str(error)) from None
+    return MirrorNamed(mirror.name, mirror.node)

@@ -1,0 +1,96 @@
+"""Administration of bearer tokens by requests: users manage the tokens for their own JID, admins all tokens."""
+
+from dataclasses import dataclass
+
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.tokens import ALL_FEEDS, Token
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service import tokens
+from smartfeeds.service.administration import manages
+from smartfeeds.service.context import Context, is_admin
+from smartfeeds.service.lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.store.base import ReadTx, WriteTx
+
+TOKENS_PER_JID = 100  # tokens that a user without admin rights may have
+
+
+@dataclass(frozen=True, slots=True)
+class AddToken(Request):
+    """Stores a new token, whose times are ignored. `lifetime_s` None means that it does not expire."""
+
+    token: Token
+    lifetime_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAdded(Answer):
+    """`node_there` is false if the node of the token does not exist yet."""
+
+    node_there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListTokens(Request):
+    """The tokens that the actor may revoke: all of them for an admin, else its own."""
+
+    page: ResultSetRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenList(Answer):
+    """Tokens, oldest first, and the time in microseconds, at which some of them may have expired."""
+
+    tokens: tuple[Token, ...]
+    result_set: ResultSet | None
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeToken(Request):
+    """Revokes a token of the actor, or any token for an admin."""
+
+    token_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRevoked(Answer):
+    """The token that was revoked."""
+
+    token: Token
+
+
+def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
+    """Stores a token. Users who are not admins may only create tokens for themselves, for a node that they own.
+
+    Raises FeedError: FORBIDDEN; POLICY_VIOLATION if the actor has `TOKENS_PER_JID` tokens.
+    """
+    actor, token = request.actor, request.token
+    if not is_admin(context.policy, actor):
+        owned = token.feed != ALL_FEEDS and manages(tx, context, actor, tx.node(token.feed))
+        if token.jid != str(actor.bare) or not owned:
+            raise FeedError(Condition.FORBIDDEN, "you may create tokens for your own JID and a node that you own")
+        if len(tx.tokens_of(token.jid)) >= TOKENS_PER_JID:
+            raise FeedError(Condition.POLICY_VIOLATION, f"you have {TOKENS_PER_JID} tokens; revoke one first")
+    return TokenAdded(tokens.add_token(tx, context, token, request.lifetime_s))
+
+
+def list_tokens(tx: ReadTx, context: Context, request: ListTokens) -> TokenList:
+    """The tokens that the actor may revoke."""
+    actor = request.actor
+    revocable = tokens.tokens_by_age(tx) if is_admin(context.policy, actor) else tx.tokens_of(str(actor.bare))
+    listing = listing_of(revocable, lambda token: listed_bytes(token.jid, token.feed))
+    entries, result_set = page_of(listing, request.page, context.policy)
+    return TokenList(entries, result_set, context.now_us)
+
+
+def revoke_token(tx: WriteTx, context: Context, request: RevokeToken) -> TokenRevoked:
+    """Revokes a token. A token of somebody else does not exist for users who are not admins.
+
+    Raises FeedError(ITEM_NOT_FOUND).
+    """
+    token = tx.token(request.token_id)
+    foreign = token is not None and token.jid != str(request.actor.bare)
+    if foreign and not is_admin(context.policy, request.actor):
+        raise FeedError(Condition.ITEM_NOT_FOUND, "you have no such token; the list of tokens shows yours")
+    return TokenRevoked(tokens.revoke_token(tx, context, request.token_id))

@@ -19,7 +19,6 @@ from smartfeeds.bot.follows import chat_subscriptions
 from smartfeeds.bot.render import Links, render_item, render_list
 from smartfeeds.bot.schedule import due_us
 from smartfeeds.bot.texts import ENGLISH, Texts
-from smartfeeds.core.access import Access
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer, SentBatch
@@ -41,7 +40,7 @@ from smartfeeds.delivery.deliverer import (
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
-from smartfeeds.service.context import Context, affiliation_of
+from smartfeeds.service.context import Context, subscriber_access
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -163,7 +162,7 @@ def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: Chat
 def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscription) -> bool:
     if row.state is not SubscriptionState.SUBSCRIBED:
         return False
-    return Access(affiliation_of(tx, context, node, jid), node.options, row.state).reading_error is None
+    return subscriber_access(tx, context, node, jid, row.state).reading_error is None
 
 
 def _is_sent(tx: ReadTx, node: Node, item: Item, jid: Jid, rows: list[Subscription]) -> bool:

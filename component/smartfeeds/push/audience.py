@@ -9,18 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from smartfeeds.core.access import Access
 from smartfeeds.core.attachments import follows_target
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.interests import Interest
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Mark, Node, Subscription, SubscriptionState
-from smartfeeds.core.suboptions import flag, values_of
+from smartfeeds.core.suboptions import flag, values_of, wants_events
 from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.contacts import is_interested
-from smartfeeds.service.context import Context, affiliation_of, with_contact
+from smartfeeds.service.context import Context, subscriber_access
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -125,12 +124,12 @@ def read_interested(tx: ReadTx, context: Context, node: Node, interests: Sequenc
 def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
     """Returns whether a subscriber wants events and may receive them."""
     jid = parse_jid(sub.jid)
-    if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
+    if sub.state is not SubscriptionState.SUBSCRIBED or not wants_events(sub.options) or jid is None:
         return False
-    access = Access(affiliation_of(tx, context, node, jid), node.options, sub.state)
+    access = subscriber_access(tx, context, node, jid, sub.state)
     if access.history_error is not None and from_canonical(sub.view).sync:
         return False
-    return with_contact(tx, context, access, jid).reading_error is None
+    return access.reading_error is None
 
 
 def presence_recipient(sub: Subscription) -> PresenceRecipient:

@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from smartfeeds.core.access import Access
 from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Subscription, SubscriptionState
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.presence import Contact, ContactState
-from smartfeeds.core.suboptions import flag, is_temporary
+from smartfeeds.core.suboptions import flag, is_temporary, wants_events
 from smartfeeds.core.view import BARE, View, canonical, from_canonical
-from smartfeeds.service.context import Context, admits, affiliation_of, find_overdue, with_contact
+from smartfeeds.service.context import Context, admits, find_overdue, subscriber_access
 from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import change_state
@@ -125,8 +124,7 @@ def _may_read(tx: ReadTx, context: Context, node: Node, subscription: Subscripti
     jid = parse_jid(subscription.jid)
     if jid is None:
         return False
-    access = Access(affiliation_of(tx, context, node, jid), node.options, subscription.state)
-    return with_contact(tx, context, access, jid).reading_error is None
+    return subscriber_access(tx, context, node, jid, subscription.state).reading_error is None
 
 
 def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
@@ -143,7 +141,7 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
             # The held events contain the newest item.
             held.append(consumer)
             continue
-        wants = request.is_new and _announces_last(node) and flag(subscription.options, "deliver")
+        wants = request.is_new and _announces_last(node) and wants_events(subscription.options)
         if not (wants and _may_read(tx, context, node, subscription)):
             continue
         if (behind := index_first(tx, node, view)) is not None:
@@ -170,15 +168,14 @@ def notify_requested(tx: ReadTx, context: Context, request: NotifyRequested) -> 
 def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
     """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
     node, and no subscription to the node brings them."""
-    access = with_contact(tx, context, Access(affiliation_of(tx, context, node, jid), node.options), jid)
-    if access.reading_error is not None:
+    if subscriber_access(tx, context, node, jid, SubscriptionState.NONE).reading_error is not None:
         return False
     bare = str(jid.bare)
     return not any(
         sub.view == canonical(BARE)
         and sub.jid in (str(jid), bare)
         and sub.state is SubscriptionState.SUBSCRIBED
-        and flag(sub.options, "deliver")
+        and wants_events(sub.options)
         for sub in tx.subscriptions_on(node.node_no, bare, now_us=context.now_us)
     )
 

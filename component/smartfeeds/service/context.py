@@ -177,6 +177,12 @@ def with_contact(tx: ReadTx, context: Context, access: Access, actor: Jid) -> Ac
     return access._replace(is_contact=tx.contact(policy.domain, str(actor.bare)) is not None)
 
 
+def subscriber_access(tx: ReadTx, context: Context, node: Node, jid: Jid, state: SubscriptionState) -> Access:
+    """Reads what an address with a subscription in this state may do on a node. Everything that sends to subscribers
+    asks this: `reading_error` is why an address may not receive."""
+    return with_contact(tx, context, Access(affiliation_of(tx, context, node, jid), node.options, state), jid)
+
+
 def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     """Reads what an actor may do on a node. Every request of an actor for a node begins here.
 
@@ -186,7 +192,7 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     governor = _governor(tx, context, node)
     if governor is not node:
         check_expired(tx, context, governor)  # the attachments of its items go with them
-    access = with_contact(tx, context, Access(affiliation_of(tx, context, node, actor), node.options), actor)
+    access = subscriber_access(tx, context, node, actor, SubscriptionState.NONE)
     if not access.depends_on_subscription:
         return access
     bare = str(actor.bare)

@@ -3,16 +3,15 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from smartfeeds.core.access import Access
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.suboptions import PRESENCE, apply, is_temporary, lease_end_us
+from smartfeeds.core.suboptions import PRESENCE, apply, for_client, is_temporary, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.context import Context, LocatedNode, affiliation_of, locate_for
+from smartfeeds.service.context import Context, LocatedNode, locate_for, subscriber_access
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     EmptyResult,
@@ -77,7 +76,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         state = existing.state  # approved before
     if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
         return behind
-    options = _options(tx, context, node, jid, existing.options, request.options)
+    options = _options(tx, context, node, jid, for_client(existing.options), request.options)
     subscription = existing._replace(node_text=request.node or "", service=request.service, options=options)
     if state is not existing.state:
         subscription = change_state(tx, context, subscription, state, by_subscriber=True)
@@ -185,7 +184,8 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
     """Changes the options in the form; a cancelled form changes nothing."""
     node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
-        options = _options(tx, context, node, subscription.jid, subscription.options, request.form)
+        current = for_client(subscription.options)
+        options = _options(tx, context, node, subscription.jid, current, request.form)
         tx.put_subscription(subscription._replace(options=options))
     return EmptyResult()
 
@@ -255,7 +255,7 @@ def _add_for_owner(
     """
     node, own = located.node, jid.bare == request.actor.bare
     allowed = node.options.subscribe and (own or context.policy.owners_subscribe_others)
-    access = Access(affiliation_of(tx, context, node, jid), node.options, SubscriptionState.SUBSCRIBED)
+    access = subscriber_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)
     if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
         return []
     new = _new_subscription(context, located, request, str(jid))

@@ -73,7 +73,7 @@ async def test_room_follows_a_feed(server: TestServer, client: ClientFactory, tm
         assert (await hear_in_room(bob, room)).startswith("Second\n")
         kick = "<query xmlns='http://jabber.org/protocol/muc#admin'><item nick='feeds' role='none'/></query>"
         assert (await alice.set(room, kick)).get("type") == "result"
-        assert await ask(alice, domain, f"/join {room}") == f"I try to enter {room}."
+        assert await ask(alice, domain, f"/join {room}") == f"I am entering {room}."
         assert (await hear(alice, domain)).startswith("I am in the room, ")
         assert await in_room(alice, room, "feeds: subscriptions") == "Alice: You follow no feed yet."
 

@@ -92,7 +92,7 @@ async def test_hostile_arguments_of_each_command(start: Starter, value: str) -> 
     component = await start(bot={"messages_per_minute": 10_000})
     await component.create(ALICE, "news", publish_model="open")
     words = ("help", "list", "search", "show", "latest", "subscribe", "unsubscribe", "subscriptions", "edit")
-    words += ("delete", "quiet", "digest", "language", "conflicts", "/join", "leave", "follow", value)
+    words += ("delete", "quiet", "digest", "language", "conflicts", "/join", "leave", value)
     for number, word in enumerate(words):
         # The quota of the whole minute is for another test.
         component.clock.advance(1)

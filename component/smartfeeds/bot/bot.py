@@ -49,7 +49,7 @@ BURST = 20  # messages that one person may send at once
 DOMAIN_SHARE = 100  # the rate of a whole domain, in rates of one person
 # Answers to unknown words: a person makes few such mistakes, a program that answers the bot makes nothing else.
 UNKNOWN = Rate(per_s=1 / 300, burst=5)
-_FAULT = N_("That failed because of a fault of this service. Its operator finds the details in the log.")
+_FAULT = N_("The service failed. Its log has the details.")
 _UNAVAILABLE = N_("The service is not available now. Try again later.")
 
 

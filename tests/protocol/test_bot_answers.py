@@ -305,3 +305,12 @@ async def test_list_has_pages(component: Component) -> None:
     assert first.endswith("- feed-19\nMore: list 2")
     assert second == "Feeds:\n- feed-20"
     assert await write(component, BOB, "list 3") == ["There are no more feeds."]
+
+
+async def test_message_of_an_item_shows_its_first_line_once(component: Component) -> None:
+    await component.create(ALICE, "club", title="The Club")
+    await write(component, BOB, "subscribe club")
+    await write(component, ALICE, "post club Hello\nLong text")
+    (message,) = await component.events(bare(BOB))
+
+    assert body_of(message).split("\n")[:3] == ["Hello", "alice in The Club (club)", "Long text"]

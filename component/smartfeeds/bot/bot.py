@@ -5,6 +5,7 @@ in rooms, and messages of servers are never answered. Answers to one person have
 a low one, so that two programs that answer each other stop soon.
 """
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_messa
 from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
 from smartfeeds.bot.rooms import PASSWORD, Requester, Rooms
+from smartfeeds.bot.schedule import find_zone
 from smartfeeds.bot.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
@@ -126,6 +128,8 @@ class Bot:
 
     async def start(self) -> None:
         """Serves all stored consumers. Raises StoreError."""
+        # The first use of the time zones reads a file of each.
+        await asyncio.to_thread(find_zone, "UTC")
         for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
             if consumer.kind == KIND:
                 self.sender.note_failed(consumer)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from smartfeeds.bot.follows import consumer_of, list_follows
+from smartfeeds.bot.grammar import quote
 from smartfeeds.bot.render import Links
 from smartfeeds.bot.rooms import Rooms
 from smartfeeds.bot.texts import ENGLISH, N_, Texts
@@ -61,7 +62,7 @@ class Reply:
 def command_text(texts: Texts, usage: str, *words: str) -> str:
     """Returns a command as users type it. `usage` is a text of `usages`."""
     verb = texts.say(usage).split()[0]
-    return " ".join([verb, *(f'"{word}"' if " " in word else word for word in words)])
+    return " ".join([verb, *map(quote, words)])
 
 
 class UsageError(Exception):

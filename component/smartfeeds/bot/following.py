@@ -10,7 +10,7 @@ from smartfeeds.bot.grammar import arguments, view_name
 from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name, render_item
 from smartfeeds.bot.schedule import find_zone, format_minute, parse_minute, parse_quiet
 from smartfeeds.bot.texts import LANGUAGES, N_, Texts
-from smartfeeds.bot.usages import HELP, LATEST, LIST, SUBSCRIPTIONS, UNSUBSCRIBE
+from smartfeeds.bot.usages import HELP, LATEST, SUBSCRIPTIONS, UNSUBSCRIBE
 from smartfeeds.core.chat import DAILY, Digest
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import SubscriptionState

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import ALL_NUMBERS, Item, KeyRange, Node, Subscription, SubscriptionState
+from smartfeeds.core.model import ALL_NUMBERS, Item, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import CHAT, CHAT_ONLY, CHAT_TOO
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
@@ -47,11 +47,11 @@ def chat_subscriptions(tx: ReadTx, node_no: int, jid: str) -> list[Subscription]
     return [sub for sub in tx.subscriptions_on(node_no, jid, now_us=None) if sub.jid == jid and CHAT in sub.options]
 
 
-def list_follows(tx: ReadTx, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
-    """Returns what a bare JID follows by chat, oldest first."""
+def list_follows(tx: ReadTx, jid: str) -> list[tuple[Node, Subscription]]:
+    """Returns what a bare JID follows by chat, oldest first. The limit of its subscriptions is that of the list."""
     return [
         (node, sub)
-        for node, sub in tx.subscriptions_of(jid, part, now_us=None)
+        for node, sub in tx.subscriptions_of(jid, ALL_NUMBERS, now_us=None)
         if sub.jid == jid and CHAT in sub.options
     ]
 

@@ -1,7 +1,8 @@
 """The lists of the bot with many subscriptions, and with feeds that were closed since."""
 
+from smartfeeds.bot import schedule
 from support.chat import write
-from support.component import ALICE, BOB, Component, bare
+from support.component import ALICE, BOB, Component, Starter, bare, ok
 
 
 async def follow_many(component: Component, count: int) -> None:
@@ -49,3 +50,27 @@ async def test_feed_that_was_closed_is_marked(component: Component) -> None:
     listed = ["You follow:\n- news - closed to you now, so nothing arrives"]
     assert await write(component, BOB, "subscriptions") == listed
     assert await write(component, BOB, "latest") == ["1 feed that you follow is closed to you now."]
+
+
+async def test_time_zones_are_read_before_the_first_command(start: Starter) -> None:
+    """Reading them takes 20 ms, in which the event loop would stand still."""
+    schedule._zones.cache_clear()
+    await start()
+
+    assert schedule._zones.cache_info().currsize == 1
+
+
+async def test_failures_of_a_person_who_follows_no_more_are_forgotten(component: Component) -> None:
+    await component.create(ALICE, "news")
+    await write(component, BOB, "subscribe news")
+    component.returned[bare(BOB)] = "service-unavailable"
+    await component.publish(ALICE, "news", "one")
+    await component.events(bare(BOB))
+    assert component.app.bot is not None and component.app.bot.sender.has_failed(bare(BOB))
+    entry = f"<subscription jid='{bare(BOB)}' subscription='none'/>"
+    ok(await component.owner_set(ALICE, f"<subscriptions node='news'>{entry}</subscriptions>"))
+    (consumer,) = component.app.bot.sender._failed[bare(BOB)]
+    component.app.dispatcher.hurry(consumer)
+    await component.settle()
+
+    assert not component.app.bot.sender.has_failed(bare(BOB))

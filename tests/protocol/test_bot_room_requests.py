@@ -180,3 +180,16 @@ async def test_rooms_that_wait_for_one_user_are_few(component: Component) -> Non
 
     assert len(component.presences) == 3
     assert [body_of(one)[:24] for one in await component.events(EVE)][3:] == ["I am in too many rooms; "] * 2
+
+
+async def test_request_right_after_the_removal_of_the_bot_needs_a_sponsor(club: Component) -> None:
+    """The removal is not stored yet when the request arrives."""
+    item = "<item affiliation='none' role='none'/><status code='110'/><status code='307'/>"
+    kick = f"<x xmlns='{MUC_USER}'>{item}</x>"
+    removal = f"<presence from='{ROOM}/feeds' to='{DOMAIN}' type='unavailable'>{kick}</presence>"
+    await club.send(f"{removal}<message from='{EVE}' to='{DOMAIN}' type='chat'><body>/join {ROOM}</body></message>")
+    await club.settle()
+    await presence(club, "Alice", "owner", jid=ALICE)
+    await presence(club, "feeds", "none", "110")
+
+    assert (await rooms_in_store(club), await subscribed(club, ROOM)) == ([], 0)

@@ -10,6 +10,7 @@ Anybody may name any address as a room. So a request changes nothing in the stor
 given up after a minute, and only the room itself or its managers end the subscriptions of a room.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -113,6 +114,8 @@ class Rooms:
         self._on_removed = on_removed
         self._monotonic = monotonic
         self._rooms: dict[str, Room] = {}
+        # A request must not read the row of a room that is being forgotten: it would need no sponsor.
+        self._forgetting = asyncio.Lock()
 
     def knows(self, room: str) -> bool:
         """Whether the bot is in this room or enters it."""
@@ -184,7 +187,8 @@ class Rooms:
         """Enters a room for a user, or because of an invitation. Returns why not (a text to translate), or an empty
         text. Raises StoreError."""
         name = str(room.bare)
-        row = await self._service.read(lambda tx, _context: tx.chat(name))
+        async with self._forgetting:
+            row = await self._service.read(lambda tx, _context: tx.chat(name))
         if row is not None and not row.room:
             return _NO_ROOM  # the address of a user of the bot
         self._give_up()
@@ -325,7 +329,8 @@ class Rooms:
         self._rooms.pop(room, None)
         jid = parse_jid(room)
         assert jid is not None
-        consumers = await self._service.write(partial(_forget_room, jid=jid))
+        async with self._forgetting:
+            consumers = await self._service.write(partial(_forget_room, jid=jid))
         self._on_removed(consumers)
 
 

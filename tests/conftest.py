@@ -98,6 +98,7 @@ async def start(tmp_path: Path, blank_database: Path, monkeypatch: pytest.Monkey
     """`await start(pubsub={...})` is a running component with these settings, a fixed clock and counted ids."""
     clock, numbers = Clock(), itertools.count(1)
     monkeypatch.setattr("smartfeeds.system.now_us", clock)
+    monkeypatch.setattr("smartfeeds.system.monotonic", lambda: clock.now_us / 1_000_000)
     monkeypatch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
     # slixmpp reads all certificates of the system at each start; this link has no TLS.
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)

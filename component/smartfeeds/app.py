@@ -258,7 +258,7 @@ class App:
             stream.call,
             is_available=self.availability.is_available,
             clock=clock,
-            monotonic=time.monotonic,
+            monotonic=system.monotonic,
         )
 
     def _listen(self) -> None:

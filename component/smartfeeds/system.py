@@ -10,6 +10,11 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+def monotonic() -> float:
+    """The seconds since some time in the past. Unlike `now_us` it never steps back."""
+    return time.monotonic()
+
+
 def new_id() -> str:
     """A fresh id for an item or a node: a UUID of version 7 (RFC 9562 5.7).
 

@@ -24,6 +24,6 @@ def test_page_has_the_numbers_of_the_code() -> None:
     assert f"{BURST} messages at once" in text and f"{PAGE} at a time" in text
     assert AWAY_US == 3_600_000_000 and "collects items for up to an hour" in text
     assert f"the last {HISTORY} messages of the room" in text
-    assert UNKNOWN.burst == 5 and UNKNOWN.per_s == 1 / 300 and "five times, then once in five minutes" in text
+    assert UNKNOWN.burst == 5 and UNKNOWN.per_s == 1 / 300 and "five unknown messages, then one in five minutes" in text
     assert f"{BACKOFF.first_s:g} seconds at first, up to an hour" in text and BACKOFF.longest_s == 3_600
     assert f"After {GIVE_UP_S / 86_400:g} days of failures" in text

@@ -1,8 +1,14 @@
 """Replies, corrections and reactions to delivered items; languages; rights."""
 
 import pytest
+from lxml import etree
 
+from smartfeeds.bot.conversation import Conversation
 from smartfeeds.bot.grammar import READ_CHARACTERS
+from smartfeeds.bot.reading import pull_newest
+from smartfeeds.core.model import Item
+from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.requests import Publish
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
@@ -80,9 +86,13 @@ async def test_reply_without_comments_is_an_item_of_the_feed_if_the_person_may_p
 
 
 async def test_reply_to_another_message_is_explained(blog: Component) -> None:
-    (answer,) = await write(blog, BOB, "Hello", reply_to("something-else"))
+    (answer,) = await write(blog, BOB, "Well said", reply_to("something-else"))
 
-    assert answer.startswith("I can only relate that to a message with one item.")
+    assert answer.startswith("Reply to a message that shows one item.")
+
+
+async def test_reply_to_another_message_may_be_a_command(blog: Component) -> None:
+    assert await write(blog, BOB, "list", reply_to("something-else")) == ["Feeds:\n- blog\n- blog-comments"]
 
 
 async def test_like_is_published_once_and_can_be_taken_back(blog: Component) -> None:
@@ -126,8 +136,76 @@ async def test_edit_and_delete_touch_own_items_only(component: Component) -> Non
     await component.publish(CAROL, "wall", "forged", forged)
     for command in ("edit wall New", "delete wall"):
         (answer,) = await write(component, BOB, command)
-        assert answer == "None of the newest items in wall is yours."
+        assert answer == "You wrote none of the newest 20 items in wall."
     assert await entries(component, "wall") == [("Forged", [])]
+
+
+async def test_edit_keeps_everything_but_the_text(component: Component) -> None:
+    await component.create(ALICE, "wall")
+    rest = (
+        f"<id>tag:x,2026:one</id><author><name>alice</name><uri>xmpp:{bare(ALICE)}</uri></author>"
+        "<category term='tea' label='Tea'/><published>2026-01-01T00:00:00Z</published>"
+        "<thr:in-reply-to xmlns:thr='http://purl.org/syndication/thread/1.0' ref='urn:1'/>"
+        "<link rel='replies' href='xmpp:x?;node=c'/><link rel='enclosure' href='https://x.example/a.ogg'/>"
+    )
+    texts = "<title>Old</title><summary>Old</summary><content>Old</content>"
+    await component.publish(ALICE, "wall", "one", f"<entry xmlns='{A}'>{texts}{rest}</entry>")
+    (before,) = (await component.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+    assert await write(component, ALICE, "edit wall New\nLong") == ["Changed in wall."]
+    (after,) = (await component.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+    text_tags = {f"{{{A}}}{name}" for name in ("title", "summary", "content", "updated")}
+
+    assert after.findtext(f"{{{A}}}title") == "New"
+    assert [one.text for one in after if one.tag.endswith(("}summary", "}content"))] == ["New\nLong"]
+    kept, stored = (
+        {(one.tag, *sorted(one.attrib.values()), "".join(one.itertext())) for one in entry if one.tag not in text_tags}
+        for entry in (before, after)
+    )
+    assert len(kept) == 7 and stored == kept
+
+
+async def test_edit_does_not_overwrite_a_change_that_it_has_not_seen(
+    component: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await component.create(ALICE, "wall")
+    await write(component, ALICE, "post wall Old")
+
+    async def changed_meanwhile(c: Conversation, name: str | None, count: int) -> list[Item]:
+        items = await pull_newest(c, name, count)
+        draft = draft_of(etree.fromstring(f"<entry xmlns='{A}'><title>Meanwhile</title></entry>"))
+        await component.app.service.handle(Publish(c.actor, DOMAIN, "wall", items[-1].id, draft))
+        return items
+
+    monkeypatch.setattr("smartfeeds.bot.posting.pull_newest", changed_meanwhile)
+    assert await write(component, ALICE, "edit wall New") == ["The item has changed meanwhile. Try again."]
+    assert await entries(component, "wall") == [("Meanwhile", [])]
+
+
+async def test_author_stays_hidden_in_a_feed_that_hides_publishers(component: Component) -> None:
+    await component.create(ALICE, "tips", publish_model="open", itemreply="owner")
+    await write(component, BOB, "post tips Tea")
+    await write(component, BOB, "edit tips Green tea")
+    answer = await component.get(ALICE, "<items node='tips'/>")
+
+    assert await entries(component, "tips") == [("Green tea", [])]
+    assert b"bob" not in etree.tostring(answer).replace(f'to="{BOB}"'.encode(), b"")
+
+
+@pytest.mark.parametrize("node", ["private-official", "urn:xmpp:microblog:0:comments/post"])
+async def test_author_of_an_item_chooses_no_foreign_feed_for_the_answers(component: Component, node: str) -> None:
+    """Only a node for comments by its name is a place that readers expect their answers in."""
+    await component.create(ALICE, "wall", publish_model="open")
+    await component.create(CAROL, node, publish_model="open")
+    await write(component, ALICE, "subscribe wall")
+    link = f"<link rel='replies' href='xmpp:{DOMAIN}?;node={node}'/>"
+    await component.publish(BOB, "wall", "post", f"<entry xmlns='{A}'><title>Hi</title>{link}</entry>")
+    (message,) = await component.events(bare(ALICE))
+    message_id = str(message.get("id"))
+    place = node if node.startswith("urn:") else "wall"
+
+    assert await write(component, ALICE, "Yes", reply_to(message_id)) == [f"Your answer is published in {place}."]
+    likes = await write(component, ALICE, "", reactions(message_id, "❤"))
+    assert likes == ([] if place == node else ["This feed has no likes."])
 
 
 async def test_post_creates_no_feed(start: Starter) -> None:
@@ -180,12 +258,6 @@ async def test_weekday_in_the_language_of_the_person(component: Component) -> No
     assert refused.startswith("I do not know this time zone.")
 
 
-async def test_follow_says_that_it_is_not_available(component: Component) -> None:
-    (answer,) = await write(component, BOB, "follow https://blog.example/")
-
-    assert answer == "This service cannot follow feeds of the web yet. To see its own feeds: list"
-
-
 async def test_search_reads_the_beginning_of_a_long_message(component: Component) -> None:
     """[xep-map 246] Preparing all of it would stall the event loop."""
     await component.create(ALICE, "tea")
@@ -233,3 +305,12 @@ async def test_list_has_pages(component: Component) -> None:
     assert first.endswith("- feed-19\nMore: list 2")
     assert second == "Feeds:\n- feed-20"
     assert await write(component, BOB, "list 3") == ["There are no more feeds."]
+
+
+async def test_message_of_an_item_shows_its_first_line_once(component: Component) -> None:
+    await component.create(ALICE, "club", title="The Club")
+    await write(component, BOB, "subscribe club")
+    await write(component, ALICE, "post club Hello\nLong text")
+    (message,) = await component.events(bare(BOB))
+
+    assert body_of(message).split("\n")[:3] == ["Hello", "alice in The Club (club)", "Long text"]

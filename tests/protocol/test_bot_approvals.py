@@ -29,7 +29,7 @@ async def bodies(component: Component, user: str) -> list[str]:
 async def ask(component: Component, user: str = BOB) -> None:
     """A user asks by chat to follow the feed."""
     (answer,) = await write(component, user, "subscribe club")
-    assert answer == "You asked to follow The Club (club). Its owner has to approve that."
+    assert answer == "Your request to follow The Club (club) waits for its owner."
 
 
 async def test_owner_is_asked_by_chat_beside_the_form(club: Component) -> None:

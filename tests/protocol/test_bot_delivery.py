@@ -157,7 +157,7 @@ async def test_unsubscribe_ends_the_consumer(news: Component) -> None:
 async def test_subscription_that_waits_for_approval_delivers_after_it(component: Component) -> None:
     await component.create(ALICE, "club", access_model="authorize")
     (answer,) = await write(component, BOB, "subscribe club")
-    assert answer == "You asked to follow club. Its owner has to approve that."
+    assert answer == "Your request to follow club waits for its owner."
     await component.publish(ALICE, "club", "before")
     approval = f"<subscriptions node='club'><subscription jid='{BOB_BARE}' subscription='subscribed'/></subscriptions>"
     await component.owner_set(ALICE, approval)

@@ -1,6 +1,6 @@
 """What the bot never answers, and hostile messages: nothing closes the link, and nobody else waits."""
 
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 from lxml import etree
@@ -63,8 +63,10 @@ async def test_person_has_a_quota(start: Starter) -> None:
     for number in range(1_000):
         await deliver(component, BOB, "list", id=f"m{number}")
     assert await write(component, CAROL, "list") == ["There are no feeds."], "others are served"
-    # 20 at once, and one more if a minute ends meanwhile.
-    assert 20 <= len(await component.events(BOB)) <= 22
+    assert len(await component.events(BOB)) == 20
+    component.clock.advance(60)
+    assert await write(component, BOB, "list") == ["There are no feeds."]
+    assert await write(component, BOB, "list") == []
 
 
 HOSTILE = [
@@ -90,14 +92,14 @@ async def test_hostile_arguments_of_each_command(start: Starter, value: str) -> 
     component = await start(bot={"messages_per_minute": 10_000})
     await component.create(ALICE, "news", publish_model="open")
     words = ("help", "list", "search", "show", "latest", "subscribe", "unsubscribe", "subscriptions", "edit")
-    words += ("delete", "quiet", "digest", "language", "conflicts", "/join", "leave", "follow", value)
+    words += ("delete", "quiet", "digest", "language", "conflicts", "/join", "leave", value)
     for number, word in enumerate(words):
         # The quota of the whole minute is for another test.
         component.clock.advance(1)
         user = f"user{number}@example.org/x"
         for rest in (value, f"news {value}", f"{value} {value}"):
             answers = await write(component, user, f"{word} {rest}")
-            assert len(answers) <= 1
+            assert len(answers) == 1 or word == value
             assert all(0 < len(text) <= 10_000 for text in answers)
     assert await write(component, CAROL, "list") == ["Feeds:\n- news"]
 
@@ -107,7 +109,7 @@ async def test_hostile_text_is_published_or_refused(component: Component, value:
     await component.create(ALICE, "news", publish_model="open")
     await write(component, CAROL, "subscribe news")
     (answer,) = await write(component, BOB, f"post news {value}")
-    assert answer in ("Published in news.", "The text is too long for this feed.") or answer.startswith("The text is")
+    assert answer in ("Published in news.", "The text is too long for this feed.")
     messages = [body_of(one) for one in await component.events(bare(CAROL))]
 
     assert len(messages) == (answer == "Published in news.")
@@ -115,14 +117,16 @@ async def test_hostile_text_is_published_or_refused(component: Component, value:
 
 
 async def test_names_with_markup_and_quotes_arrive_as_text(component: Component) -> None:
-    title = "<b>\"It's\" & 'so'</b>"
-    await component.create(ALICE, 'o\'news "x"', title="T < & \" '")
-    await write(component, BOB, "subscribe o'news%20x")
-    await component.publish(ALICE, 'o\'news "x"', "a'<&\"")
-    (listed,) = await write(component, BOB, "list")
+    name, title, text = 'o\'news "x"', "<b>T & \" '</b>", "a'<&\" <i>b</i>"
+    await component.create(ALICE, name, title=title)
+    (answer,) = await write(component, BOB, f"subscribe “{name}”")
+    payload = f"<entry xmlns='{ATOM}'><title>{escape(text)}</title></entry>"
+    await component.publish(ALICE, name, "one", payload)
+    (message,) = await component.events(bare(BOB))
 
-    assert listed == 'Feeds:\n- T < & " \' (o\'news "x")'
-    assert title not in listed
+    assert answer.startswith(f"You follow {title} ({name}) now.")
+    assert body_of(message).split("\n")[:2] == [text, f"{title} ({name})"]
+    assert await write(component, BOB, "list") == [f"Feeds:\n- {title} ({name})"]
 
 
 async def test_forged_ids_of_messages_show_nothing(component: Component) -> None:
@@ -144,15 +148,18 @@ async def test_forged_ids_of_messages_show_nothing(component: Component) -> None
 
 
 async def test_forged_errors_change_nothing(component: Component) -> None:
-    """Only the recipient's address can return a message."""
+    """Only the recipient's address can return a message. The errors arrive before the answer to the ping."""
     await component.create(ALICE, "news")
     await write(component, BOB, "subscribe news")
     error = "<error type='cancel'><gone xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
     for message_id in ("chat-1-1-1-1", "chat-1-1to2", f"chat-{'9' * 18}-1-1-1", "chat-", "chat-x-1-1-1"):
         await deliver(component, CAROL, "help", error, type="error", id=message_id)
+    component.forger = CAROL
     await component.publish(ALICE, "news", "one")
-
     assert [body_of(one).split("\n")[0] for one in await component.events(bare(BOB))] == ["one"]
+    failures = await component.app.service.read(lambda tx, _context: tx.failures())
+
+    assert failures == [] and not component.app.bot.sender.has_failed(bare(BOB))  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("kind", ["sent", "received"])

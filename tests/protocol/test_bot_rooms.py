@@ -259,3 +259,15 @@ async def test_configured_room_is_entered(start: Starter) -> None:
     component = await start(bot={"rooms": [ROOM], "name": "News"})
 
     assert [join.get("to") for join in component.presences] == [f"{ROOM}/News"]
+
+
+async def test_settings_of_two_managers_at_once_are_both_stored(club: Component) -> None:
+    await presence(club, "Bob", "admin")
+    commands = (("Alice", "quiet 22-7 Europe/Berlin"), ("Bob", "digest daily 8:00"), ("Alice", "subscribe news"))
+    for nick, text in commands:
+        await deliver(club, f"{ROOM}/{nick}", f"feeds: {text}", type="groupchat")
+    await club.settle()
+    row = await club.app.service.read(lambda tx, _context: tx.chat(ROOM))
+
+    assert row is not None and row.settings.zone == "Europe/Berlin" and row.settings.language == "en"
+    assert row.settings.quiet is not None and row.settings.digest is not None

@@ -186,6 +186,22 @@ async def test_flood_of_presence_writes_one_row(component: Component, monkeypatc
     assert len(rows) == 1
 
 
+async def test_new_contact_receives_the_events_of_its_earlier_subscription(start: Starter) -> None:
+    """Nothing of the node changes when a subscriber becomes a contact, so its audience may not be remembered."""
+    component = await start(pubsub=RESTRICTED)
+    await component.create(ALICE, "news")
+    await component.subscribe(BOB, "news")
+    await component.configure(ALICE, "news", access_model="presence")
+    await component.publish(ALICE, "news", "one")
+    assert await component.events(bare(BOB)) == []
+
+    await befriend(component, BOB)
+    await component.publish(ALICE, "news", "two")
+
+    (event,) = await component.events(bare(BOB))
+    assert [item.get("id") for item in event.iter(f"{{{PS}#event}}item")] == ["two"]
+
+
 @pytest.mark.parametrize("priority", ["", "x", "128", "-129", "9" * 400, "1 2", "٣"])
 async def test_malformed_priorities_count_as_zero(component: Component, priority: str) -> None:
     await befriend(component, BOB)

@@ -103,6 +103,7 @@ class Component:
     versions: "Counter[tuple[str, str]]" = field(default_factory=Counter)
     kinds: "deque[str]" = field(default_factory=lambda: deque(maxlen=64))  # names of the last stanzas, in order
     returned: dict[str, str] = field(default_factory=dict)  # bare address: the error with which messages come back
+    forger: str = ""  # an address that returns all messages, which others received, with an error
     silent: set[str] = field(default_factory=set)  # addresses that do not answer pings
     presences: list[Element] = field(default_factory=list)
     infos: dict[str, str] = field(default_factory=dict)  # full JID: the children of its service discovery information
@@ -304,6 +305,10 @@ class Component:
             elif stanza.tag == f"{_C}message":
                 self._messages[str(stanza.get("to"))].append(stanza)
                 self._arrived.set()
+                if self.forger:
+                    error = f"<error type='cancel'><gone xmlns='{STANZAS}'/></error>"
+                    head = f"id={quoteattr(stanza.get('id', ''))} from={quoteattr(self.forger)} to='{DOMAIN}'"
+                    await self.session.send(f"<message type='error' {head}>{error}</message>")
                 condition = self.returned.get(bare(str(stanza.get("to"))))
                 if condition is not None:
                     await self._return(stanza, condition)

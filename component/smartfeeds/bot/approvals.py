@@ -37,12 +37,12 @@ def explain(tx: ReadTx, _context: Context, node: Node, event: NodeEvent) -> tupl
     texts, feed = Texts(chat.settings.language or ENGLISH), feed_name(node)
     if event.kind == REQUEST:
         person = cut(notice.jid, NAME_CHARACTERS)
-        allow_ = command_text(texts, usages.ALLOW, notice.node_text, notice.jid)
-        refuse_ = command_text(texts, usages.REFUSE, notice.node_text, notice.jid)
+        allow_command = command_text(texts, usages.ALLOW, notice.node_text, notice.jid)
+        refuse_command = command_text(texts, usages.REFUSE, notice.node_text, notice.jid)
         text = texts.say(
-            "{person} asks to follow {feed}. To allow it: {command}", person=person, feed=feed, command=allow_
+            "{person} asks to follow {feed}. To allow it: {command}", person=person, feed=feed, command=allow_command
         )
-        return chat, Reply(text, (Offer(allow_, texts.say("Allow")), Offer(refuse_, texts.say("Refuse"))))
+        return chat, Reply(text, (Offer(allow_command, texts.say("Allow")), Offer(refuse_command, texts.say("Refuse"))))
     if event.kind == REFUSAL:
         return chat, Reply(texts.say("Your request to follow {feed} was refused.", feed=feed))
     rows = chat_subscriptions(tx, node.node_no, event.to)

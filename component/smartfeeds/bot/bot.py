@@ -5,6 +5,7 @@ in rooms, and messages of servers are never answered. Answers to one person have
 a low one, so that two programs that answer each other stop soon.
 """
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ from smartfeeds.bot.conversation import Conversation, Reply, Tools
 from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
 from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
-from smartfeeds.bot.rooms import PASSWORD, Rooms
+from smartfeeds.bot.rooms import PASSWORD, Requester, Rooms
+from smartfeeds.bot.schedule import find_zone
 from smartfeeds.bot.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
@@ -49,7 +51,7 @@ BURST = 20  # messages that one person may send at once
 DOMAIN_SHARE = 100  # the rate of a whole domain, in rates of one person
 # Answers to unknown words: a person makes few such mistakes, a program that answers the bot makes nothing else.
 UNKNOWN = Rate(per_s=1 / 300, burst=5)
-_FAULT = N_("That failed because of a fault of this service. Its operator finds the details in the log.")
+_FAULT = N_("The service failed. Its log has the details.")
 _UNAVAILABLE = N_("The service is not available now. Try again later.")
 
 
@@ -105,6 +107,7 @@ class Bot:
             tell=self._tell,
             on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
+            monotonic=monotonic,
         )
         self.sender = ChatSender(
             service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in, is_available=is_available
@@ -125,6 +128,8 @@ class Bot:
 
     async def start(self) -> None:
         """Serves all stored consumers. Raises StoreError."""
+        # The first use of the time zones reads a file of each.
+        await asyncio.to_thread(find_zone, "UTC")
         for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
             if consumer.kind == KIND:
                 self.sender.note_failed(consumer)
@@ -149,20 +154,21 @@ class Bot:
         self.sender.note_error(error.actor, error.message_id, error.condition)
 
     async def _on_invitation(self, invitation: RoomInvitation) -> None:
-        """Enters a room that somebody invites the bot to. A room with a password is refused."""
-        inviter = invitation.inviter
-        if not self._is_person(inviter) or not self._limits.admit(inviter):
+        """Enters a room that somebody invites the bot to. A room with a password is refused.
+
+        Anybody can pretend to be a room that passes an invitation on. So the limits are those of the room, the answer
+        goes to the room alone, and the inviter that it names receives nothing.
+        """
+        requester = invitation if invitation.from_room else invitation.inviter
+        sender = invitation.room if invitation.from_room else invitation.inviter
+        if not self._is_person(sender) or not self._limits.admit(sender):
             return
         refusal = PASSWORD
         if not invitation.password:
-            trusted = invitation.vouched or is_admin(self._service.policy, inviter)
-            refusal = await self.rooms.request(invitation.room, inviter, trusted=trusted)
-        if refusal and invitation.vouched:
-            # The room may not show the real address of the inviter, so only the room can pass the answer on.
-            reason = await self._text_for(inviter, refusal)
-            self._outbox.reply(encode_decline(self._domain, invitation, reason))
-        elif refusal:
-            await self._tell(inviter, refusal, self.rooms.nick)
+            trusted = invitation.from_room or is_admin(self._service.policy, sender)
+            refusal = await self.rooms.request(invitation.room, requester, trusted=trusted)
+        if refusal:
+            await self._tell(requester, refusal, self.rooms.nick)
 
     async def _on_message(self, message: ChatMessage) -> None:
         in_room = message.kind == "groupchat"
@@ -240,7 +246,7 @@ class Bot:
 
     def _is_person(self, jid: Jid) -> bool:
         """Whether an address may get an answer: no server, no component, no room, and not this service itself."""
-        return bool(jid.local) and jid.domain != self._domain and not self.rooms.knows(str(jid.bare))
+        return bool(jid.local) and jid.domain != self._domain and not self.rooms.is_in(str(jid.bare))
 
     def _introduce(self, jid: str) -> None:
         """Sends a request to subscribe to the presence of a person, whose client then offers to add the bot."""
@@ -273,17 +279,17 @@ class Bot:
         chat = OutgoingChat(row.jid, reply.text, f"chat-event-{event.event_no}", kind, language, offers)
         return [encode_message(chat, self._domain)]
 
-    async def _tell(self, user: Jid, text: str, nick: str) -> None:
-        """Informs a user of the outcome of a request, in the room if the room hides the address of the user."""
-        in_room = self.rooms.knows(str(user.bare))
-        text = await self._text_for(user, text, nick)
-        chat = OutgoingChat(str(user.bare), text, self._new_id(), "groupchat" if in_room else "chat")
-        self._outbox.reply(encode_message(chat, self._domain))
-
-    async def _text_for(self, user: Jid, text: str, nick: str = "") -> str:
-        row = await self._service.read(lambda tx, _context: tx.chat(str(user.bare)))
+    async def _tell(self, requester: Requester, text: str, nick: str) -> None:
+        """Informs the requester of a room of the outcome: a user by chat, an inviter through the room."""
+        to = requester.bare if isinstance(requester, Jid) else requester.room
+        row = await self._service.read(lambda tx, _context: tx.chat(str(to)))
         texts = Texts(choose_language([row.settings.language] if row is not None else []))
-        return texts.say(text, nick=nick)
+        text = texts.say(text, nick=nick)
+        if isinstance(requester, RoomInvitation) and not self.rooms.is_in(str(to)):
+            self._outbox.reply(encode_decline(self._domain, requester, text))
+            return
+        chat = OutgoingChat(str(to), text, self._new_id(), "chat" if isinstance(requester, Jid) else "groupchat")
+        self._outbox.reply(encode_message(chat, self._domain))
 
     def _serve(self, consumers: Iterable[Consumer]) -> None:
         for consumer in consumers:

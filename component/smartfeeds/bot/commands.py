@@ -9,6 +9,7 @@ from enum import Enum
 
 from smartfeeds.bot import approvals, following, posting, reading, settling, usages
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.bot.delivery import parse_message_id
 from smartfeeds.bot.grammar import split_command
 from smartfeeds.bot.render import cut
 from smartfeeds.bot.texts import N_
@@ -46,7 +47,7 @@ class ChatCommand:
     hidden: bool = False
 
 
-async def help_(c: Conversation, rest: str) -> Reply:
+async def explain_commands(c: Conversation, rest: str) -> Reply:
     """Explains one command, or lists all."""
     command = COMMANDS_BY_WORD.get(split_command(rest).word)
     if command is not None:
@@ -60,7 +61,7 @@ async def help_(c: Conversation, rest: str) -> Reply:
 
 
 COMMANDS: tuple[ChatCommand, ...] = (
-    ChatCommand("help", usages.HELP, N_("shows this overview"), help_, {"de": ("hilfe",)}),
+    ChatCommand("help", usages.HELP, N_("shows this overview"), explain_commands, {"de": ("hilfe",)}),
     ChatCommand("list", usages.LIST, N_("lists the feeds"), reading.list_feeds, {"de": ("liste", "feeds")}),
     ChatCommand(
         "search",
@@ -198,14 +199,6 @@ COMMANDS: tuple[ChatCommand, ...] = (
         {"de": ("verlassen",)},
         rights=Rights.ROOM,
     ),
-    ChatCommand(
-        "follow",
-        N_("follow ADDRESS"),
-        N_("follows a feed of the web; not available yet"),
-        following.follow_web,
-        {"de": ("folge",)},
-        hidden=True,
-    ),
 )
 COMMANDS_BY_WORD: Mapping[str, ChatCommand] = {
     word: row
@@ -219,7 +212,7 @@ async def run_command(c: Conversation) -> Reply | None:
     try:
         if c.message.reacts_to:
             return await posting.react(c.by_author())
-        if c.message.reply_to and c.message.text:
+        if parse_message_id(c.message.reply_to) is not None:
             return await posting.reply(c.by_author())
     except FeedError as error:
         return Reply(c.error(error), done=False)
@@ -244,5 +237,7 @@ async def run_command(c: Conversation) -> Reply | None:
 
 def unknown_command(c: Conversation) -> Reply:
     """The answer to a message that is no command."""
+    if c.message.reply_to:
+        return Reply(c.say(posting.NO_ITEM))
     word = cut(split_command(c.message.text).word, WORD_CHARACTERS)
     return Reply(c.say("I do not know “{word}”. Write help to see what I can do.", word=word), (c.offer(usages.HELP),))

@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from smartfeeds.bot.follows import consumer_of, list_follows
+from smartfeeds.bot.grammar import quote
 from smartfeeds.bot.render import Links
 from smartfeeds.bot.rooms import Rooms
 from smartfeeds.bot.texts import ENGLISH, N_, Texts
@@ -35,6 +36,7 @@ _ERRORS: Mapping[Condition, str] = {
     Condition.NOT_SUBSCRIBED: N_("You do not follow this feed here."),
     Condition.TOO_MANY_SUBSCRIPTIONS: N_("You follow too many feeds. End one with: unsubscribe FEED"),
     Condition.PAYLOAD_TOO_BIG: N_("The text is too long for this feed."),
+    Condition.PRECONDITION_NOT_MET: N_("The item has changed meanwhile. Try again."),
     Condition.BUSY: N_("The service is busy. Try again later."),
 }
 _NO_AUTHOR = N_("This room does not prove to me who you are. To publish in your name, write to me directly: {address}")
@@ -60,7 +62,7 @@ class Reply:
 def command_text(texts: Texts, usage: str, *words: str) -> str:
     """Returns a command as users type it. `usage` is a text of `usages`."""
     verb = texts.say(usage).split()[0]
-    return " ".join([verb, *(f'"{word}"' if " " in word else word for word in words)])
+    return " ".join([verb, *map(quote, words)])
 
 
 class UsageError(Exception):
@@ -152,15 +154,18 @@ class Conversation:
         """Returns the response of the service. Raises FeedError, StoreError."""
         return await ask(self.tools.handle, request, kind)
 
-    async def save(self, settings: ChatSettings) -> None:
-        """Stores the settings, and makes deliveries that wait for their time follow them. Raises StoreError."""
-        consumers = await self.tools.service.write(partial(_save, jid=self.jid, settings=settings), turn=self.jid)
+    async def save(self, change: Callable[[ChatSettings], ChatSettings]) -> None:
+        """Changes the stored settings, and makes deliveries that wait for their time follow them. Raises StoreError.
+
+        `change` runs in the transaction: in a room, other managers may change other settings at the same time.
+        """
+        consumers = await self.tools.service.write(partial(_save, jid=self.jid, change=change), turn=self.jid)
         self.hurry(consumers)
 
     async def remember_language(self) -> None:
         """Stores the language of the conversation, so that deliveries use it. Raises StoreError."""
         if not self.settings.language:
-            await self.save(replace(self.settings, language=self.texts.language))
+            await self.save(lambda one: replace(one, language=one.language or self.texts.language))
 
     def hurry(self, consumers: list[Consumer]) -> None:
         """Serves consumers now, whatever was planned."""
@@ -168,7 +173,7 @@ class Conversation:
             self.tools.dispatcher.hurry(consumer)
 
 
-def _save(tx: WriteTx, _context: Context, jid: str, settings: ChatSettings) -> list[Consumer]:
+def _save(tx: WriteTx, _context: Context, jid: str, change: Callable[[ChatSettings], ChatSettings]) -> list[Consumer]:
     row = tx.chat(jid) or ChatRow(jid)
-    tx.put_chat(replace(row, settings=settings))
+    tx.put_chat(replace(row, settings=change(row.settings)))
     return [consumer_of(node.node_no, jid) for node, _ in list_follows(tx, jid)]

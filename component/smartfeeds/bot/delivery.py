@@ -247,6 +247,7 @@ class ChatSender:
             partial(read_batch, consumer=consumer, position=position), turn=f"chat {consumer.target}"
         )
         if batch is None:
+            self._forget_failure(consumer)
             return Gone("the recipient follows the feed no more")
         if not batch.items:
             return Delivered(batch.end, batch.more)
@@ -265,11 +266,14 @@ class ChatSender:
         if error:
             self.note_failed(consumer)
             return RetryAfter(error)
+        self._forget_failure(consumer)
+        return Delivered(batch.end, batch.more)
+
+    def _forget_failure(self, consumer: Consumer) -> None:
         failed = self._failed.get(consumer.target, set())
         failed.discard(consumer)
         if not failed:
             self._failed.pop(consumer.target, None)
-        return Delivered(batch.end, batch.more)
 
     async def _send(self, consumer: Consumer, batch: ChatBatch, nick: str) -> str:
         """Sends the messages of a batch and a ping behind them. Returns why they were not delivered, or ""."""

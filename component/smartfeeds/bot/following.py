@@ -10,7 +10,7 @@ from smartfeeds.bot.grammar import arguments, view_name
 from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name, render_item
 from smartfeeds.bot.schedule import find_zone, format_minute, parse_minute, parse_quiet
 from smartfeeds.bot.texts import LANGUAGES, N_, Texts
-from smartfeeds.bot.usages import HELP, LATEST, LIST, SUBSCRIPTIONS, UNSUBSCRIBE
+from smartfeeds.bot.usages import HELP, LATEST, SUBSCRIPTIONS, UNSUBSCRIBE
 from smartfeeds.core.chat import DAILY, Digest
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import SubscriptionState
@@ -52,13 +52,13 @@ async def subscribe(c: Conversation, rest: str) -> Reply:
         await c.remember_language()
         if answer.is_stranger and not c.in_room:
             c.tools.introduce(c.jid)
-    shown = feed_name(answer.node)
+    feed = feed_name(answer.node)
     stop = c.command(UNSUBSCRIBE, name)
     if answer.state is SubscriptionState.PENDING:
-        return Reply(c.say("You asked to follow {feed}. Its owner has to approve that.", feed=shown), (Offer(stop),))
+        return Reply(c.say("Your request to follow {feed} waits for its owner.", feed=feed), (Offer(stop),))
     if person is not None:
-        return Reply(c.say("{person} follows {feed} now.", person=str(person.bare), feed=shown))
-    lines = [c.say("You follow {feed} now. New items arrive here. To stop: {command}", feed=shown, command=stop)]
+        return Reply(c.say("{person} follows {feed} now.", person=str(person.bare), feed=feed))
+    lines = [c.say("You follow {feed} now. New items arrive here. To stop: {command}", feed=feed, command=stop)]
     if answer.last is not None:
         lines += ["", await asyncio.to_thread(render_item, c.texts, c.tools.links, answer.node, answer.last)]
     return Reply("\n".join(lines), (c.offer(LATEST), Offer(stop)))
@@ -80,13 +80,13 @@ async def quiet(c: Conversation, rest: str) -> Reply:
     """Sets the hours in which nothing is delivered, and the time zone."""
     tokens = arguments(rest)
     if len(tokens) == 1 and tokens[0].casefold() in OFF:
-        await c.save(replace(c.settings, quiet=None))
+        await c.save(lambda one: replace(one, quiet=None))
         return Reply(c.say("There are no quiet hours any more."))
     hours = parse_quiet(tokens[0]) if tokens else None
     if hours is None or len(tokens) > 2:
         raise UsageError
     zone = _zone(c, tokens[1:])
-    await c.save(replace(c.settings, quiet=hours, zone=zone))
+    await c.save(lambda one: replace(one, quiet=hours, zone=zone if tokens[1:] else one.zone))
     begin, end = format_minute(hours.begin), format_minute(hours.end)
     text = c.say(
         "Nothing is delivered from {begin} to {end} ({zone}). The items come afterwards.",
@@ -103,7 +103,7 @@ async def digest(c: Conversation, rest: str) -> Reply:
     """Sets the time at which all new items are delivered at once."""
     tokens = arguments(rest)
     if len(tokens) == 1 and tokens[0].casefold() in OFF:
-        await c.save(replace(c.settings, digest=None))
+        await c.save(lambda one: replace(one, digest=None))
         return Reply(c.say("New items arrive as soon as they are published."))
     if not 2 <= len(tokens) <= 3:
         raise UsageError
@@ -111,7 +111,7 @@ async def digest(c: Conversation, rest: str) -> Reply:
     if weekday is None or minute is None:
         raise UsageError
     zone = _zone(c, tokens[2:])
-    await c.save(replace(c.settings, digest=Digest(weekday, minute), zone=zone))
+    await c.save(lambda one: replace(one, digest=Digest(weekday, minute), zone=zone if tokens[2:] else one.zone))
     day = c.say("every day") if weekday == DAILY else c.say(_WEEKDAYS[weekday])
     text = c.say("New items arrive together: {day} at {time} ({zone}).", day=day, time=format_minute(minute), zone=zone)
     return Reply(
@@ -126,7 +126,7 @@ async def language(c: Conversation, rest: str) -> Reply:
     if code not in LANGUAGES:
         names = ", ".join(f"{one} ({_LANGUAGE_NAMES.get(one, one)})" for one in LANGUAGES)
         raise UsageError(c.say("The languages are: {names}", names=names))
-    await c.save(replace(c.settings, language=code))
+    await c.save(lambda one: replace(one, language=code))
     c = replace(c, texts=Texts(code))
     return Reply(c.say("I speak English with you now."), (c.offer(HELP),))
 
@@ -138,7 +138,7 @@ async def join(c: Conversation, rest: str) -> Reply:
         raise UsageError
     refusal = await c.tools.rooms.request(room.bare, c.actor, trusted=c.is_admin)
     return Reply(
-        c.say(refusal) if refusal else c.say("I try to enter {room}.", room=cut(str(room.bare), NAME_CHARACTERS))
+        c.say(refusal) if refusal else c.say("I am entering {room}.", room=cut(str(room.bare), NAME_CHARACTERS))
     )
 
 
@@ -149,11 +149,6 @@ async def leave(c: Conversation, rest: str) -> Reply:
         raise UsageError
     await c.tools.rooms.leave(str(room.bare))
     return Reply("" if c.in_room else c.say("I left {room}.", room=cut(str(room.bare), NAME_CHARACTERS)))
-
-
-async def follow_web(c: Conversation, _rest: str) -> Reply:
-    """Says that feeds of the web cannot be followed."""
-    return Reply(c.say("This service cannot follow feeds of the web yet. To see its own feeds: list"), (c.offer(LIST),))
 
 
 def _zone(c: Conversation, tokens: list[str]) -> str:

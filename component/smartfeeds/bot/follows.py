@@ -1,15 +1,16 @@
 """What a person or a room follows by chat: subscriptions whose items the bot delivers.
 
 Such a subscription is an ordinary one, made by the ordinary use case, so access, limits, approval and the owner's list
-hold for it. The option `CHAT` marks it; it is no field of a form, because only the bot sets it together with the
-consumer that delivers. `deliver` is false, so that the subscriber's clients receive no notifications beside the chat.
+hold for it. The option `CHAT` marks it. The subscriber's clients receive no notifications beside the chat, unless one
+of them subscribes too.
 """
 
 from dataclasses import dataclass
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import ALL_NUMBERS, Item, KeyRange, Node, Subscription, SubscriptionState
+from smartfeeds.core.model import ALL_NUMBERS, Item, Node, Subscription, SubscriptionState
+from smartfeeds.core.suboptions import CHAT, CHAT_ONLY, CHAT_TOO
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.consumers import add_consumer
@@ -20,9 +21,6 @@ from smartfeeds.service.subscriptions import subscribe, unsubscribe
 from smartfeeds.store.base import ReadTx, WriteTx
 
 KIND = "chat"  # of the consumers: chat:alice@example.org
-CHAT = "chat"
-_ON = ("true",)
-_OFF = ("false",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +47,11 @@ def chat_subscriptions(tx: ReadTx, node_no: int, jid: str) -> list[Subscription]
     return [sub for sub in tx.subscriptions_on(node_no, jid, now_us=None) if sub.jid == jid and CHAT in sub.options]
 
 
-def list_follows(tx: ReadTx, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
-    """Returns what a bare JID follows by chat, oldest first."""
+def list_follows(tx: ReadTx, jid: str) -> list[tuple[Node, Subscription]]:
+    """Returns what a bare JID follows by chat, oldest first. The limit of its subscriptions is that of the list."""
     return [
         (node, sub)
-        for node, sub in tx.subscriptions_of(jid, part, now_us=None)
+        for node, sub in tx.subscriptions_of(jid, ALL_NUMBERS, now_us=None)
         if sub.jid == jid and CHAT in sub.options
     ]
 
@@ -73,9 +71,7 @@ def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow 
         last = answer.last
     row = tx.subscription(node_no, jid, view, now_us=context.now_us)
     assert row is not None
-    options = {**row.options, CHAT: _ON}
-    if before is None:
-        options["deliver"] = _OFF
+    options = {**row.options, CHAT: CHAT_ONLY if before is None else before.options.get(CHAT, CHAT_TOO)}
     tx.put_subscription(row._replace(options=options))
     consumer = consumer_of(node_no, jid)
     add_consumer(tx, consumer, Order.MODIFIED)
@@ -111,7 +107,7 @@ def unfollow_all(tx: WriteTx, context: Context, actor: Jid) -> list[Consumer]:
 
 
 def _end(tx: WriteTx, context: Context, actor: Jid, row: Subscription) -> None:
-    if row.options.get("deliver") != _OFF:
+    if row.options[CHAT] != CHAT_ONLY:
         tx.put_subscription(row._replace(options={name: one for name, one in row.options.items() if name != CHAT}))
         return
     node = tx.node_by_no(row.node_no)

@@ -42,6 +42,15 @@ def arguments(text: str) -> list[str]:
     return [token for token, _ in islice(_tokens(text[:READ_CHARACTERS]), MAX_ARGUMENTS)]
 
 
+def quote(word: str) -> str:
+    """Returns an argument as users type it, in the first marks that it does not contain if it needs any."""
+    if word and not any(character.isspace() or character in _QUOTES for character in word):
+        return word
+    pairs = ((begin, end) for begin, end in _QUOTES.items() if begin not in word and end not in word)
+    begin, end = next(pairs, ("", ""))
+    return f"{begin}{word}{end}"
+
+
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
     """Yields each argument and the place behind it, in time that grows with the length of the text only."""
     unclosed: set[str] = set()  # marks without an end in the rest of the text, which are ordinary characters

@@ -5,6 +5,7 @@ An item that comes from a message has an id made of the sender and the id of the
 """
 
 import hashlib
+from functools import partial
 
 from lxml import etree
 
@@ -13,21 +14,28 @@ from smartfeeds.bot.delivery import find_item, parse_message_id
 from smartfeeds.bot.grammar import take, view_name
 from smartfeeds.bot.reading import pull_newest
 from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
+from smartfeeds.bot.texts import N_
 from smartfeeds.bot.usages import DELETE
 from smartfeeds.core.feed_address import AddressError, parse_address
-from smartfeeds.core.model import Item
+from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import is_language_tag
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.entry import Entry, read_entry
-from smartfeeds.formats.xml import XML_LANG, Element, new_element
+from smartfeeds.formats.entry import Entry, EntryLink, read_entry
+from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service import requests as r
+from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.preconditions import item_tag
+from smartfeeds.service.requests import ItemPrecondition
+from smartfeeds.store.base import ReadTx
 
 LIKE = "\u2665"  # the title of a like, as Movim publishes it
 _LIKES = frozenset("\u2764\u2665\U0001f44d\U0001f499\U0001f49a\U0001f49b\U0001f49c\U0001f9e1")
 _VARIANT = "\ufe0f"  # shows a character as a picture; clients send it or not
+NO_ITEM = N_("Reply to a message that shows one item. To publish: post FEED TEXT")
+COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for comments (XEP-0277 section 3.2)
 OWN_ITEMS = 20  # items of the author among which `edit` and `delete` look for the newest
 
 
@@ -37,7 +45,7 @@ async def post(c: Conversation, rest: str) -> Reply:
     if not text:
         raise UsageError
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "post")
-    answer = await _publish(c, feed, item_id, _entry(c, text))
+    answer = await _publish(c, feed, item_id, await _entry(c, feed, text))
     name = cut(feed, NAME_CHARACTERS)
     done = c.say("Published in {feed}.", feed=name) if answer.created else c.say("Changed in {feed}.", feed=name)
     return Reply(done, (c.offer(DELETE, feed),))
@@ -49,7 +57,9 @@ async def edit(c: Conversation, rest: str) -> Reply:
     if not text:
         raise UsageError
     item = await _newest_own(c, feed)
-    await _publish(c, feed, item.id, _entry(c, text, read_entry(item)))
+    former = parse_stored(item.payload)
+    entry = _edited(c, text, former) if former.tag == atom.ENTRY else await _entry(c, feed, text)
+    await _publish(c, feed, item.id, entry, ItemPrecondition(frozenset({item_tag(item)})))
     return Reply(c.say("Changed in {feed}.", feed=cut(feed, NAME_CHARACTERS)))
 
 
@@ -68,7 +78,7 @@ async def reply(c: Conversation) -> Reply:
     """Publishes an answer to the item of the message that the user replies to (XEP-0461)."""
     item, feed, comments = await _target(c, c.message.reply_to)
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "reply")
-    entry = _entry(c, c.message.text.strip())
+    entry = await _entry(c, comments or feed, c.message.text.strip())
     _refer(entry, item)
     await _publish(c, comments or feed, item_id, entry)
     return Reply(c.say("Your answer is published in {feed}.", feed=cut(comments or feed, NAME_CHARACTERS)))
@@ -82,7 +92,7 @@ async def react(c: Conversation) -> Reply:
     # One like for each person and item, however often the reaction changes.
     item_id = _item_id(c, item.atom_id, "like")
     if any(reaction.removesuffix(_VARIANT) in _LIKES for reaction in c.message.reactions):
-        entry = _entry(c, LIKE)
+        entry = await _entry(c, comments, LIKE)
         _refer(entry, item)
         await _publish(c, comments, item_id, entry)
         return Reply("")
@@ -94,8 +104,11 @@ async def react(c: Conversation) -> Reply:
     return Reply("")
 
 
-async def _publish(c: Conversation, feed: str, item_id: str | None, entry: Element) -> r.Published:
-    return await c.ask(r.Publish(c.actor, c.service, feed, item_id, draft_of(entry), may_create=False), r.Published)
+async def _publish(
+    c: Conversation, feed: str, item_id: str | None, entry: Element, expected: ItemPrecondition | None = None
+) -> r.Published:
+    request = r.Publish(c.actor, c.service, feed, item_id, draft_of(entry), expected=expected, may_create=False)
+    return await c.ask(request, r.Published)
 
 
 def _item_id(c: Conversation, message_id: str, purpose: str) -> str | None:
@@ -106,27 +119,36 @@ def _item_id(c: Conversation, message_id: str, purpose: str) -> str | None:
     return f"chat-{digest[:32]}"
 
 
-def _entry(c: Conversation, text: str, former: Entry | None = None) -> Element:
-    """An entry of a text: its first line is the title, and the whole is the content if there is more.
-
-    `former` is the entry that it replaces, whose id and categories stay.
-    """
+async def _entry(c: Conversation, feed: str, text: str) -> Element:
+    """A new entry of a text. It names its author unless the feed hides who publishes. Raises FeedError."""
     entry = new_element(atom.ENTRY, {None: ATOM_NS})
+    _write_text(c, entry, text)
+    located = await c.tools.service.read(partial(find_for, name=feed, actor=c.actor), turn=c.jid)
+    if located is not None and located.node.options.shows_publisher:
+        author = etree.SubElement(entry, atom.AUTHOR)
+        etree.SubElement(author, f"{{{ATOM_NS}}}name").text = c.actor.local or c.jid
+        etree.SubElement(author, f"{{{ATOM_NS}}}uri").text = f"xmpp:{c.jid}"
+    return entry
+
+
+def _edited(c: Conversation, text: str, entry: Element) -> Element:
+    """The entry with another text. Everything else stays, such as its id, its categories and its links."""
+    # The service sets the time of the change.
+    for tag in (atom.TITLE, atom.SUMMARY, atom.CONTENT, atom.UPDATED):
+        for child in entry.findall(tag):
+            entry.remove(child)
+    _write_text(c, entry, text)
+    return entry
+
+
+def _write_text(c: Conversation, entry: Element, text: str) -> None:
+    """Adds a text to an entry: its first line is the title, and the whole is the content if there is more."""
     if is_language_tag(c.message.language):
         entry.set(XML_LANG, c.message.language)
-    first = text.split("\n", 1)[0].strip()
-    title = cut(first, TITLE_CHARACTERS)
-    if former is not None:
-        etree.SubElement(entry, atom.ID).text = former.atom_id
+    title = cut(text.split("\n", 1)[0].strip(), TITLE_CHARACTERS)
     etree.SubElement(entry, atom.TITLE).text = title
     if text != title:
         etree.SubElement(entry, atom.CONTENT, type="text").text = text
-    author = etree.SubElement(entry, atom.AUTHOR)
-    etree.SubElement(author, f"{{{ATOM_NS}}}name").text = c.actor.local or c.jid
-    etree.SubElement(author, f"{{{ATOM_NS}}}uri").text = f"xmpp:{c.jid}"
-    for category in former.categories if former is not None else ():
-        etree.SubElement(entry, atom.CATEGORY, term=category.term)
-    return entry
 
 
 def _refer(entry: Element, item: Entry) -> None:
@@ -136,13 +158,22 @@ def _refer(entry: Element, item: Entry) -> None:
 
 async def _newest_own(c: Conversation, feed: str) -> Item:
     """The author's newest item in a feed. Raises FeedError, RefusalError, UsageError."""
-    name = view_name(feed, [f"author={c.jid}"]) if feed else None
-    if name is None:
+    if not feed:
         raise UsageError
+    located = await c.tools.service.read(partial(find_for, name=feed, actor=c.actor), turn=c.jid)
+    # A feed that hides who publishes has no view by author.
+    hidden = located is not None and not located.node.options.shows_publisher
+    name = view_name(feed, [] if hidden else [f"author={c.jid}"])
     # Others may write any name as their author.
     own = [item for item in await pull_newest(c, name, OWN_ITEMS) if item.publisher == c.jid]
     if not own:
-        raise RefusalError(c.say("None of the newest items in {feed} is yours.", feed=cut(feed, NAME_CHARACTERS)))
+        raise RefusalError(
+            c.say(
+                "You wrote none of the newest {number} items in {feed}.",
+                number=OWN_ITEMS,
+                feed=cut(feed, NAME_CHARACTERS),
+            )
+        )
     return own[-1]
 
 
@@ -154,23 +185,35 @@ async def _target(c: Conversation, message_id: str) -> tuple[Entry, str, str]:
     key = parse_message_id(message_id)
     place = await c.tools.service.read(lambda tx, _context: find_item(tx, key), turn=c.jid) if key is not None else None
     if place is None:
-        raise RefusalError(c.say("I can only relate that to a message with one item. To publish: post FEED TEXT"))
+        raise RefusalError(c.say(NO_ITEM))
     node, item_id = place
     # The request checks that the user may read the item.
-    shown = await c.ask(r.GetItem(c.actor, c.service, node.name, item_id), r.ItemShown)
-    entry = read_entry(shown.item)
-    return entry, node.name, _comments_of(entry, c.service)
+    item = (await c.ask(r.GetItem(c.actor, c.service, node.name, item_id), r.ItemShown)).item
+    entry = read_entry(item)
+    find = partial(_find_comments, node=node, item=item, links=entry.links)
+    return entry, node.name, await c.tools.service.read(find, turn=c.jid)
 
 
-def _comments_of(entry: Entry, service: str) -> str:
-    """The node of the comments of an entry at this service (XEP-0277 section 3), or an empty text."""
-    for link in entry.links:
-        if link.rel != "replies":
-            continue
-        try:
-            address = parse_address(link.href, smart=False)
-        except AddressError:
-            continue
-        if address.service == service:
-            return address.node
+def _find_comments(tx: ReadTx, context: Context, node: Node, item: Item, links: list[EntryLink]) -> str:
+    """The node of the comments of an item at this service (XEP-0277 section 3), or an empty text.
+
+    The author of an item chooses its links, and what is published there has the rights of the reader. So the node must
+    be one for comments by its name, or belong to the creator of the feed or to the publisher of the item.
+    """
+    for link in links:
+        name = _linked_node(link, context.policy.domain)
+        comments = tx.node(name) if name else None
+        if comments is not None and (name.startswith(COMMENTS) or comments.creator in (node.creator, item.publisher)):
+            return name
     return ""
+
+
+def _linked_node(link: EntryLink, service: str) -> str:
+    """The node of this service that a link for replies names, or an empty text."""
+    if link.rel != "replies":
+        return ""
+    try:
+        address = parse_address(link.href, smart=False)
+    except AddressError:
+        return ""
+    return address.node if address.service == service else ""

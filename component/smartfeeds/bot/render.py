@@ -45,7 +45,10 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
     entry = read_entry(item)
     title = cut(entry.title.plain, TITLE_CHARACTERS)
     body = next((text.plain for text in (entry.summary, entry.content) if text is not None and text.plain), "")
-    excerpt = cut(body, TEXT_CHARACTERS) if body != entry.title.plain else ""
+    # The text of a message begins with its title, and that of a short note is its title.
+    rest = body.removeprefix(entry.title.plain)
+    repeats = rest == "" or (rest != body and rest[0].isspace())
+    excerpt = cut(rest.lstrip() if repeats else body, TEXT_CHARACTERS)
     headline = title or cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)
     if edited:
         headline = texts.say("{title} (edited)", title=headline)

@@ -1,12 +1,16 @@
 """Group chats: entering, staying and leaving rooms, and who speaks there (XEP-0045, XEP-0249, XEP-0359).
 
 The store has the rooms that the bot stays in; everything else is learnt again with each connection. An admin of the
-bot may bring it into any room, and so may the room itself, which vouches for the invitations that it passes on. For
-other users the bot enters, and stays if the user is an owner or admin of the room. Most rooms do not show who is who.
-There the bot waits until an owner or admin writes to it. Until then it writes nothing in the room, and the next
-connection ends its stay.
+bot may bring it into any room, and so may the room itself, which passes on only invitations of occupants who may
+invite. For other users the bot enters, and stays if the user is an owner or admin of the room. Most rooms hide the
+addresses of their occupants. There the bot waits until an owner or admin writes to it. Until then it writes nothing in
+the room, and the next connection ends its stay.
+
+Anybody may name any address as a room. So a request changes nothing in the store, an address without an answer is
+given up after a minute, and only the room itself or its managers end the subscriptions of a room.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,13 +25,15 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
-from smartfeeds.xmpp.chat import ChatMessage, RoomPresence, encode_join, encode_leave
+from smartfeeds.xmpp.chat import ChatMessage, RoomInvitation, RoomPresence, encode_join, encode_leave
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken
-MAX_UNPROVED = 10  # rooms in which the bot waits for an owner or admin; with more it leaves the oldest
-SHARES = 4  # a service of another server takes so small a part of the places, so that it cannot take all
+MAX_WAITING = 10  # rooms that wait for an owner or admin; with more the bot leaves the oldest
+WAITING_PER_USER = 3  # of them those that one user requested
+SHARES = 4  # rooms of one other site take at most this part of the places, so that it cannot take all
+ENTER_S = 60.0  # an address that does not answer for so long is no room; entering one takes seconds
 MAX_OCCUPANTS = 1_000  # nicks that are remembered for a room
-MAX_SHOWN = 200  # messages of the bot that are remembered for a room
+MAX_OWN_IDS = 200  # messages of the bot that are remembered for a room
 _MANAGERS = frozenset({"owner", "admin"})
 _SELF = "110"
 _CREATED = "201"
@@ -48,34 +54,39 @@ _NO_ROOM = N_("There is no such room.")
 PASSWORD = N_("The room has a password. I do not enter rooms with passwords, because I would have to store them.")
 _REFUSED = N_("The room does not let me in.")
 
-# Informs the user who asked for a room. Parameters: the user, a text to translate, the nick of the bot in the room.
-Tell = Callable[[Jid, str, str], Awaitable[None]]
+# A user who requested a room, or the invitation that the room itself passed on.
+Requester = Jid | RoomInvitation
+# Informs the requester. Parameters: the requester, a text to translate, the nick of the bot in the room.
+Tell = Callable[[Requester, str, str], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class Room:
     """A room that the bot is in or enters. `managers` are the nicks of its owners and admins.
 
-    `asked_by` is the user to inform once the bot is in or was refused. `proved`: somebody with the right to do so has
-    brought the bot here. `people` has the real addresses of occupants by nick, as far as the room shows them. `shown`
-    has the ids of the bot's messages by the ids that the room gave them, oldest first.
+    `since_s` is when the bot began to enter. `requester` is informed once the bot is in or was refused; `user` is the
+    bare JID of the user who requested the room first. `has_sponsor`: somebody with the right to do so has brought the
+    bot here. `people` has the real addresses of occupants by nick, as far as the room shows them. `own_ids` has the ids
+    of the bot's messages by the ids that the room gave them, oldest first.
     """
 
     nick: str
+    since_s: float
     is_in: bool = False
     attempts: int = 1
     managers: set[str] = field(default_factory=set)
-    asked_by: Jid | None = None
-    proved: bool = True
+    requester: Requester | None = None
+    user: Jid | None = None
+    has_sponsor: bool = True
     people: dict[str, Jid] = field(default_factory=dict)
-    shown: dict[str, str] = field(default_factory=dict)
+    own_ids: dict[str, str] = field(default_factory=dict)
 
 
 class Rooms:
     """The rooms of the bot. `sender` is its address, `nick` the name that it prefers.
 
-    `send` sends one stanza, and `tell` informs a user. `on_entered` receives the room, `on_removed` the consumers that
-    have ended.
+    `send` sends one stanza, and `tell` informs a requester. `on_entered` receives the room, `on_removed` the consumers
+    that have ended. `monotonic` returns seconds.
     """
 
     def __init__(
@@ -90,6 +101,7 @@ class Rooms:
         tell: Tell,
         on_entered: Callable[[str], None],
         on_removed: Callable[[Iterable[Consumer]], None],
+        monotonic: Callable[[], float],
     ) -> None:
         self._service = service
         self._sender = sender
@@ -100,14 +112,23 @@ class Rooms:
         self._tell = tell
         self._on_entered = on_entered
         self._on_removed = on_removed
+        self._monotonic = monotonic
         self._rooms: dict[str, Room] = {}
+        # A request must not read the row of a room that is being forgotten: it would need no sponsor.
+        self._forgetting = asyncio.Lock()
 
     def knows(self, room: str) -> bool:
         """Whether the bot is in this room or enters it."""
         return room in self._rooms
 
+    def is_in(self, room: str) -> bool:
+        """Whether the bot is in this room."""
+        state = self._rooms.get(room)
+        return state is not None and state.is_in
+
     def nick_in(self, room: str) -> str | None:
         """Returns the bot's nick in a room, or None if it is not in it; then it enters, unless it does so already."""
+        self._give_up()
         state = self._rooms.get(room)
         if state is None:
             self._enter(room)
@@ -135,14 +156,14 @@ class Rooms:
         """Remembers the id that a room gave to a message of the bot, which the room returns to it."""
         state = self._rooms[str(message.actor.bare)]
         if message.stanza_id:
-            state.shown[message.stanza_id] = message.message_id
-            if len(state.shown) > MAX_SHOWN:
-                del state.shown[next(iter(state.shown))]
+            state.own_ids[message.stanza_id] = message.message_id
+            if len(state.own_ids) > MAX_OWN_IDS:
+                del state.own_ids[next(iter(state.own_ids))]
 
     def own_id(self, room: str, message_id: str) -> str:
         """Returns the id of the bot's message that an id in a room means; the id itself if it is not known."""
         state = self._rooms.get(room)
-        return message_id if state is None else state.shown.get(message_id, message_id)
+        return message_id if state is None else state.own_ids.get(message_id, message_id)
 
     async def listens_to(self, occupant: Jid) -> bool:
         """Whether the bot answers an occupant. The message of an owner or admin proves the right to have it there."""
@@ -150,10 +171,10 @@ class Rooms:
         state = self._rooms.get(room)
         if state is None or not state.is_in:
             return False
-        if not state.proved and occupant.resource in state.managers:
-            state.proved = True
+        if not state.has_sponsor and occupant.resource in state.managers:
+            state.has_sponsor = True
             await self._service.write(partial(_remember_room, room=room))
-        return state.proved
+        return state.has_sponsor
 
     async def rejoin(self) -> None:
         """Enters all rooms, after the link came up. Raises StoreError."""
@@ -162,31 +183,66 @@ class Rooms:
         for jid in dict.fromkeys([*self._configured, *(row.jid for row in rows)]):
             self._enter(jid)
 
-    async def request(self, room: Jid, user: Jid, *, trusted: bool) -> str:
-        """Enters a room for a user. Returns why not (a text to translate), or an empty text."""
+    async def request(self, room: Jid, requester: Requester, *, trusted: bool) -> str:
+        """Enters a room for a user, or because of an invitation. Returns why not (a text to translate), or an empty
+        text. Raises StoreError."""
         name = str(room.bare)
+        async with self._forgetting:
+            row = await self._service.read(lambda tx, _context: tx.chat(name))
+        if row is not None and not row.room:
+            return _NO_ROOM  # the address of a user of the bot
+        self._give_up()
         state = self._rooms.get(name)
         if state is not None and state.is_in:
             return _IS_IN
-        if len(self._rooms) >= self._most or not self._has_place(room.domain):
+        if state is not None:
+            state.requester = requester
+            state.has_sponsor = state.has_sponsor or trusted
+            return ""
+        # The bot has a right to be in a room that it stayed in before, whoever reminds it.
+        if row is not None or name in self._configured:
+            self._enter(name, requester=requester)
+            return ""
+        user = requester.bare if isinstance(requester, Jid) else None
+        if len(self._rooms) >= self._most or not self._has_place(room.domain) or self._waits_for_many(user):
             return _TOO_MANY
-        self._enter(name, asked_by=user, proved=trusted)
-        unproved = [jid for jid, one in self._rooms.items() if not one.proved]
-        if len(unproved) > MAX_UNPROVED:
-            await self.leave(unproved[0])
+        self._enter(name, requester=requester, user=user, has_sponsor=trusted)
+        waiting = [jid for jid, one in self._rooms.items() if not one.has_sponsor]
+        if len(waiting) > MAX_WAITING:
+            self._withdraw(waiting[0])
         return ""
 
     def _has_place(self, service: str) -> bool:
-        """Whether a service for rooms has less than its share. That of our own server has no share of its own."""
+        """Whether a site has less than its share. The server of this service has no share of its own.
+
+        The site is the domain of the server, which may have any number of services for rooms.
+        """
         if service.partition(".")[2] == self._sender.partition(".")[2]:
             return True
-        return sum(jid.endswith(f"@{service}") for jid in self._rooms) < max(1, self._most // SHARES)
+        site = _site(service)
+        return sum(_site(jid.rpartition("@")[2]) == site for jid in self._rooms) < max(1, self._most // SHARES)
+
+    def _waits_for_many(self, user: Jid | None) -> bool:
+        """Whether as many rooms wait as one user may request."""
+        if user is None:
+            return False
+        return sum(one.user == user and not one.has_sponsor for one in self._rooms.values()) >= WAITING_PER_USER
+
+    def _give_up(self) -> None:
+        """Withdraws from addresses that have not answered. A stored room is entered again by its next delivery."""
+        before_s = self._monotonic() - ENTER_S
+        for room in [jid for jid, one in self._rooms.items() if not one.is_in and one.since_s <= before_s]:
+            self._withdraw(room)
+
+    def _withdraw(self, room: str) -> None:
+        """Leaves a room, or stops to enter it. Its subscriptions stay."""
+        state = self._rooms.pop(room)
+        self._send(encode_leave(self._sender, room, state.nick))
 
     async def leave(self, room: str) -> None:
         """Leaves a room and ends its subscriptions. Raises StoreError."""
-        state = self._rooms.get(room)
-        if state is not None:
-            self._send(encode_leave(self._sender, room, state.nick))
+        if room in self._rooms:
+            self._withdraw(room)
         await self._forget(room)
 
     async def on_presence(self, presence: RoomPresence) -> None:
@@ -202,8 +258,11 @@ class Rooms:
         else:
             self._on_occupant(state, presence)
 
-    def _enter(self, room: str, *, asked_by: Jid | None = None, proved: bool = True) -> None:
-        self._rooms[room] = Room(self.nick, asked_by=asked_by, proved=proved)
+    def _enter(
+        self, room: str, *, requester: Requester | None = None, user: Jid | None = None, has_sponsor: bool = True
+    ) -> None:
+        now_s = self._monotonic()
+        self._rooms[room] = Room(self.nick, now_s, requester=requester, user=user, has_sponsor=has_sponsor)
         self._send(encode_join(self._sender, room, self.nick))
 
     def _on_occupant(self, state: Room, presence: RoomPresence) -> None:
@@ -228,27 +287,26 @@ class Rooms:
                 # The room or its service stops; the next delivery or connection enters again.
                 self._rooms.pop(room, None)
             return
-        state.nick = presence.actor.resource
+        # Texts name the nick that the bot chose. The one in the presence is a text of the room, which may be hostile.
+        chosen, state.nick = state.nick, presence.actor.resource
         if state.is_in:
             return
         # The room sends the presence of all others before that of the bot, so the managers are known now. A room that
         # the bot has just created is nobody's room, and disappears when the bot leaves.
-        asked_by, state.asked_by = state.asked_by, None
+        requester, state.requester = state.requester, None
         managers = {state.people[nick] for nick in state.managers & state.people.keys()}
-        state.proved = state.proved or (asked_by is not None and asked_by.bare in managers)
-        refusal = (
-            _NO_ROOM if _CREATED in presence.statuses else _NO_MANAGER if state.people and not state.proved else ""
-        )
+        state.has_sponsor = state.has_sponsor or (isinstance(requester, Jid) and requester.bare in managers)
+        hidden = not state.people
+        refusal = _NO_ROOM if _CREATED in presence.statuses else "" if state.has_sponsor or hidden else _NO_MANAGER
         if refusal:
-            self._send(encode_leave(self._sender, room, state.nick))
-            await self._forget(room)
+            self._withdraw(room)
         else:
             state.is_in = True
-            if state.proved:
+            if state.has_sponsor:
                 await self._service.write(partial(_remember_room, room=room))
             self._on_entered(room)
-        if asked_by is not None:
-            await self._tell(asked_by, refusal or (_ENTERED if state.proved else _PROVE), state.nick)
+        if requester is not None:
+            await self._tell(requester, refusal or (_ENTERED if state.has_sponsor else _PROVE), chosen)
 
     async def _on_refused(self, room: str, state: Room, condition: str) -> None:
         """The room did not admit the bot."""
@@ -264,15 +322,21 @@ class Rooms:
             await self._forget(room)
         else:
             self._rooms.pop(room, None)
-        if state.asked_by is not None:
-            await self._tell(state.asked_by, PASSWORD if condition == "not-authorized" else _REFUSED, state.nick)
+        if state.requester is not None:
+            await self._tell(state.requester, PASSWORD if condition == "not-authorized" else _REFUSED, state.nick)
 
     async def _forget(self, room: str) -> None:
         self._rooms.pop(room, None)
         jid = parse_jid(room)
         assert jid is not None
-        consumers = await self._service.write(partial(_forget_room, jid=jid))
+        async with self._forgetting:
+            consumers = await self._service.write(partial(_forget_room, jid=jid))
         self._on_removed(consumers)
+
+
+def _site(domain: str) -> str:
+    """The domain of the server to which a service for rooms belongs."""
+    return ".".join(domain.split(".")[-2:])
 
 
 def _remember_room(tx: WriteTx, _context: Context, room: str) -> None:
@@ -281,5 +345,8 @@ def _remember_room(tx: WriteTx, _context: Context, room: str) -> None:
 
 
 def _forget_room(tx: WriteTx, context: Context, jid: Jid) -> list[Consumer]:
-    tx.remove_chat(str(jid.bare))
+    row = tx.chat(str(jid.bare))
+    if row is None or not row.room:
+        return []  # the address of a user of the bot, which somebody named as a room
+    tx.remove_chat(row.jid)
     return unfollow_all(tx, context, jid)

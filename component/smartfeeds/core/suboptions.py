@@ -11,6 +11,11 @@ from smartfeeds.errors import Condition, FeedError
 
 # The value of `expire` for a subscription that ends when the subscriber goes offline (XEP-0060 section 12.5).
 PRESENCE = "presence"
+# Marks a subscription whose items the chat bot delivers. It is no field of a form, because only the bot sets it
+# together with the consumer that delivers. `CHAT_ONLY`: no client has subscribed, so no events are sent.
+CHAT = "chat"
+CHAT_ONLY = ("only",)
+CHAT_TOO = ("too",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,16 @@ def values_of(options: Mapping[str, Values], var: str) -> Values:
 def flag(options: Mapping[str, Values], var: str) -> bool:
     """Returns whether a boolean option is true."""
     return values_of(options, var) == ("true",)
+
+
+def wants_events(options: Mapping[str, Values]) -> bool:
+    """Returns whether a subscriber's clients receive events."""
+    return flag(options, "deliver") and options.get(CHAT) != CHAT_ONLY
+
+
+def for_client(options: Mapping[str, Values]) -> Mapping[str, Values]:
+    """Returns the options of a subscription that a client uses from now on."""
+    return {**options, CHAT: CHAT_TOO} if CHAT in options else options
 
 
 def is_temporary(options: Mapping[str, Values]) -> bool:

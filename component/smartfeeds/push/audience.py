@@ -14,7 +14,8 @@ from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.interests import Interest
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Mark, Node, Subscription, SubscriptionState
-from smartfeeds.core.suboptions import flag, values_of
+from smartfeeds.core.options import AccessModel
+from smartfeeds.core.suboptions import flag, values_of, wants_events
 from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.service.consumers import add_consumer
@@ -124,7 +125,7 @@ def read_interested(tx: ReadTx, context: Context, node: Node, interests: Sequenc
 def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
     """Returns whether a subscriber wants events and may receive them."""
     jid = parse_jid(sub.jid)
-    if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
+    if sub.state is not SubscriptionState.SUBSCRIBED or not wants_events(sub.options) or jid is None:
         return False
     access = recipient_access(tx, context, node, jid, sub.state)
     if access.history_error is not None and from_canonical(sub.view).sync:
@@ -203,8 +204,9 @@ class AudienceCache:
 
     def put(self, node: Node, place: int, page: AudiencePage, version: tuple[int, ...] = ()) -> None:
         """Stores a page."""
-        # The people of such a node are those of its target, and its audience number does not count their changes.
-        if follows_target(node.name):
+        # The audience number does not count changes of what these depend on: the people of the target of attachments,
+        # and the contacts of the service.
+        if follows_target(node.name) or node.options.access_model is AccessModel.PRESENCE:
             return
         self._pages[node.node_no, place] = (node.audience, version, page)
         self._pages.move_to_end((node.node_no, place))

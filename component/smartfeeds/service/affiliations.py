@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from smartfeeds.core.access import Access
 from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, governor_of, locate_for, with_contact
+from smartfeeds.service.context import Context, governor_of, locate_for, recipient_access
 from smartfeeds.service.lists import PagedList, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -145,8 +144,9 @@ def _owners(affiliations: Mapping[str, Affiliation]) -> int:
 
 def _set(tx: WriteTx, context: Context, node: Node, bare: str, affiliation: Affiliation) -> None:
     tx.set_affiliation(node.node_no, bare, affiliation)
-    access, jid = Access(affiliation, node.options, SubscriptionState.SUBSCRIBED), parse_jid(bare)
-    if jid is None or with_contact(tx, context, access, jid).reading_error is not None:
+    jid = parse_jid(bare)
+    access = None if jid is None else recipient_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)
+    if access is None or access.reading_error is not None:
         end_all(tx, context, node, bare)
     elif access.rights.read:
         approve_all(tx, context, node, bare)

@@ -13,7 +13,7 @@ from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Subscription, SubscriptionState
 from smartfeeds.core.presence import Contact, ContactState
-from smartfeeds.core.suboptions import flag, is_temporary
+from smartfeeds.core.suboptions import flag, is_temporary, wants_events
 from smartfeeds.core.view import BARE, View, canonical, from_canonical
 from smartfeeds.service.context import Context, admits, find_overdue, recipient_access
 from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
@@ -141,7 +141,7 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
             # The held events contain the newest item.
             held.append(consumer)
             continue
-        wants = request.is_new and _announces_last(node) and flag(subscription.options, "deliver")
+        wants = request.is_new and _announces_last(node) and wants_events(subscription.options)
         access = _access(tx, context, node, subscription) if wants else None
         if access is None or access.reading_error is not None:
             continue
@@ -176,7 +176,7 @@ def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
         sub.view == canonical(BARE)
         and sub.jid in (str(jid), bare)
         and sub.state is SubscriptionState.SUBSCRIBED
-        and flag(sub.options, "deliver")
+        and wants_events(sub.options)
         for sub in tx.subscriptions_on(node.node_no, bare, now_us=context.now_us)
     )
 

@@ -7,7 +7,7 @@ from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.suboptions import PRESENCE, apply, is_temporary, lease_end_us
+from smartfeeds.core.suboptions import PRESENCE, apply, for_client, is_temporary, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
@@ -79,7 +79,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         state = existing.state  # approved before
     if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
         return behind
-    options = _options(tx, context, node, jid, existing.options, request.options)
+    options = _options(tx, context, node, jid, for_client(existing.options), request.options)
     subscription = existing._replace(node_text=request.node or "", service=request.service, options=options)
     if state is not existing.state:
         subscription = change_state(tx, context, subscription, state, by_subscriber=True)
@@ -187,7 +187,8 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
     """Changes the options in the form; a cancelled form changes nothing."""
     node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
-        options = _options(tx, context, node, subscription.jid, subscription.options, request.form)
+        current = for_client(subscription.options)
+        options = _options(tx, context, node, subscription.jid, current, request.form)
         tx.put_subscription(subscription._replace(options=options))
     return EmptyResult()
 

@@ -66,12 +66,12 @@ class ChatMessage(Request):
 
 @dataclass(frozen=True, slots=True)
 class RoomInvitation(Request):
-    """An invitation to a room. `vouched`: the room itself sent it, so the inviter is an occupant who may invite."""
+    """An invitation to a room. `from_room`: the room sent it, and names the inviter, an occupant who may invite."""
 
     room: Jid
     inviter: Jid
     password: bool
-    vouched: bool
+    from_room: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def read_direct_invitation(element: Element, sender: Jid, address: str) -> RoomI
     # A mediated invitation of an older service has this element too, and is read from the other one.
     if invitation is None or room is None or not room.local or element.find(_MUC_USER_X) is not None:
         return None
-    return RoomInvitation(sender, address, room.bare, sender, bool(invitation.get("password")), vouched=False)
+    return RoomInvitation(sender, address, room.bare, sender, bool(invitation.get("password")), from_room=False)
 
 
 def read_mediated_invitation(element: Element, sender: Jid, address: str) -> RoomInvitation | None:
@@ -184,8 +184,11 @@ def read_mediated_invitation(element: Element, sender: Jid, address: str) -> Roo
     inviter = parse_jid(invite.get("from") or "") if invite is not None else None
     if details is None or inviter is None or not sender.local or element.find(_DELAY) is not None:
         return None
+    # A user at a client sends from a full address, a room from its bare one.
+    if sender.resource:
+        return None
     password = bool(details.findtext(_PASSWORD))
-    return RoomInvitation(sender, address, sender.bare, inviter, password, vouched=True)
+    return RoomInvitation(sender, address, sender.bare, inviter, password, from_room=True)
 
 
 def read_room_presence(element: Element, sender: Jid, address: str) -> RoomPresence | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.bot.bot import addressed_text
-from smartfeeds.bot.grammar import MAX_ARGUMENTS, CommandLine, arguments, split_command, take, view_name
+from smartfeeds.bot.grammar import MAX_ARGUMENTS, CommandLine, arguments, quote, split_command, take, view_name
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,8 @@ def test_view_name_escapes_values_and_refuses_what_is_no_filter() -> None:
 )
 def test_addressed_text(text: str, command: str | None) -> None:
     assert addressed_text(text, "feeds") == command
+
+
+@pytest.mark.parametrize("word", ["news", "my news", 'a "b" c', '"x"', "o'news", '„a“ "b"', '"', "“x y"])
+def test_quoted_argument_is_read_as_it_was(word: str) -> None:
+    assert arguments(f"show {quote(word)} 3") == ["show", word, "3"]

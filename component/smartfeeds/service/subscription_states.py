@@ -51,8 +51,8 @@ def change_state(
 ) -> Subscription:
     """Stores a subscription in a state, and notifies the subscriber (XEP-0060 12.14) and the owners (`notify_sub`).
 
-    NONE ends the subscription; a new one has `sub_no` 0 and the state NONE. With `by_subscriber` the subscriber gets no
-    message, because the response to the request has the state.
+    NONE ends the subscription. A new one has `sub_no` 0 and the state NONE, and `current_subscription` made room for it.
+    With `by_subscriber` the subscriber gets no message, because the response to the request has the state.
     """
     if state is subscription.state:
         return subscription
@@ -62,7 +62,7 @@ def change_state(
         tx.remove_subscription(subscription.sub_no)
     else:
         since_us, created_us = node.last_modified_us, node.last_created_us
-        subscription = _put(tx, subscription._replace(since_us=since_us, since_created_us=created_us))
+        subscription = tx.put_subscription(subscription._replace(since_us=since_us, since_created_us=created_us))
     if node is not None and not by_subscriber:
         refused = former is SubscriptionState.PENDING and state is SubscriptionState.NONE
         tell(tx, context, node, subscription, subscription.jid, REFUSAL if refused else STATE)
@@ -72,13 +72,17 @@ def change_state(
     return subscription
 
 
-def _put(tx: WriteTx, subscription: Subscription) -> Subscription:
-    """Stores a subscription. A new one replaces the former one to the same view, whose lease has ended."""
-    if not subscription.sub_no:
-        former = tx.subscription(subscription.node_no, subscription.jid, subscription.view, now_us=None)
-        if former is not None:
-            tx.remove_subscription(former.sub_no)
-    return tx.put_subscription(subscription)
+def current_subscription(tx: WriteTx, context: Context, node_no: int, jid: str, view: str) -> Subscription | None:
+    """Returns the subscription of an address to a view. One whose lease has ended is removed, so that a new one can
+    replace it.
+    """
+    stored = tx.subscription(node_no, jid, view, now_us=None)
+    if stored is None:
+        return None
+    current = tx.subscription(node_no, jid, view, now_us=context.now_us)
+    if current is None:
+        tx.remove_subscription(stored.sub_no)
+    return current
 
 
 def tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str, kind: str = STATE) -> None:

@@ -36,6 +36,7 @@ from smartfeeds.service.requests import (
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import (
     change_state,
+    current_subscription,
     of_jid,
     owned_node,
     send_requests,
@@ -68,7 +69,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     if state is SubscriptionState.PENDING and is_reserved(node.name, context.policy.domain):
         raise FeedError(Condition.NOT_SUBSCRIBED_READER, "subscribe to the node of the items first")
     located.check_view()
-    existing = tx.subscription(node.node_no, jid, located.view_text, now_us=context.now_us)
+    existing = current_subscription(tx, context, node.node_no, jid, located.view_text)
     if existing is None:
         if (error := _quota_error(tx, context, request.actor, located)) is not None:
             raise error
@@ -267,6 +268,7 @@ def _add_for_owner(
     except FeedError:
         return []
     new = new._replace(options=options)
+    current_subscription(tx, context, node.node_no, new.jid, new.view)
     subscription = change_state(tx, context, new, SubscriptionState.SUBSCRIBED, by_subscriber=own)
     start_pushing(tx, node, located.view.order)
     return [subscription]

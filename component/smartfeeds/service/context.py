@@ -124,10 +124,14 @@ class LocatedNode:
 
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
     """The affiliation in force. Admins of the service own every node."""
-    if is_admin(context.policy, actor):
-        return Affiliation.OWNER
     governor = governor_of(tx, context, node)
-    return Affiliation.NONE if governor is None else tx.affiliation(governor.node_no, str(actor.bare))
+    if governor is None:
+        return Affiliation.OWNER if is_admin(context.policy, actor) else Affiliation.NONE
+    return _own_affiliation(tx, context, governor, actor)
+
+
+def _own_affiliation(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
+    return Affiliation.OWNER if is_admin(context.policy, actor) else tx.affiliation(node.node_no, str(actor.bare))
 
 
 def governor_of(tx: ReadTx, context: Context, node: Node) -> Node | None:
@@ -137,7 +141,7 @@ def governor_of(tx: ReadTx, context: Context, node: Node) -> Node | None:
     Returns None for attachments of a former node, which are still to be removed. Numbers of nodes grow, so attachments
     have greater numbers than their node.
     """
-    name = target_node(node.name, context.policy.domain)
+    name = target_node(node.name, context.policy.domain) if follows_target(node.name) else None
     if name is None:
         return node
     target = tx.node(name)
@@ -221,7 +225,7 @@ def recipient_access(
     governor = governor_of(tx, context, node)
     if governor is None:
         return NO_ACCESS
-    access = with_contact(tx, context, Access(affiliation_of(tx, context, governor, jid), governor.options), jid)
+    access = with_contact(tx, context, Access(_own_affiliation(tx, context, governor, jid), governor.options), jid)
     if not access.depends_on_subscription:
         return access
     if subscription is None or governor is not node:

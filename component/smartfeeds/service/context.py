@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import Access
-from smartfeeds.core.attachments import canonical_name, target_node
+from smartfeeds.core.attachments import canonical_name, follows_target, target_node
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState

@@ -47,7 +47,8 @@ class ContactProbe(Request):
 
 @dataclass(frozen=True, slots=True)
 class ContactAnswer(Answer):
-    """The types of the presence stanzas to send in return, and the contact after the change, None if it is none."""
+    """The types of the presence stanzas to send in return, and the contact after the change; None if the JID is no
+    contact."""
 
     kinds: tuple[str, ...] = ()
     contact: Contact | None = None
@@ -57,7 +58,7 @@ class ContactAnswer(Answer):
 class ContactArrived(Request):
     """A resource of a contact is available: the full JID `actor`. `is_new`: it was not available before.
 
-    A bare JID stands for all its resources. It comes from a former contact, whose presence is unknown now.
+    A bare JID stands for all its resources. It is a former contact, whose presence is unknown now.
     `after_no` is the number of the subscription behind which the answer continues.
     """
 
@@ -82,8 +83,8 @@ class ContactLeft(Request):
 
 @dataclass(frozen=True, slots=True)
 class Arrival(Answer):
-    """What a resource receives: the newest items, each with our address that it is sent from, and the consumers whose
-    held events can be sent now. `next_after` is the subscription behind which there may be more."""
+    """The newest items to send to a resource, each with our address that sends it, and the consumers whose held events
+    can be sent now. `next_after` is the number of the subscription behind which the next request continues."""
 
     last: tuple[tuple[str, Subscribed], ...] = ()
     held: tuple[Consumer, ...] = ()
@@ -112,8 +113,8 @@ def _end_subscriptions(
     """Ends the subscriptions that the contact may not have any more (XEP-0060 section 4.5), `STEP` in a transaction."""
     subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no), now_us=None)
     for node, subscription in subscriptions:
-        closed = node.options.access_model is AccessModel.PRESENCE and not _may_read(tx, context, node, subscription)
-        if closed or is_temporary(subscription.options):
+        is_closed = node.options.access_model is AccessModel.PRESENCE and not _may_read(tx, context, node, subscription)
+        if is_closed or is_temporary(subscription.options):
             change_state(tx, context, subscription, SubscriptionState.NONE)
     if len(subscriptions) < STEP:
         return answer
@@ -129,10 +130,10 @@ def _may_read(tx: ReadTx, context: Context, node: Node, subscription: Subscripti
     return with_contact(tx, context, access, jid).reading_error is None
 
 
-def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
-    """Returns what a contact receives because a resource has come online or is in another state, `STEP` subscriptions
-    at a time."""
-    bare, last, held = str(request.actor.bare), [], []
+def read_arrival(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
+    """Returns the newest items and the held events for a resource that has come online or changed its state, for `STEP`
+    subscriptions at a time."""
+    bare, last, consumers = str(request.actor.bare), [], []
     subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=request.after_no), now_us=context.now_us)
     for node, subscription in subscriptions:
         is_other = bool(request.actor.resource) and subscription.jid not in (bare, str(request.actor))
@@ -141,35 +142,39 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
         view, consumer = from_canonical(subscription.view), held_consumer(node.node_no, subscription.sub_no)
         if tx.mark(node.node_no, view.order, consumer.name) is not None:
             # The held events contain the newest item.
-            held.append(consumer)
+            consumers.append(consumer)
             continue
         wants = request.is_new and _announces_last(node) and flag(subscription.options, "deliver")
         if not (wants and _may_read(tx, context, node, subscription)):
             continue
-        if (behind := index_first(tx, node, view)) is not None:
-            return behind
-        shown = SubscriptionShown(subscription.node_text, str(request.actor), subscription.state)
+        if (index_step := index_first(tx, node, view)) is not None:
+            return index_step
+        own_subscription = SubscriptionShown(subscription.node_text, str(request.actor), subscription.state)
         body = flag(subscription.options, "include_body")
-        last.append((subscription.service, with_last_item(node, shown, _newest(tx, context, node, view), body=body)))
+        last.append(
+            (subscription.service, with_last_item(node, own_subscription, _newest(tx, context, node, view), body=body))
+        )
     after_no = subscriptions[-1][1].sub_no if len(subscriptions) == STEP else None
-    return Arrival(tuple(last), tuple(held), after_no)
+    return Arrival(tuple(last), tuple(consumers), after_no)
 
 
-def notify_requested(tx: ReadTx, context: Context, request: NotifyRequested) -> Arrival:
+def read_announced_items(tx: ReadTx, context: Context, request: NotifyRequested) -> Arrival:
     """Returns the newest items of the nodes that a resource requests by `NODE+notify`, if the nodes announce them."""
     last = []
     for name in request.nodes:
         node = tx.node(name)
         if node is None or not _announces_last(node) or not is_interested(tx, context, node, request.actor):
             continue
-        shown = SubscriptionShown(name, str(request.actor), SubscriptionState.SUBSCRIBED)
-        last.append((request.service, with_last_item(node, shown, _newest(tx, context, node, BARE), body=False)))
+        own_subscription = SubscriptionShown(name, str(request.actor), SubscriptionState.SUBSCRIBED)
+        last.append(
+            (request.service, with_last_item(node, own_subscription, _newest(tx, context, node, BARE), body=False))
+        )
     return Arrival(tuple(last))
 
 
 def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
     """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
-    node, and no subscription to the node brings them."""
+    node, and the user has no subscription that sends them."""
     access = with_contact(tx, context, Access(affiliation_of(tx, context, node, jid), node.options), jid)
     if access.reading_error is not None:
         return False
@@ -203,7 +208,9 @@ def list_temporary(tx: ReadTx, _context: Context, after_no: int) -> list[Subscri
     return tx.temporary_subscriptions(after_no, STEP)
 
 
-def left(tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0) -> EmptyResult | MoreSteps[Answer]:
+def end_temporary(
+    tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0
+) -> EmptyResult | MoreSteps[Answer]:
     """Ends the subscriptions that end when these resources go offline (XEP-0060 12.5), `STEP` in a transaction."""
     bare = str(request.actor.bare)
     offline = {f"{bare}/{name}" for name in request.resources} | ({bare} if request.is_offline else set())
@@ -213,10 +220,10 @@ def left(tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0)
             change_state(tx, context, subscription, SubscriptionState.NONE)
     if len(subscriptions) < STEP:
         return EmptyResult()
-    return MoreSteps(partial(left, request=request, after_no=subscriptions[-1][1].sub_no))
+    return MoreSteps(partial(end_temporary, request=request, after_no=subscriptions[-1][1].sub_no))
 
 
-def probed(tx: ReadTx, _context: Context, request: ContactProbe) -> ContactAnswer:
+def answer_probe(tx: ReadTx, _context: Context, request: ContactProbe) -> ContactAnswer:
     """Answers with our presence, or with `unsubscribed` to a stranger (RFC 6121 section 4.3.2)."""
     contact = tx.contact(request.service, str(request.actor.bare))
     return ContactAnswer(("unsubscribed",) if contact is None else (AVAILABLE,), contact)

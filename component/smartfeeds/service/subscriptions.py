@@ -248,7 +248,7 @@ def set_for_owner(
 def _add_for_owner(
     tx: WriteTx, context: Context, located: LocatedNode, request: SetSubscriptions, jid: Jid
 ) -> list[Subscription]:
-    """Subscribes the owner, or another user if the operator allows it. Returns an empty list if the subscription is not allowed.
+    """Subscribes the owner, or another user if the operator allows it. Returns [] if the subscription is refused.
 
     Another user never asked for the notifications. So the operator decides whether owners may do this, and the quotas
     of that user count.

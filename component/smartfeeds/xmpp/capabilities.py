@@ -19,7 +19,7 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.forms import FORM_TYPE, X
 
 CAPS = ns.tag(ns.CAPS, "c")
-ANSWER_S = 30.0
+ANSWER_S = 30.0  # the longest wait for the response of a client
 AT_ONCE = 50  # requests without a response
 REQUESTS_MAX = 20
 PERIOD_S = 600.0

@@ -57,7 +57,7 @@ LEAVE_S = 2.0  # a stop of the service waits no longer than this until all conta
 RETRY_S = 1.0  # the pause after a failure of the store
 LOADED = 1_000  # contacts that one transaction reads: some 5 ms
 # How long after a connection a contact that has not answered the probe counts as offline for good.
-ANSWER_S = 60.0
+OFFLINE_S = 60.0
 _PRIORITY = ns.tag(COMPONENT_NS, "priority")
 _SHOW = ns.tag(COMPONENT_NS, "show")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,3}", re.ASCII)
@@ -253,10 +253,10 @@ class Presences:
     async def end_temporary(self) -> None:
         """Ends the temporary subscriptions of users who went offline while the link was down.
 
-        Waits `ANSWER_S` first, so that clients can answer the probes after the connection.
+        Waits `OFFLINE_S` first, so that clients can answer the probes after the connection.
         """
         epoch = self._outbox.epoch
-        await self._sleep(ANSWER_S)
+        await self._sleep(OFFLINE_S)
         after_no = 0
         while self._outbox.epoch == epoch:
             part = await self._service.read(partial(list_temporary, after_no=after_no), turn="presence")

@@ -113,8 +113,8 @@ def _end_subscriptions(
     """Ends the subscriptions that the contact may not have any more (XEP-0060 section 4.5), `STEP` in a transaction."""
     subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no), now_us=None)
     for node, subscription in subscriptions:
-        is_closed = node.options.access_model is AccessModel.PRESENCE and not _may_read(tx, context, node, subscription)
-        if is_closed or is_temporary(subscription.options):
+        closed = node.options.access_model is AccessModel.PRESENCE and not _may_read(tx, context, node, subscription)
+        if closed or is_temporary(subscription.options):
             change_state(tx, context, subscription, SubscriptionState.NONE)
     if len(subscriptions) < STEP:
         return answer
@@ -147,8 +147,8 @@ def read_arrival(tx: ReadTx, context: Context, request: ContactArrived) -> Arriv
         wants = request.is_new and _announces_last(node) and flag(subscription.options, "deliver")
         if not (wants and _may_read(tx, context, node, subscription)):
             continue
-        if (index_step := index_first(tx, node, view)) is not None:
-            return index_step
+        if (behind := index_first(tx, node, view)) is not None:
+            return behind
         own_subscription = SubscriptionShown(subscription.node_text, str(request.actor), subscription.state)
         body = flag(subscription.options, "include_body")
         last.append(
@@ -174,7 +174,7 @@ def read_announced_items(tx: ReadTx, context: Context, request: NotifyRequested)
 
 def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
     """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
-    node, and the user has no subscription that sends them."""
+    node, and no subscription to the node brings them."""
     access = with_contact(tx, context, Access(affiliation_of(tx, context, node, jid), node.options), jid)
     if access.reading_error is not None:
         return False

@@ -75,8 +75,8 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         if existing.state is SubscriptionState.PENDING:
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
         state = existing.state  # approved before
-    if _sends_last(node, state) and (index_step := index_first(tx, node, located.view)) is not None:
-        return index_step
+    if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
+        return behind
     options = _options(tx, context, node, jid, existing.options, request.options)
     subscription = existing._replace(node_text=request.node or "", service=request.service, options=options)
     if state is not existing.state:

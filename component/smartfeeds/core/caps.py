@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 NOTIFY = "+notify"  # the end of a feature that requests notifications of a node (XEP-0060 section 9.2)
-# The names of IANA for hash functions, and those of hashlib.
+# The names of hash functions: those of IANA, which XEP-0115 uses, and those of hashlib.
 _HASHES = {"sha-1": "sha1", "sha-224": "sha224", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512"}
 
 
 class CapsKey(NamedTuple):
-    """The name of capabilities: the hash function and the hash. The software that has them does not matter."""
+    """The name of capabilities: the hash function and the hash. Clients with the same hash share it."""
 
     hash: str
     ver: str

@@ -1,7 +1,7 @@
 """Which resources request the notifications of which nodes by `NODE+notify` (XEP-0060 section 9.2).
 
-Many resources have the same capabilities, so node names are stored by capabilities and not by resource. A node that
-nobody asked for costs one look-up.
+Many resources have the same capabilities, so node names are stored by capabilities and not by resource. A node
+that no resource requests costs one look-up in a dictionary.
 """
 
 from collections import OrderedDict
@@ -30,7 +30,7 @@ class Interests:
     def __init__(self, keys_max: int = KEYS_MAX, nodes_max: int = NODES_MAX) -> None:
         self._keys_max = keys_max
         self._nodes_max = nodes_max
-        self._nodes: OrderedDict[CapsKey, tuple[str, ...]] = OrderedDict()  # the key that was used last is the last
+        self._nodes: OrderedDict[CapsKey, tuple[str, ...]] = OrderedDict()  # in the order of the last use
         self._resources: dict[CapsKey, dict[str, Interest]] = {}
         self._key_of: dict[str, CapsKey] = {}
         self._keys: dict[str, set[CapsKey]] = {}  # by node: keys that at least one resource has
@@ -39,7 +39,7 @@ class Interests:
         self._changed: dict[CapsKey, int] = {}
 
     def knows(self, key: CapsKey) -> bool:
-        """Returns whether it is known what these capabilities request."""
+        """Returns whether the nodes that these capabilities request are stored."""
         return key in self._nodes
 
     def learn(self, key: CapsKey, nodes: Iterable[str]) -> None:
@@ -49,15 +49,16 @@ class Interests:
         the new ones are not stored.
         """
         if len(self._nodes) >= self._keys_max:
-            unused = next((each for each in self._nodes if each not in self._resources), None)
-            if unused is None:
+            oldest = next((each for each in self._nodes if each not in self._resources), None)
+            if oldest is None:
                 return
-            del self._nodes[unused]
+            del self._nodes[oldest]
         self._nodes[key] = tuple(dict.fromkeys(nodes))[: self._nodes_max]
 
     def add(self, key: CapsKey, interest: Interest) -> tuple[str, ...]:
-        """Stores that a resource has known capabilities. Returns the nodes that it requests now and did not before."""
-        before = self.remove(interest.jid)
+        """Stores that a resource has capabilities that `learn` has stored. Returns the nodes that it did not request
+        before."""
+        former_nodes = self.remove(interest.jid)
         nodes = self._nodes.get(key, ())
         if not nodes:
             return ()
@@ -69,7 +70,7 @@ class Interests:
         self._resources.setdefault(key, {})[interest.jid] = interest
         self._key_of[interest.jid] = key
         self._note_change(key)
-        return tuple(node for node in nodes if node not in before)
+        return tuple(node for node in nodes if node not in former_nodes)
 
     def remove(self, jid: str) -> tuple[str, ...]:
         """Removes a resource. Returns the nodes that it requested."""
@@ -89,14 +90,14 @@ class Interests:
         return nodes
 
     def clear(self) -> None:
-        """Removes all resources. What their capabilities request remains known."""
+        """Removes all resources. The nodes that their capabilities request stay stored."""
         for jid in list(self._key_of):
             self.remove(jid)
 
     def since_us(self, node: str) -> int | None:
         """Returns since when a resource requests this node, None if no resource does.
 
-        It is one look-up in a dictionary, so any thread may call it.
+        The function is one look-up in a dictionary, so any thread may call it.
         """
         return self._since_us.get(node)
 

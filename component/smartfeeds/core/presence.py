@@ -1,4 +1,4 @@
-"""Presence: the contacts of the service, and the available resources of its contacts (RFC 6121 sections 3 and 4)."""
+"""Presence: the contacts of the service, and their available resources (RFC 6121 sections 3 and 4)."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -22,7 +22,8 @@ class ContactState(StrEnum):
 class Contact(NamedTuple):
     """A bare JID that is subscribed to the presence of one of our addresses.
 
-    `state` is about the opposite direction: the service subscribes back, so that it learns when the contact is online.
+    The service subscribes to the presence of the contact in return, so that it learns when the contact is online.
+    `state` is the state of that request.
     """
 
     address: str
@@ -70,29 +71,30 @@ class Availability:
         self._granted: set[tuple[str, str]] = set()
 
     def watch(self, address: str, jid: str, *, granted: bool) -> None:
-        """Starts to store the presence that a contact sends to one of our addresses.
+        """Starts storing the presence that a contact sends to one of our addresses.
 
-        `granted`: the contact has accepted our request, so a contact without resources is offline.
+        `granted`: the contact has accepted our request. If no resource is known, such a contact is offline.
         """
-        known = self._contacts.get(jid, {})
-        if address not in known:
+        addresses = self._contacts.get(jid, {})
+        if address not in addresses:
             if self._count >= self._contacts_max:
                 return
             self._count += 1
-            self._contacts.setdefault(jid, known)[address] = {}
+            self._contacts.setdefault(jid, addresses)[address] = {}
         if granted:
             self._granted.add((address, jid))
 
     def forget(self, address: str, jid: str) -> list[str]:
-        """Stops to store the presence of a contact. Returns the resources that are available nowhere now."""
-        gone = self.leave(address, jid, "")
-        known = self._contacts.get(jid, {})
-        if known.pop(address, None) is not None:
+        """Stops storing the presence of a contact. Returns the names of its resources that are not available at our
+        other addresses."""
+        names = self.leave(address, jid, "")
+        addresses = self._contacts.get(jid, {})
+        if addresses.pop(address, None) is not None:
             self._count -= 1
-        if not known:
+        if not addresses:
             self._contacts.pop(jid, None)
         self._granted.discard((address, jid))
-        return gone
+        return names
 
     def clear(self) -> None:
         """Removes all resources, because the link was lost and they may have changed. The contacts remain."""
@@ -108,13 +110,14 @@ class Availability:
         return True
 
     def leave(self, address: str, jid: str, name: str) -> list[str]:
-        """Removes a resource, or all resources if `name` is empty. Returns those that are available nowhere now."""
+        """Removes a resource, or all resources if `name` is empty. Returns the names of those that are not available at
+        our other addresses."""
         resources = self._contacts.get(jid, {}).get(address, {})
         names = [each for each in resources if name in ("", each)]
         for each in names:
             del resources[each]
-        rest = self.resources_of(jid)
-        return [each for each in names if each not in rest]
+        available = self.resources_of(jid)
+        return [each for each in names if each not in available]
 
     def resources(self, address: str, jid: str) -> dict[str, Resource]:
         """Returns the available resources of a contact by name."""

@@ -64,7 +64,7 @@ def _read_lease(values: Values, now_us: int) -> Values:
 
 
 def _read_shows(values: Values, _now_us: int) -> Values:
-    """The chosen states, all of them if none is chosen: nobody means to receive nothing in every state."""
+    """The chosen states. If none is chosen, all: a subscriber who wants no events uses `deliver`."""
     # Some clients send a list without a choice as a single empty or false value.
     chosen = {value.strip() for value in values} - set(_NOTHING)
     if not chosen <= set(SHOWS):

@@ -1,4 +1,4 @@
-"""Background work that is due at a time or after a restart: each sweep reads what is due, and does it step by step."""
+"""Background work of the store: the end of leases, the expiry of items, and purges that a stop interrupted."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from smartfeeds.service.publishing import due_purges
 from smartfeeds.service.steps import WriteStep
 from smartfeeds.store.base import ReadTx
 
-# The steps that are due among the next nodes behind a number, and the number to go on with.
+# The steps that are due behind a number, and the number behind which the search continues (None: at the end).
 DueSteps = tuple[Sequence[WriteStep[object]], int | None]
 
 
@@ -26,7 +26,7 @@ class Sweep:
     pause_s: float
 
     async def sweep(self, service: FeedService) -> None:
-        """Does everything that is due, in small transactions. Raises StoreError."""
+        """Runs all steps that are due, each in a transaction. Raises StoreError."""
         after: int | None = 0
         while after is not None:
             steps, after = await self._due(service, after)
@@ -44,8 +44,9 @@ class Sweep:
             await asyncio.sleep(self.pause_s)
 
 
-# A lease ends at most one pause of the sweep late, and a check is one look into an index. Requests see no
-# expired items, so the pause only bounds how long these use space. Purges are open after a process was stopped.
+# The pause of LEASES is the greatest delay of the end of a lease; a sweep without work is one look-up in an index. The
+# pause of EXPIRY bounds only how long expired items use space: requests never see them. A purge is due if its process
+# was stopped; LOOK_S is also the pause after which changes of other processes are searched.
 LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)
 PURGES = Sweep("purges", due_purges, LOOK_S)

@@ -26,9 +26,9 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 PAGE = 1_000  # subscriptions of one transaction, so that other reads run in between
 CACHED_PAGES = 200  # of all nodes together
-HELD_AT_ONCE = 200  # subscriptions that one transaction begins to hold: some 10 ms
+HELD_AT_ONCE = 200  # subscriptions whose events one transaction begins to hold: some 10 ms
 SHOW_VALUES = "show-values"
-NO_SUBSCRIPTION = 0  # in message ids, in place of the number of a subscription
+NO_SUBSCRIPTION = 0  # replaces the number of a subscription in message ids
 _BARE = canonical(BARE)
 
 
@@ -99,13 +99,15 @@ def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, ev
         return AudiencePage(_groups(subscriptions), next_after)
     recipients = [sub for sub in subscriptions if is_recipient(tx, context, node, sub)]
     at_once = [sub for sub in recipients if not depends_on_presence(node, sub)]
-    waiting = (sub for sub in recipients if depends_on_presence(node, sub))
-    by_presence = [presence_recipient(sub) for sub in waiting if held_mark(tx, sub) is None]
+    by_presence = [
+        presence_recipient(sub) for sub in recipients if depends_on_presence(node, sub) and held_mark(tx, sub) is None
+    ]
     return AudiencePage(_groups(at_once), next_after, tuple(by_presence))
 
 
 def read_interested(tx: ReadTx, context: Context, node: Node, interests: Sequence[Interest]) -> AudiencePage:
-    """The resources among these that request notifications of a node, may read it and have no subscription to it."""
+    """The recipients among resources that request a node by `NODE+notify`: they may read it, and no subscription to it
+    brings its events."""
     members_of: dict[RecipientGroup, list[Interest]] = {}
     for interest in interests:
         jid = parse_jid(interest.jid)
@@ -123,7 +125,7 @@ def read_interested(tx: ReadTx, context: Context, node: Node, interests: Sequenc
 
 
 def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
-    """Returns whether a subscriber wants events and may receive them."""
+    """Returns whether a subscription delivers events and its subscriber may read the node."""
     jid = parse_jid(sub.jid)
     if sub.state is not SubscriptionState.SUBSCRIBED or not wants_events(sub.options) or jid is None:
         return False
@@ -173,16 +175,15 @@ def _groups(subs: list[Subscription]) -> dict[RecipientGroup, GroupRecipients]:
 
 
 def _group_recipients(members: list[Subscription]) -> GroupRecipients:
-    created = from_canonical(members[0].view).order is Order.CREATED
-    since = tuple(sub.since_created_us if created else sub.since_us for sub in members)
-    return GroupRecipients(tuple(recipient(sub.jid, sub.sub_no) for sub in members), since, max(since))
+    since_us = tuple(map(_since_us, members))
+    return GroupRecipients(tuple(recipient(sub.jid, sub.sub_no) for sub in members), since_us, max(since_us))
 
 
 class AudienceCache:
     """The pages used last, by node and place. A page of an older audience is not returned.
 
-    Pages of subscriptions have the number behind which they begin as their place. Pages of interested resources have
-    places below 0. They also depend on the `version` of the interests.
+    The place of a page of subscriptions is the subscription number behind which it begins. Pages of interested
+    resources have places below 0, and also depend on the `version` of the interests.
     """
 
     def __init__(self, pages: int = CACHED_PAGES) -> None:

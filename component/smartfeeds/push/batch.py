@@ -23,6 +23,7 @@ from smartfeeds.core.model import (
 from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
 from smartfeeds.delivery.slices import items_after, mark_at
 from smartfeeds.push.audience import depends_on_presence, is_recipient
+from smartfeeds.push.frames import PushFrame, PushHeaders, RecipientGroup, item_frame, retract_frame
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -60,8 +61,8 @@ class NodeBatch:
 
     `views` are the views that have subscribers, `starts` the marks at which the batch begins. `totals` are the counts
     of filtered views (None for a view with too many items to be counted). `previous` are the cursors of the newest
-    items at the marks, for views that the caller does not know. `due` are the views of which `read_views` has still to
-    read these two. `first` is the mark of a node that had none, because nobody has ever subscribed to it.
+    items at the marks, for views that the caller does not know. For the views in `due`, `read_views` must still read
+    the totals and previous cursors. `first` is the mark of a node that had none, because it never had a subscriber.
     """
 
     node: Node
@@ -83,6 +84,23 @@ class NodeBatch:
     def more(self) -> bool:
         """Whether there are changes that are not in this batch, or may be events: this page of them is full."""
         return any(order.more for order in self.orders) or len(self.events) == ITEMS
+
+    def notifies(self, view: str, change: PushedChange) -> bool:
+        """Whether subscribers of a view receive a change. On a bare view, only some retractions are notified."""
+        return self.views[view].smart or not change.item.deleted or change.item.notify
+
+    def total_of(self, view: str, item: Item) -> int | None:
+        """TotalItems right after a change. Filtered views have no stored total, so theirs was counted."""
+        if self.views[view].filtered:
+            return self.totals[view]
+        return item.total if self.views[view].smart else item.live
+
+    def frame(self, change: PushedChange, group: RecipientGroup, chain: PushHeaders) -> PushFrame:
+        """The frame of a change for a group of recipients."""
+        item = change.item
+        if item.deleted and not self.views[group.view].smart:
+            return retract_frame(self.node, group, item.id, chain, item.modified_us)
+        return item_frame(self.node, group, change.views[group.view], chain)
 
 
 def read_batch(
@@ -120,8 +138,8 @@ def read_batch(
         if mark is None:
             continue
         starts[order] = mark
-        mine = {text: view for text, view in views.items() if view.order is order}
-        orders.append(_read_order(tx, context, node, order, mark, mine, until_us))
+        ordered_views = {text: view for text, view in views.items() if view.order is order}
+        orders.append(_read_order(tx, context, node, order, mark, ordered_views, until_us))
     due = tuple(text for text in _notified_views(orders, events) if text in views)
     return read_views(tx, context, NodeBatch(node, tuple(orders), events, views, starts, due, first), known)
 
@@ -135,12 +153,12 @@ def read_held_batch(
         return None
     check_expired(tx, context, node)
     view = from_canonical(sub.view)
-    stored = tx.mark(node.node_no, view.order, consumer.name)
-    if stored is None or not depends_on_presence(node, sub) or not is_recipient(tx, context, node, sub):
+    stored_mark = tx.mark(node.node_no, view.order, consumer.name)
+    if stored_mark is None or not depends_on_presence(node, sub) or not is_recipient(tx, context, node, sub):
         return None
     if view.filtered and not tx.index_current(node.node_no):
         return IndexFirst(node.node_no)
-    mark = marks.get(view.order, stored)
+    mark = marks.get(view.order, stored_mark)
     orders = (_read_order(tx, context, node, view.order, mark, {sub.view: view}, None),)
     batch = NodeBatch(node, orders, (), {sub.view: view}, {view.order: mark}, (sub.view,))
     read = read_views(tx, context, batch, frozenset())

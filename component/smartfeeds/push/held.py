@@ -1,7 +1,7 @@
-"""The deliverer of held events: sends one subscriber what was published while its presence did not allow it.
+"""The deliverer of held events: sends a subscriber the items that were published while it was offline or busy.
 
 `push.sender` stores a consumer for each subscription that it begins to hold. When the subscriber returns, this
-deliverer continues from the mark. Once the subscriber has everything, the subscription joins the others again.
+deliverer continues from the mark. When the subscriber has everything, its notifications come from `push.sender` again.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from smartfeeds.errors import LinkError
 from smartfeeds.push.audience import presence_recipient
 from smartfeeds.push.batch import NodeBatch, read_held_batch
 from smartfeeds.push.frames import PushHeaders
-from smartfeeds.push.sender import PushCounters, change_frame, is_notified, total_of
+from smartfeeds.push.sender import PushCounters
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
 
-# Older changes are not sent. The next PreviousCursor shows the gap, and the subscriber pulls what it lacks.
+# Older changes are not sent. The next PreviousCursor shows the gap, and the subscriber pulls the missing items.
 MAX_AGE_S = 30 * 86_400
 
 
@@ -76,27 +76,26 @@ class HeldSender:
         frames: list[bytes] = []
         previous = batch.previous.get(sub.view, "")
         for change in batch.orders[0].changes:
-            if sub.view not in change.views or not is_notified(batch, sub.view, change):
+            if sub.view not in change.views or not batch.notifies(sub.view, change):
                 continue
             if batch.node.options.deliver_notifications and change.item.modified_us >= oldest_us:
-                chain = PushHeaders(total_of(batch, sub.view, change.item), previous, change.cursor)
-                frame = change_frame(batch, change, recipient.group, chain)
+                chain = PushHeaders(batch.total_of(sub.view, change.item), previous, change.cursor)
+                frame = batch.frame(change, recipient.group, chain)
                 frames.append(frame.head + recipient.part + frame.tail)
             previous = change.cursor
         return frames
 
 
 def _rejoin(tx: WriteTx, _context: Context, consumer: Consumer, sub: Subscription, key_us: int) -> bool:
-    """Ends the hold of a subscription that has received everything up to a key, unless there is something newer.
+    """Ends the hold of a subscription that has received everything up to a key, unless there are newer changes.
 
-    The key becomes the beginning of the subscription, so that the common pushes neither repeat nor omit a change.
+    The key becomes the beginning of the subscription, so that `push.sender` neither repeats nor omits a change.
     """
     node, current = tx.lock_no(consumer.node_no), tx.subscription_by_no(sub.sub_no)
     if node is not None and current is not None:
         created = from_canonical(sub.view).order is Order.CREATED
         if (node.last_created_us if created else node.last_modified_us) > key_us:
             return False
-        begun = current._replace(since_created_us=key_us) if created else current._replace(since_us=key_us)
-        tx.put_subscription(begun)
+        tx.put_subscription(current._replace(since_created_us=key_us) if created else current._replace(since_us=key_us))
     tx.remove_consumer(consumer)
     return True

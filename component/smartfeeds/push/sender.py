@@ -11,7 +11,7 @@ from functools import partial
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.interests import Interest, Interests
-from smartfeeds.core.model import TRANSIENT_ITEM, Item, Mark, Node, NodeEvent, NodeState, Subscription
+from smartfeeds.core.model import TRANSIENT_ITEM, Mark, Node, NodeEvent, NodeState, Subscription
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
@@ -40,7 +40,6 @@ from smartfeeds.push.frames import (
     authorization_message,
     item_frame,
     node_frame,
-    retract_frame,
     subscription_message,
     transient_item,
 )
@@ -70,8 +69,8 @@ class PushCounters:
 class SentCursors:
     """The memory of the sender between two batches of a node.
 
-    `by_view` has the cursor that was sent last in each view; after a restart the store gives it. Items up to the key
-    `purged_us` were announced by one purge event; after a restart they are announced one by one, which is correct too.
+    `by_view` has the cursor that was sent last in each view; after a restart the sender reads it from the store. One
+    purge event announced the items up to the key `purged_us`; after a restart each is announced, which is correct too.
     `sent_events` are the numbers of events that were sent, but whose removal from the store failed.
     """
 
@@ -89,7 +88,7 @@ class _BatchRun:
     purged_us: int
     sent_events: frozenset[int]
     mark: Mark  # the end of what was sent in the present order
-    held: set[int] = field(default_factory=set)  # numbers of the subscriptions that the run began to hold
+    held_nos: set[int] = field(default_factory=set)  # subscriptions that the run began to hold
     events_sent: int = 0
     dropped: int = 0
     frames: list[bytes] = field(default_factory=list)
@@ -146,8 +145,8 @@ class PushSender:
         return ""
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
-        """Sends one batch; `more` says that the snapshot held others. Raises LinkError, StoreError."""
-        # Each look at the store wakes every feed that is behind. Without a link, reading them would be wasted work.
+        """Sends one batch. `more` of the outcome is set if other changes wait. Raises LinkError, StoreError."""
+        # Every check of the store wakes each feed that is behind. Reading their changes without a link would be wasted.
         if not self._wire.online:
             raise LinkError("the link to the XMPP server is down")
         node_no, marks = consumer.node_no, position.marks
@@ -196,8 +195,8 @@ class PushSender:
         Returns whether the node is gone.
         """
         if events_sent:
-            gone = [event.event_no for event in batch.events[:events_sent]]
-            await self._service.write(lambda tx, _context: tx.remove_events(gone))
+            event_nos = [event.event_no for event in batch.events[:events_sent]]
+            await self._service.write(lambda tx, _context: tx.remove_events(event_nos))
         node = batch.node
         if node.state is NodeState.LIVE or batch.more:
             return False
@@ -206,19 +205,19 @@ class PushSender:
 
     async def _send_change(self, run: _BatchRun, change: PushedChange) -> None:
         node, item = run.node, change.item
-        views = [view for view in change.views if is_notified(run.batch, view, change)]
+        views = [view for view in change.views if run.batch.notifies(view, change)]
         lag_us = self._clock() - item.modified_us
         self.counters.lag_us = max(lag_us, 0)
         if lag_us > self._max_age_us:
             run.dropped += 1
         elif change.key_us > run.purged_us and node.options.deliver_notifications:
             chains = {
-                view: PushHeaders(total_of(run.batch, view, item), run.last_cursors.get(view, ""), change.cursor)
+                view: PushHeaders(run.batch.total_of(view, item), run.last_cursors.get(view, ""), change.cursor)
                 for view in views
             }
 
             def frame(group: RecipientGroup) -> PushFrame:
-                return change_frame(run.batch, change, group, chains[group.view])
+                return run.batch.frame(change, group, chains[group.view])
 
             await self._send_frames(run, chains, frame, change.key_us, holding=True)
         run.last_cursors.update(dict.fromkeys(views, change.cursor))
@@ -290,7 +289,8 @@ class PushSender:
         *,
         holding: bool = False,
     ) -> None:
-        """Sends a change to the recipients of its views. With `holding` it is held for those whom it cannot reach."""
+        """Sends a change to the recipients of its views. With `holding` the change is held for recipients who are
+        offline or in another state than they have chosen."""
         if not chains:
             return
         async for page in self._pages(run.node):
@@ -298,8 +298,8 @@ class PushSender:
                 if group.view in chains:
                     await self._send(run, frame(group), members.after(key_us))
             if page.by_presence:
-                waiting = [each for each in page.by_presence if each.group.view in chains and each.since_us < key_us]
-                await self._send_by_presence(run, waiting, frame, holding=holding)
+                recipients = [each for each in page.by_presence if each.group.view in chains and each.since_us < key_us]
+                await self._send_by_presence(run, recipients, frame, holding=holding)
 
     async def _send_by_presence(
         self,
@@ -309,24 +309,24 @@ class PushSender:
         *,
         holding: bool,
     ) -> None:
-        unreached: list[Subscription] = []
+        offline: list[Subscription] = []
         frames: dict[RecipientGroup, PushFrame] = {}
         for each in recipients:
-            if each.subscription.sub_no in run.held:
+            if each.subscription.sub_no in run.held_nos:
                 continue
             if not self._reaches(each):
-                unreached.append(each.subscription)
+                offline.append(each.subscription)
                 continue
             if each.group not in frames:
                 frames[each.group] = frame(each.group)
             await self._send(run, frames[each.group], (each.part,))
-        if holding and unreached:
+        if holding and offline:
             # Before the mark of the node passes this change: a crash must not lose it for these subscribers.
-            await hold(self._service, unreached, run.mark)
-            run.held.update(sub.sub_no for sub in unreached)
+            await hold(self._service, offline, run.mark)
+            run.held_nos.update(sub.sub_no for sub in offline)
 
     def _reaches(self, recipient: PresenceRecipient) -> bool:
-        """Whether events are sent now. A subscriber whose presence is unknown receives them always."""
+        """Whether events are sent to a subscriber now. If its presence is unknown, they are."""
         return self._availability.is_available(recipient.subscription.jid, recipient.shows) is not False
 
     async def _pages(self, node: Node, *, everybody: bool = False) -> AsyncIterator[AudiencePage]:
@@ -375,24 +375,3 @@ class PushSender:
         if run.frames and run.size_bytes >= at_least_bytes:
             self.counters.sent += await self._wire.notify(run.frames)
             run.frames, run.size_bytes = [], 0
-
-
-def change_frame(batch: NodeBatch, change: PushedChange, group: RecipientGroup, chain: PushHeaders) -> PushFrame:
-    """The frame of a change for a group of recipients."""
-    item = change.item
-    if item.deleted and not batch.views[group.view].smart:
-        return retract_frame(batch.node, group, item.id, chain, item.modified_us)
-    return item_frame(batch.node, group, change.views[group.view], chain)
-
-
-def is_notified(batch: NodeBatch, view: str, change: PushedChange) -> bool:
-    """Whether subscribers of a view are notified of a change: of a bare node, only if the retraction asked for it."""
-    return batch.views[view].smart or not change.item.deleted or change.item.notify
-
-
-def total_of(batch: NodeBatch, view: str, item: Item) -> int | None:
-    """TotalItems right after a change. Filtered views have no stored total, so theirs was counted."""
-    shown = batch.views[view]
-    if shown.filtered:
-        return batch.totals[view]
-    return item.total if shown.smart else item.live

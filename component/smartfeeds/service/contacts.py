@@ -46,7 +46,8 @@ class ContactProbe(Request):
 
 @dataclass(frozen=True, slots=True)
 class ContactAnswer(Answer):
-    """The types of the presence stanzas to send in return, and the contact after the change, None if it is none."""
+    """The types of the presence stanzas to send in return, and the contact after the change; None if the JID is no
+    contact."""
 
     kinds: tuple[str, ...] = ()
     contact: Contact | None = None
@@ -56,7 +57,7 @@ class ContactAnswer(Answer):
 class ContactArrived(Request):
     """A resource of a contact is available: the full JID `actor`. `is_new`: it was not available before.
 
-    A bare JID stands for all its resources. It comes from a former contact, whose presence is unknown now.
+    A bare JID stands for all its resources. It is a former contact, whose presence is unknown now.
     `after_no` is the number of the subscription behind which the answer continues.
     """
 
@@ -81,8 +82,8 @@ class ContactLeft(Request):
 
 @dataclass(frozen=True, slots=True)
 class Arrival(Answer):
-    """What a resource receives: the newest items, each with our address that it is sent from, and the consumers whose
-    held events can be sent now. `next_after` is the subscription behind which there may be more."""
+    """The newest items to send to a resource, each with our address that sends it, and the consumers whose held events
+    can be sent now. `next_after` is the number of the subscription behind which the next request continues."""
 
     last: tuple[tuple[str, Subscribed], ...] = ()
     held: tuple[Consumer, ...] = ()
@@ -127,10 +128,10 @@ def _access(tx: ReadTx, context: Context, node: Node, subscription: Subscription
     return None if jid is None else recipient_access(tx, context, node, jid, subscription.state)
 
 
-def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
-    """Returns what a contact receives because a resource has come online or is in another state, `STEP` subscriptions
-    at a time."""
-    bare, last, held = str(request.actor.bare), [], []
+def read_arrival(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
+    """Returns the newest items and the held events for a resource that has come online or changed its state, for `STEP`
+    subscriptions at a time."""
+    bare, last, consumers = str(request.actor.bare), [], []
     subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=request.after_no), now_us=context.now_us)
     for node, subscription in subscriptions:
         is_other = bool(request.actor.resource) and subscription.jid not in (bare, str(request.actor))
@@ -139,7 +140,7 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
         view, consumer = from_canonical(subscription.view), held_consumer(node.node_no, subscription.sub_no)
         if tx.mark(node.node_no, view.order, consumer.name) is not None:
             # The held events contain the newest item.
-            held.append(consumer)
+            consumers.append(consumer)
             continue
         wants = request.is_new and _announces_last(node) and wants_events(subscription.options)
         access = _access(tx, context, node, subscription) if wants else None
@@ -147,22 +148,26 @@ def arrived(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | 
             continue
         if (behind := index_first(tx, node, view)) is not None:
             return behind
-        shown = SubscriptionShown(subscription.node_text, str(request.actor), subscription.state)
+        own_subscription = SubscriptionShown(subscription.node_text, str(request.actor), subscription.state)
         body = flag(subscription.options, "include_body")
-        last.append((subscription.service, with_last_item(node, shown, _newest(tx, context, node, view), body=body)))
+        last.append(
+            (subscription.service, with_last_item(node, own_subscription, _newest(tx, context, node, view), body=body))
+        )
     after_no = subscriptions[-1][1].sub_no if len(subscriptions) == STEP else None
-    return Arrival(tuple(last), tuple(held), after_no)
+    return Arrival(tuple(last), tuple(consumers), after_no)
 
 
-def notify_requested(tx: ReadTx, context: Context, request: NotifyRequested) -> Arrival:
+def read_announced_items(tx: ReadTx, context: Context, request: NotifyRequested) -> Arrival:
     """Returns the newest items of the nodes that a resource requests by `NODE+notify`, if the nodes announce them."""
     last = []
     for name in request.nodes:
         node = tx.node(name)
         if node is None or not _announces_last(node) or not is_interested(tx, context, node, request.actor):
             continue
-        shown = SubscriptionShown(name, str(request.actor), SubscriptionState.SUBSCRIBED)
-        last.append((request.service, with_last_item(node, shown, _newest(tx, context, node, BARE), body=False)))
+        own_subscription = SubscriptionShown(name, str(request.actor), SubscriptionState.SUBSCRIBED)
+        last.append(
+            (request.service, with_last_item(node, own_subscription, _newest(tx, context, node, BARE), body=False))
+        )
     return Arrival(tuple(last))
 
 
@@ -201,7 +206,9 @@ def list_temporary(tx: ReadTx, _context: Context, after_no: int) -> list[Subscri
     return tx.temporary_subscriptions(after_no, STEP)
 
 
-def left(tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0) -> EmptyResult | MoreSteps[Answer]:
+def end_temporary(
+    tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0
+) -> EmptyResult | MoreSteps[Answer]:
     """Ends the subscriptions that end when these resources go offline (XEP-0060 12.5), `STEP` in a transaction."""
     bare = str(request.actor.bare)
     offline = {f"{bare}/{name}" for name in request.resources} | ({bare} if request.is_offline else set())
@@ -211,10 +218,10 @@ def left(tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0)
             change_state(tx, context, subscription, SubscriptionState.NONE)
     if len(subscriptions) < STEP:
         return EmptyResult()
-    return MoreSteps(partial(left, request=request, after_no=subscriptions[-1][1].sub_no))
+    return MoreSteps(partial(end_temporary, request=request, after_no=subscriptions[-1][1].sub_no))
 
 
-def probed(tx: ReadTx, _context: Context, request: ContactProbe) -> ContactAnswer:
+def answer_probe(tx: ReadTx, _context: Context, request: ContactProbe) -> ContactAnswer:
     """Answers with our presence, or with `unsubscribed` to a stranger (RFC 6121 section 4.3.2)."""
     contact = tx.contact(request.service, str(request.actor.bare))
     return ContactAnswer(("unsubscribed",) if contact is None else (AVAILABLE,), contact)

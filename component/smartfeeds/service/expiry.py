@@ -42,7 +42,8 @@ def drop_oldest(tx: WriteTx, context: Context, node_no: int, before_us: int) -> 
 
 
 def due_expiry(tx: ReadTx, context: Context, after: int) -> tuple[Sequence[WriteStep[EmptyResult]], int | None]:
-    """Returns the steps for expired items among the next nodes behind a number, and the number to go on with."""
+    """Returns the steps for expired items among the next nodes behind a number, and the number behind
+    which the search continues."""
     nodes = tx.expiring(after, NODES)
     overdue = [items for node in nodes if (items := find_overdue(tx, context, node)) is not None]
     return [partial(expire, overdue=items) for items in overdue], nodes[-1].node_no if len(nodes) == NODES else None

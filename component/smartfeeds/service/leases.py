@@ -18,7 +18,7 @@ def due_leases(tx: ReadTx, context: Context, _after: int) -> tuple[Sequence[Writ
 
 def end_leases(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
     """Ends the next subscriptions whose lease is over, and notifies the subscribers."""
-    ended = tx.ended_leases(context.now_us, STEP)
-    for subscription in ended:
+    subscriptions = tx.ended_leases(context.now_us, STEP)
+    for subscription in subscriptions:
         change_state(tx, context, subscription, SubscriptionState.NONE)
-    return MoreSteps(end_leases) if len(ended) == STEP else None
+    return MoreSteps(end_leases) if len(subscriptions) == STEP else None

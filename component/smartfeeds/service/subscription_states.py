@@ -164,8 +164,8 @@ def of_jid(tx: ReadTx, context: Context, node: Node, jid: Jid | None) -> list[Su
     """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
     if jid is None:
         return []
-    mine = tx.subscriptions_on(node.node_no, str(jid.bare), now_us=context.now_us)
-    return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
+    subscriptions = tx.subscriptions_on(node.node_no, str(jid.bare), now_us=context.now_us)
+    return [sub for sub in subscriptions if not jid.resource or sub.jid == str(jid)]
 
 
 def end_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:

@@ -116,7 +116,7 @@ def sees_presence(tx: ReadTx, context: Context, bare: str) -> bool:
 def _options(
     tx: ReadTx, context: Context, node: Node, jid: str, current: FormFields, form: FormFields | None
 ) -> FormFields:
-    """The options of a subscription after a submit, on some nodes with an end by presence (XEP-0060 12.5).
+    """The options of a subscription after a form. On a node with `tempsub` it ends by presence (XEP-0060 12.5).
 
     Raises FeedError for invalid options, and for an end by presence if the service does not see the presence.
     """
@@ -163,8 +163,8 @@ def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -
     bare = str(request.actor.bare)
     if request.node:
         located = locate_for(tx, context, request.node, request.actor)
-        mine = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
-        listing = listing_of([_shown(sub) for sub in mine if sub.view == located.view_text], shown_bytes)
+        subscriptions = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
+        listing = listing_of([_shown(sub) for sub in subscriptions if sub.view == located.view_text], shown_bytes)
     else:
         listing = _of_entity(tx, context, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -252,7 +252,7 @@ def set_for_owner(
 def _add_for_owner(
     tx: WriteTx, context: Context, located: LocatedNode, request: SetSubscriptions, jid: Jid
 ) -> list[Subscription]:
-    """Subscribes the owner, or another user if the operator allows it. Returns no subscription if that may not be.
+    """Subscribes the owner, or another user if the operator allows it. Returns [] if the subscription is refused.
 
     Another user never asked for the notifications. So the operator decides whether owners may do this, and the quotas
     of that user count.
@@ -299,20 +299,20 @@ def _own_subscription(
 
 
 def _quota_error(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
-    """Why the user may have no further subscription to the view, or None."""
+    """Returns the error for a further subscription of the user to the view; None if it is within the quotas."""
     bare = str(actor.bare)
     if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
     # The owner of a domain can create any number of JIDs.
     if tx.subscribed_in(actor.domain) >= context.policy.subscriptions_per_domain:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
-    mine = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
+    subscriptions = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
     # Every change of the node is sent once for each of these subscriptions.
-    if len(mine) >= context.policy.subscriptions_per_jid_and_node:
+    if len(subscriptions) >= context.policy.subscriptions_per_jid_and_node:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
         # Every change of a node is compared with each filtered view that has subscribers, and counted there.
-        views = {subscription.view for subscription in mine} - {located.view_text}
+        views = {subscription.view for subscription in subscriptions} - {located.view_text}
         if sum(from_canonical(view).filtered for view in views) >= context.policy.filters_per_jid:
             return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
     return None
@@ -341,7 +341,7 @@ def _shown(subscription: Subscription) -> SubscriptionShown:
     )
 
 
-def bounced(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:
+def end_after_bounce(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:
     """Ends a subscription after a permanent error (xep-map 241, 242) from the subscribed address itself."""
     subscription = tx.subscription_by_no(request.sub_no)
     if subscription is None:

@@ -19,13 +19,13 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.forms import FORM_TYPE, X
 
 CAPS = ns.tag(ns.CAPS, "c")
-ANSWER_S = 30.0
+ANSWER_S = 30.0  # the longest wait for the response of a client
 AT_ONCE = 50  # requests without a response
 REQUESTS_MAX = 20
 PERIOD_S = 600.0
-BUDGETS = 10_000  # bare JIDs whose requests are counted; the one that was counted first is dropped
+BUDGETS = 10_000  # bare JIDs whose requests are counted; the oldest is dropped
 WAITING_MAX = 10_000  # resources whose capabilities are being requested; further ones receive no notifications
-# Known clients have some hundred features. More are the attempt to keep the service busy.
+# Elements of a response. Known clients have some hundred features, so a greater response is an attack.
 PARTS_MAX = 2_000
 TEXT_MAX = 1_000  # characters of an attribute of <c/>
 _LANGUAGE = ns.tag("http://www.w3.org/XML/1998/namespace", "lang")
@@ -55,7 +55,7 @@ def read_caps(presence: Element) -> Caps | None:
 
 
 def read_info(response: Element) -> DiscoInfo | None:
-    """Returns the information in a response, None if there is none or too much."""
+    """Returns the information in a response; None if the response has none or more than `PARTS_MAX` elements."""
     query = response.find(INFO_QUERY)
     if response.get("type") != "result" or query is None or sum(1 for _ in query.iter()) > PARTS_MAX:
         return None
@@ -69,7 +69,7 @@ def read_info(response: Element) -> DiscoInfo | None:
 
 
 def _read_form(form: Element) -> DiscoForm | None:
-    """Returns a form, None for a form without a hidden FORM_TYPE, which the hash leaves out."""
+    """Returns a form, or None if it has no hidden FORM_TYPE: such a form is no part of the hash."""
     form_type, fields = None, []
     for field in form.iterchildren(_FIELD):
         values = tuple(value.text or "" for value in field.iterchildren(_VALUE))
@@ -81,10 +81,11 @@ def _read_form(form: Element) -> DiscoForm | None:
 
 
 class CapabilityReader:
-    """Finds out what the resources of contacts can do.
+    """Reads the capabilities of the resources of contacts.
 
-    `call` sends an IQ. `is_known` returns whether the information for a hash is there. `learn` receives verified
-    information, and `tell` a resource and its capabilities once they are known. `clock` returns seconds.
+    `call` sends an IQ. `is_known` returns whether the information for a hash is stored. `learn` receives verified
+    information. `tell` receives a resource, our address and the hash when the information is stored. `clock` returns
+    seconds.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class CapabilityReader:
         self._tell = tell
         self._clock = clock
         self._at_once = asyncio.Semaphore(AT_ONCE)
-        # By hash: the resources that have it, each with our address and the node to request.
+        # By hash: the resources that have the hash, each with our address and the node to request.
         self._waiting: dict[CapsKey, OrderedDict[Jid, tuple[str, str]]] = {}
         self._waiting_count = 0
         self._budgets: OrderedDict[Jid, tuple[float, int]] = OrderedDict()
@@ -136,7 +137,7 @@ class CapabilityReader:
         await self.idle()
 
     async def _request(self, key: CapsKey, waiting: OrderedDict[Jid, tuple[str, str]]) -> None:
-        """Asks the resources one after the other until one of them has the information."""
+        """Requests the information from one resource after the other, until a response has the hash."""
         while waiting:
             sender, (address, node) = waiting.popitem(last=False)
             self._waiting_count -= 1

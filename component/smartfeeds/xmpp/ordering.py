@@ -1,9 +1,9 @@
 """The order of the requests of one sender: they take effect in the order in which the sender sent them.
 
 RFC 6120 section 10.1 requires it for each pair of entities. Many clients rely on it: they do not wait for the response
-to a publish before they delete the item or retrieve the node. So a request must start after the requests before it.
-Two kinds of requests can share a time. Reads change nothing. Writes start in their order, and the store keeps the order
-of the writes of one user (`store.work_queue`), so that pipelined publishes share a commit.
+to a publish before they delete the item or retrieve the node. So a request starts when the requests before it have
+ended, with two exceptions. Reads run together, because they change nothing. Writes run together, because the store runs
+the writes of one user in order (`store.work_queue`). Pipelined publishes therefore share a commit.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ class StoreAccess(Enum):
     """How a request uses the store."""
 
     READ = "read"
-    """It only reads. It runs together with other reads of its sender."""
+    """The request only reads. It runs together with other reads of its sender."""
     WRITE = "write"
-    """It is one write. It runs together with other writes of its sender, which the store serves in order."""
+    """The request is one write. It runs together with other writes of its sender, which the store runs in order."""
     MIXED = "mixed"
-    """It consists of several reads and writes, so it runs alone."""
+    """The request consists of several reads and writes, so it runs alone."""
 
 
 class _Lane:
-    """The requests of one sender that run, which are all of one kind, and those that wait."""
+    """The requests of one sender: the number that run, all of one kind of access, and the requests that wait."""
 
     __slots__ = ("access", "running", "waiting")
 
@@ -63,7 +63,7 @@ class RequestOrder:
         return sender not in self._lanes
 
     def leave(self, sender: Jid) -> None:
-        """Removes a request that has ended, and starts those that waited for it."""
+        """Removes a request that has ended, and starts the requests that waited for it."""
         lane = self._lanes[sender]
         lane.running -= 1
         while lane.waiting and (not lane.running or lane.waiting[0][0] is lane.access is not StoreAccess.MIXED):

@@ -57,33 +57,33 @@ LEAVE_S = 2.0  # a stop of the service waits no longer than this until all conta
 RETRY_S = 1.0  # the pause after a failure of the store
 LOADED = 1_000  # contacts that one transaction reads: some 5 ms
 # How long after a connection a contact that has not answered the probe counts as offline for good.
-ANSWER_S = 60.0
+OFFLINE_S = 60.0
 _PRIORITY = ns.tag(COMPONENT_NS, "priority")
 _SHOW = ns.tag(COMPONENT_NS, "show")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,3}", re.ASCII)
 
 
 def presence_stanza(kind: str, address: str, jid: str, caps: str = "") -> bytes:
-    """Returns a presence stanza from our address to a bare JID. The type of available presence is empty."""
+    """Returns a presence stanza from our address to a bare JID. `kind` is its type, empty for available presence."""
     type_attribute = f" type='{kind}'" if kind else ""
     return f"<presence from='{attribute(address)}' to='{attribute(jid)}'{type_attribute}>{caps}</presence>".encode()
 
 
 def priority_of(element: Element) -> int:
-    """Returns the priority of a resource, 0 if it is absent or not from -128 to 127 (RFC 6121 section 4.7.2.3)."""
+    """Returns the priority of a resource, 0 if it is absent or outside of -128 to 127 (RFC 6121 section 4.7.2.3)."""
     text = (element.findtext(_PRIORITY) or "").strip()
     number = int(text) if _NUMBER.fullmatch(text) else 0
     return number if -128 <= number <= 127 else 0
 
 
 def show_of(element: Element) -> str:
-    """Returns the state of a resource, ONLINE if it is absent or none that RFC 6121 section 4.7.2.1 defines."""
+    """Returns the state of a resource; ONLINE if it is absent or RFC 6121 section 4.7.2.1 does not define it."""
     text = (element.findtext(_SHOW) or "").strip()
     return text if text in SHOWS else ONLINE
 
 
 class Presences:
-    """Reads presence stanzas, sends those of the service, and stores which contacts are available.
+    """Reads presence stanzas, sends the presence of the service, and stores which contacts are available.
 
     `caps` are the capabilities of the service, which its domain announces. `call` sends an IQ, `release` starts the
     delivery of held events, `new_id` returns a message id, `now_us` the time. `sleep` pauses for seconds.
@@ -139,21 +139,21 @@ class Presences:
             return self._read_available(element, sender, address) if sender.resource else None
         if kind not in ("unavailable", "error"):
             return None
-        gone = self.availability.leave(address, str(sender.bare), sender.resource)
-        return self._note_departure(sender, address, gone) if gone else None
+        names = self.availability.leave(address, str(sender.bare), sender.resource)
+        return self._note_departure(sender, address, names) if names else None
 
     def _read_available(self, element: Element, sender: Jid, address: str) -> ContactArrived | None:
         bare = str(sender.bare)
-        before = self.availability.resources_of(bare).get(sender.resource)
+        former = self.availability.resources_of(bare).get(sender.resource)
         # A server may leave out capabilities that have not changed (XEP-0115 section 8.4).
-        caps = read_caps(element) or (before.caps if before is not None else None)
+        caps = read_caps(element) or (former.caps if former is not None else None)
         resource = Resource(priority_of(element), show_of(element), caps)
         if not self.availability.note(address, bare, sender.resource, resource):
             return None
-        if caps is not None and (before is None or before.caps != caps):
+        if caps is not None and (former is None or former.caps != caps):
             self.capabilities.note(sender, address, caps)
-        if before is None or before[:2] != resource[:2]:
-            return ContactArrived(sender, address, before is None)
+        if former is None or former[:2] != resource[:2]:
+            return ContactArrived(sender, address, former is None)
         return None
 
     def _note_departure(self, sender: Jid, address: str, names: Sequence[str]) -> ContactLeft:
@@ -163,17 +163,17 @@ class Presences:
         return ContactLeft(sender, address, tuple(names), not self.availability.resources_of(bare))
 
     def _note_interests(self, sender: Jid, address: str, key: CapsKey) -> None:
-        """Stores which nodes a resource requests, unless it has left or has other capabilities meanwhile."""
+        """Stores which nodes a resource requests, unless it went offline or changed its capabilities meanwhile."""
         resource = self.availability.resources_of(str(sender.bare)).get(sender.resource)
         if resource is None or resource.caps is None or resource.caps.key != key:
             return
-        # What is published in this microsecond is still sent.
+        # Minus one, so that the resource also receives an item that is published in this microsecond.
         nodes = self._interests.add(key, Interest(str(sender), address, self._now_us() - 1))
         if nodes:
             self._spawn(self._announce(NotifyRequested(sender, address, nodes)))
 
     async def _announce(self, request: NotifyRequested | ContactArrived) -> Arrival:
-        """Sends the newest items that are due to a resource that has arrived."""
+        """Sends the newest items that a resource receives when it comes online or requests nodes."""
         answer = await ask(self._service.handle, request, Arrival)
         messages = [
             encode_last_item(each, each.last, address, self._new_id()) for address, each in answer.last if each.last
@@ -187,13 +187,13 @@ class Presences:
         task.add_done_callback(self._tasks.discard)
 
     async def idle(self) -> None:
-        """Waits until everything that follows from the presence of contacts is sent."""
+        """Waits until all work that presence of contacts has caused is done."""
         await self.capabilities.idle()
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
     async def stop(self) -> None:
-        """Cancels what follows from the presence of contacts."""
+        """Cancels the work that presence of contacts has caused."""
         await self.capabilities.stop()
         for task in self._tasks:
             task.cancel()
@@ -211,12 +211,12 @@ class Presences:
         for kind in answer.kinds:
             self._outbox.reply(self._presence(kind, address, jid))
         if not is_watched and isinstance(request, ChangeContact):
-            # Nothing waits for presence that the service does not see.
+            # The service does not see this presence any more, so events that wait for it are sent now.
             await self._greet(ContactArrived(request.actor.bare, address, is_new=False))
         return answer
 
     async def _greet(self, request: ContactArrived) -> None:
-        """Sends what a resource receives because it has come online, and what was held for it."""
+        """Sends the newest items and the held events that a resource receives when it comes online."""
         with contextlib.suppress(LinkError):
             after_no: int | None = request.after_no
             while after_no is not None:
@@ -226,7 +226,7 @@ class Presences:
                 after_no = answer.next_after
 
     async def _end_subscriptions(self, request: ContactLeft) -> None:
-        """Ends the subscriptions that end with the presence. A read costs less than an empty transaction."""
+        """Ends the subscriptions that end with the presence, if any: a read costs less than an empty write."""
         bare = str(request.actor.bare)
         if await self._service.read(partial(has_temporary, bare=bare), turn=request.turn):
             await self._service.handle(request)
@@ -239,7 +239,7 @@ class Presences:
     async def load(self) -> None:
         """Reads the contacts, so that they count as offline until they have sent their presence. Raises StoreError.
 
-        Deliveries start after it: events of nodes with `presence_based_delivery` are sent to unknown people.
+        Deliveries must start later, because a user who is no contact receives events at once.
         """
         self.availability.clear()
         self._interests.clear()
@@ -251,9 +251,12 @@ class Presences:
             after = (contacts[-1].address, contacts[-1].jid)
 
     async def end_temporary(self) -> None:
-        """Ends the subscriptions of those who went offline while there was no link, some time after a connection."""
+        """Ends the temporary subscriptions of users who went offline while the link was down.
+
+        Waits `OFFLINE_S` first, so that clients can answer the probes after the connection.
+        """
         epoch = self._outbox.epoch
-        await self._sleep(ANSWER_S)
+        await self._sleep(OFFLINE_S)
         after_no = 0
         while self._outbox.epoch == epoch:
             part = await self._service.read(partial(list_temporary, after_no=after_no), turn="presence")
@@ -306,7 +309,7 @@ class Presences:
 
 
 async def _logged(work: Coroutine[None, None, object]) -> None:
-    """Runs work that nobody waits for. The store may fail and the link may end; the next presence repeats it."""
+    """Runs work in the background and logs its failure. The next presence of the contact repeats it."""
     try:
         await work
     except LinkError:

@@ -1,4 +1,4 @@
-"""Queries about the service itself: its uptime, its time and its card (XEP-0012 section 4, XEP-0202, XEP-0054).
+"""Queries about the service: its uptime, its clock and its card (XEP-0012 section 4, XEP-0202, XEP-0054).
 
 The answers are the same at every address of the service. slixmpp answers pings and queries for the version.
 """
@@ -19,9 +19,10 @@ QueryReader = Callable[[Element, Jid, str], bytes]
 
 
 def service_readers(name: str, url: str, now_us: Callable[[], int]) -> Mapping[tuple[str, str], QueryReader]:
-    """Returns the readers of the queries, by type of the IQ and tag of the payload; they return the response.
+    """Returns the readers of queries, by type of the IQ and tag of the payload. They return the body of a response.
 
-    `name` and `url` are for people, and `url` may be empty. The service starts now. `now_us` returns microseconds.
+    `name` and `url` are for people, and `url` may be empty. The uptime begins with this call. `now_us` returns
+    microseconds.
     """
     start_us = now_us()
     link = f"<URL>{escape(url)}</URL>" if url else ""

@@ -126,21 +126,21 @@ def planned(request: Set | None, max_items: str | None = None, *, descending: bo
             id="row 21, above the cap",
         ),
         pytest.param(
-            Set(max="3", after=""), "7", PagePlan(3), PagePlan(3, newest=True, descending=True), id="row 21, after"
+            Set(max="3", after=""), "7", PagePlan(3), PagePlan(3, newest=True, descending=True), id="row 29, after"
         ),
         pytest.param(
             Set(max="3", index="2"),
             "7",
             PagePlan(3, offset=2),
             PagePlan(3, newest=True, offset=2, descending=True),
-            id="row 21, index",
+            id="row 29, index",
         ),
         pytest.param(
             Set(before=""),
             "7",
             PagePlan(7, newest=True, spans=True, index=False),
             PagePlan(7, descending=True, index=False),
-            id="row 21, no max",
+            id="row 29, no max",
         ),
         pytest.param(
             Set(),

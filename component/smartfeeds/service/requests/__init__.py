@@ -1,7 +1,8 @@
 """Requests and responses: one frozen value for each, the same for every wire.
 
-Each module has those of one subject, and the package has all of them. Requests of use cases that stand alone are beside
-their functions: `service.conflicts`, `authorization`, `archive`, `contacts`, `administration`, `admin_*`.
+Each module defines the requests and responses of one subject, and the package exports all of them. Some use cases
+define theirs beside their functions: `service.conflicts`, `authorization`, `archive`, `contacts`, `administration` and
+`admin_*`.
 """
 
 from smartfeeds.service.requests.affiliations import AffiliationList as AffiliationList

@@ -51,18 +51,21 @@ def change_state(
 ) -> Subscription:
     """Stores a subscription in a state, and notifies the subscriber (XEP-0060 12.14) and the owners (`notify_sub`).
 
-    NONE ends the subscription. A new one has `sub_no` 0 and the state NONE, and `current_subscription` made room for it.
+    NONE ends the subscription. A new one has `sub_no` 0 and the state NONE; `current_subscription` made room for it.
     With `by_subscriber` the subscriber gets no message, because the response to the request has the state.
     """
     if state is subscription.state:
         return subscription
     node = tx.node_by_no(subscription.node_no)
-    former, subscription = subscription.state, subscription._replace(state=state)
+    former = subscription.state
     if state is SubscriptionState.NONE or node is None:
         tx.remove_subscription(subscription.sub_no)
+        subscription = subscription._replace(state=state)
     else:
         since_us, created_us = node.last_modified_us, node.last_created_us
-        subscription = tx.put_subscription(subscription._replace(since_us=since_us, since_created_us=created_us))
+        subscription = tx.put_subscription(
+            subscription._replace(state=state, since_us=since_us, since_created_us=created_us)
+        )
     if node is not None and not by_subscriber:
         refused = former is SubscriptionState.PENDING and state is SubscriptionState.NONE
         tell(tx, context, node, subscription, subscription.jid, REFUSAL if refused else STATE)

@@ -27,9 +27,9 @@ This page is for people who choose a client or write one. It lists what works wi
 and writes the page. A test checks that it is current.
 
 `yes` means that the operation works on both servers and for both kinds of nodes. Otherwise the cell names the cause,
-`client` or `service`, and the reason. `-` means that the client leaves the operation to the application, or that its nodes have no use
-for it. The *remote user* is on another server than the service, which allows that server in `pubsub.creators`. Where a
-row names another user, that user sends plain stanzas.
+`client` or `service`, and the reason. `-` means that the client leaves the operation to the application, or that its
+nodes have no use for it. The *remote user* is on another server than the service, which allows that server in
+`pubsub.creators`. Where a row names another user, that user sends plain stanzas.
 """
 
 _SECTIONS = {

@@ -366,3 +366,62 @@ async def test_presence_of_the_domain_names_our_capabilities(component: Componen
         answer = ok(await component.ask(BOB, "get", f"<query xmlns='{DISCO_INFO}' node='{node}'/>"))
         assert answer[0].get("node") == node
         assert {each.get("var") for each in answer[0]} >= {DISCO_INFO, "http://jabber.org/protocol/caps"}
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+async def test_former_contact_of_the_domain_reads_no_presence_node(start: Starter, is_cached: bool) -> None:
+    """Also while the user remains a contact of another address."""
+    component = await start(pubsub=RESTRICTED)
+    for address in (DOMAIN, NEWS):
+        await befriend(component, BOB, address)
+    await component.create(ALICE, "news", access_model="presence")
+    await come(component, "news")
+    await tell(component, BOB, to=NEWS)
+    if is_cached:
+        await component.publish(ALICE, "news", "one")
+        assert await received(component) == ["one"]
+    await tell(component, BOBS, "unsubscribe")
+    await component.settle()
+    await component.publish(ALICE, "news", "secret")
+    assert await received(component) == []
+    reply = await component.get(BOB, "<items node='news'/>")
+    assert reply.get("type") == "error"
+
+
+async def test_request_ends_with_the_contact_of_its_address(news: Component) -> None:
+    """The resource is still available at another address, so notifications come from there."""
+    await befriend(news, BOB, NEWS)
+    await come(news, "news")
+    await tell(news, BOB, to=NEWS)
+    await tell(news, BOBS, "unsubscribe")
+    await news.settle()
+    await news.publish(ALICE, "news", "one")
+    (message,) = await news.events(BOB)
+    assert (ids([message]), message.get("from")) == ([("news", "one")], NEWS)
+    await tell(news, BOBS, "unsubscribe", NEWS)
+    await news.settle()
+    await news.publish(ALICE, "news", "two")
+    assert await received(news) == []
+
+
+async def test_unknown_capabilities_end_the_former_requests(news: Component) -> None:
+    await come(news, "news")
+    await news.publish(ALICE, "news", "one")
+    assert await received(news) == ["one"]
+    news.infos.pop(BOB)
+    await tell(news, BOB, inner=caps("AAAAAAAAAAAAAAAAAAAAAAAAAAA="))
+    await news.settle()
+    await news.publish(ALICE, "news", "two")
+    assert await received(news) == []
+
+
+async def test_forged_information_with_the_right_hash_is_discarded(news: Component) -> None:
+    """XEP-0115 section 7: its sender would end the notifications of all users of the client."""
+    await befriend(news, CAROL)
+    _, ver = info_of("news")
+    news.infos[CAROL] = f"<identity category='client' type='pc' name='Client&lt;{DISCO_INFO}&lt;news+notify'/>"
+    await tell(news, CAROL, inner=caps(ver))
+    await news.settle()
+    await come(news, "news")
+    await news.publish(ALICE, "news", "one")
+    assert await received(news) == ["one"]

@@ -151,6 +151,9 @@ class Presences:
         if not self.availability.note(address, bare, sender.resource, resource):
             return None
         if caps is not None and (former is None or former.caps != caps):
+            if not self._interests.knows(caps.key):
+                # The former requests end now, because a client may never explain its new capabilities.
+                self._interests.remove(str(sender))
             self.capabilities.note(sender, address, caps)
         if former is None or former[:2] != resource[:2]:
             return ContactArrived(sender, address, former is None)
@@ -161,6 +164,20 @@ class Presences:
         for name in names:
             self._interests.remove(f"{bare}/{name}")
         return ContactLeft(sender, address, tuple(names), not self.availability.resources_of(bare))
+
+    def _withdraw(self, bare: Jid, address: str) -> None:
+        """Ends the requests that resources have sent to an address of which they are no contact any more.
+
+        A resource that is available at another address counts as if it had sent its capabilities there.
+        """
+        for name, resource in self.availability.resources_of(str(bare)).items():
+            jid = replace(bare, resource=name)
+            interest = self._interests.of_resource(str(jid))
+            if interest is None or interest.address != address:
+                continue
+            self._interests.remove(interest.jid)
+            if resource.caps is not None:
+                self.capabilities.note(jid, self.availability.addresses_of(str(bare), name)[0], resource.caps)
 
     def _note_interests(self, sender: Jid, address: str, key: CapsKey) -> None:
         """Stores which nodes a resource requests, unless it went offline or changed its capabilities meanwhile."""
@@ -208,6 +225,7 @@ class Presences:
             self.availability.watch(address, jid, granted=answer.contact.is_granted)
         else:
             self._note_departure(request.actor, address, self.availability.forget(address, jid))
+            self._withdraw(request.actor.bare, address)
         for kind in answer.kinds:
             self._outbox.reply(self._presence(kind, address, jid))
         if not is_watched and isinstance(request, ChangeContact):

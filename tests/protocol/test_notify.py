@@ -273,7 +273,7 @@ async def test_requests_to_one_user_are_limited(news: Component) -> None:
     """A client that invents capabilities causes 20 requests in ten minutes, over all its resources."""
     for number in range(60):
         await tell(news, (BOB, PHONE)[number % 2], inner=caps(f"invented-{number}"))
-    await news.settle()
+        await news.settle()
     assert len(news.asked) == 20
     news.clock.advance(601)
     await come(news, "news")

@@ -244,6 +244,7 @@ async def test_last_item_is_sent_to_each_resource_that_comes_online(component: C
     await online(component, show="away")
     await online(component, PHONE)
     assert (await received(component, BOB), await received(component, PHONE)) == ([], ["one"])
+    component.clock.advance(60)
     await offline(component, PHONE)
     await online(component, PHONE)
     assert (await received(component, PHONE), await received(component)) == (["one"], [])

@@ -94,6 +94,11 @@ class Interests:
         key = self._key_of.get(jid)
         return None if key is None else self._resources[key][jid]
 
+    def nodes_of(self, jid: str) -> tuple[str, ...]:
+        """Returns the nodes that a resource requests."""
+        key = self._key_of.get(jid)
+        return () if key is None else self._nodes[key]
+
     def clear(self) -> None:
         """Removes all resources. The nodes that their capabilities request stay stored."""
         for jid in list(self._key_of):

@@ -42,7 +42,8 @@ async def reader(silence: Silence) -> AsyncIterator[CapabilityReader]:
     )
     yield made
     await made.stop()
-    assert (made._waiting, made._waiting_count, made._tasks) == ({}, 0, set())
+    assert (made._waiting, made._waiting_count, made._later, len(made._tasks)) == ({}, 0, {}, 0)
+    assert not made._outstanding
 
 
 def jid(text: str) -> Jid:

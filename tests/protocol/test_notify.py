@@ -4,7 +4,8 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from smartfeeds.core.caps import DiscoInfo, Identity
+from smartfeeds.core.caps import Caps, DiscoInfo, Identity
+from smartfeeds.core.jid import Jid
 from support.component import (
     ALICE,
     BOB,
@@ -425,3 +426,42 @@ async def test_forged_information_with_the_right_hash_is_discarded(news: Compone
     await come(news, "news")
     await news.publish(ALICE, "news", "one")
     assert await received(news) == ["one"]
+
+
+async def test_alternating_capabilities_repeat_no_item(news: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They also cause one task, not one for each presence."""
+    names = [f"n{number}" for number in range(5)]
+    for name in names:
+        await news.create(ALICE, name, send_last_published_item="on_sub_and_presence")
+        await news.publish(ALICE, name, name)
+    await come(news, *names)
+    await come(news, "other")
+    assert sorted(await received(news)) == names
+    versions = [info_of(*names)[1], info_of("other")[1]]
+    presences, peak = news.app.presences, 0
+    note = presences.capabilities.note
+
+    def count(sender: Jid, address: str, capabilities: Caps) -> None:
+        nonlocal peak
+        note(sender, address, capabilities)
+        peak = max(peak, len(presences._tasks))
+
+    monkeypatch.setattr(presences.capabilities, "note", count)
+    await news.send("".join(f"<presence from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>" for ver in versions * 100))
+    assert (await received(news), peak) == ([], 1)
+    news.clock.advance(60)
+    await tell(news, BOB, inner=caps(versions[0]))
+    assert sorted(await received(news)) == names
+
+
+async def test_waiting_request_keeps_the_nodes_of_the_former_one(news: Component) -> None:
+    """Two changes of capabilities at once: the item of the first node is not lost."""
+    for name in ("mood", "tune"):
+        await news.create(ALICE, name, send_last_published_item="on_sub_and_presence")
+        await news.publish(ALICE, name, name)
+    await befriend(news, CAROL)
+    for nodes in (("mood",), ("mood", "tune")):
+        await come(news, *nodes, user=CAROL)
+    first, second = (info_of(*nodes)[1] for nodes in (("mood",), ("mood", "tune")))
+    await news.send("".join(f"<presence from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>" for ver in (first, second)))
+    assert sorted(await received(news)) == ["mood", "tune"]

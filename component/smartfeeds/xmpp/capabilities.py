@@ -23,8 +23,8 @@ from smartfeeds.xmpp.tasks import Tasks
 CAPS = ns.tag(ns.CAPS, "c")
 ANSWER_S = 30.0  # the longest wait for the response of a client
 AT_ONCE = 50  # requests without a response
-# Requests to one bare JID that run or wait in the queue of a hash. A client that does not answer occupies its places for
-# 30 seconds, so one user must not have many of the `AT_ONCE` places or of the places in the queues.
+# Requests to one bare JID that run or wait in the queue of a hash. A client that does not answer occupies its place for
+# 30 seconds, so one user must not have many of the `AT_ONCE` places.
 OUTSTANDING_MAX = 2
 LATER_MAX = 32  # resources of one bare JID that wait until one of its requests has ended
 REQUESTS_MAX = 20

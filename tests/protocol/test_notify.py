@@ -4,7 +4,8 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from smartfeeds.core.caps import DiscoInfo, Identity
+from smartfeeds.core.caps import Caps, DiscoInfo, Identity
+from smartfeeds.core.jid import Jid
 from support.component import (
     ALICE,
     BOB,
@@ -273,7 +274,7 @@ async def test_requests_to_one_user_are_limited(news: Component) -> None:
     """A client that invents capabilities causes 20 requests in ten minutes, over all its resources."""
     for number in range(60):
         await tell(news, (BOB, PHONE)[number % 2], inner=caps(f"invented-{number}"))
-    await news.settle()
+        await news.settle()
     assert len(news.asked) == 20
     news.clock.advance(601)
     await come(news, "news")
@@ -366,3 +367,101 @@ async def test_presence_of_the_domain_names_our_capabilities(component: Componen
         answer = ok(await component.ask(BOB, "get", f"<query xmlns='{DISCO_INFO}' node='{node}'/>"))
         assert answer[0].get("node") == node
         assert {each.get("var") for each in answer[0]} >= {DISCO_INFO, "http://jabber.org/protocol/caps"}
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+async def test_former_contact_of_the_domain_reads_no_presence_node(start: Starter, is_cached: bool) -> None:
+    """Also while the user remains a contact of another address."""
+    component = await start(pubsub=RESTRICTED)
+    for address in (DOMAIN, NEWS):
+        await befriend(component, BOB, address)
+    await component.create(ALICE, "news", access_model="presence")
+    await come(component, "news")
+    await tell(component, BOB, to=NEWS)
+    if is_cached:
+        await component.publish(ALICE, "news", "one")
+        assert await received(component) == ["one"]
+    await tell(component, BOBS, "unsubscribe")
+    await component.settle()
+    await component.publish(ALICE, "news", "secret")
+    assert await received(component) == []
+    reply = await component.get(BOB, "<items node='news'/>")
+    assert reply.get("type") == "error"
+
+
+async def test_request_ends_with_the_contact_of_its_address(news: Component) -> None:
+    """The resource is still available at another address, so notifications come from there."""
+    await befriend(news, BOB, NEWS)
+    await come(news, "news")
+    await tell(news, BOB, to=NEWS)
+    await tell(news, BOBS, "unsubscribe")
+    await news.settle()
+    await news.publish(ALICE, "news", "one")
+    (message,) = await news.events(BOB)
+    assert (ids([message]), message.get("from")) == ([("news", "one")], NEWS)
+    await tell(news, BOBS, "unsubscribe", NEWS)
+    await news.settle()
+    await news.publish(ALICE, "news", "two")
+    assert await received(news) == []
+
+
+async def test_unknown_capabilities_end_the_former_requests(news: Component) -> None:
+    await come(news, "news")
+    await news.publish(ALICE, "news", "one")
+    assert await received(news) == ["one"]
+    news.infos.pop(BOB)
+    await tell(news, BOB, inner=caps("AAAAAAAAAAAAAAAAAAAAAAAAAAA="))
+    await news.settle()
+    await news.publish(ALICE, "news", "two")
+    assert await received(news) == []
+
+
+async def test_forged_information_with_the_right_hash_is_discarded(news: Component) -> None:
+    """XEP-0115 section 7: its sender would end the notifications of all users of the client."""
+    await befriend(news, CAROL)
+    _, ver = info_of("news")
+    news.infos[CAROL] = f"<identity category='client' type='pc' name='Client&lt;{DISCO_INFO}&lt;news+notify'/>"
+    await tell(news, CAROL, inner=caps(ver))
+    await news.settle()
+    await come(news, "news")
+    await news.publish(ALICE, "news", "one")
+    assert await received(news) == ["one"]
+
+
+async def test_alternating_capabilities_repeat_no_item(news: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They also cause one task, not one for each presence."""
+    names = [f"n{number}" for number in range(5)]
+    for name in names:
+        await news.create(ALICE, name, send_last_published_item="on_sub_and_presence")
+        await news.publish(ALICE, name, name)
+    await come(news, *names)
+    await come(news, "other")
+    assert sorted(await received(news)) == names
+    versions = [info_of(*names)[1], info_of("other")[1]]
+    presences, peak = news.app.presences, 0
+    note = presences.capabilities.note
+
+    def count(sender: Jid, address: str, capabilities: Caps) -> None:
+        nonlocal peak
+        note(sender, address, capabilities)
+        peak = max(peak, len(presences._tasks))
+
+    monkeypatch.setattr(presences.capabilities, "note", count)
+    await news.send("".join(f"<presence from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>" for ver in versions * 100))
+    assert (await received(news), peak) == ([], 1)
+    news.clock.advance(60)
+    await tell(news, BOB, inner=caps(versions[0]))
+    assert sorted(await received(news)) == names
+
+
+async def test_waiting_request_keeps_the_nodes_of_the_former_one(news: Component) -> None:
+    """Two changes of capabilities at once: the item of the first node is not lost."""
+    for name in ("mood", "tune"):
+        await news.create(ALICE, name, send_last_published_item="on_sub_and_presence")
+        await news.publish(ALICE, name, name)
+    await befriend(news, CAROL)
+    for nodes in (("mood",), ("mood", "tune")):
+        await come(news, *nodes, user=CAROL)
+    first, second = (info_of(*nodes)[1] for nodes in (("mood",), ("mood", "tune")))
+    await news.send("".join(f"<presence from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>" for ver in (first, second)))
+    assert sorted(await received(news)) == ["mood", "tune"]

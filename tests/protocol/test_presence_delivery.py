@@ -6,6 +6,7 @@ from support.component import (
     ALICE,
     BOB,
     CAROL,
+    DOMAIN,
     NS,
     SUBSCRIBE_OPTIONS,
     Component,
@@ -244,6 +245,7 @@ async def test_last_item_is_sent_to_each_resource_that_comes_online(component: C
     await online(component, show="away")
     await online(component, PHONE)
     assert (await received(component, BOB), await received(component, PHONE)) == ([], ["one"])
+    component.clock.advance(60)
     await offline(component, PHONE)
     await online(component, PHONE)
     assert (await received(component, PHONE), await received(component)) == (["one"], [])
@@ -378,3 +380,32 @@ async def test_many_who_are_offline_are_held_in_small_transactions(
     for user in users:
         await online(component, f"{user}/x")
         assert await received(component, user) == ["one", "two"]
+
+
+async def test_alternating_presence_repeats_no_last_item(component: Component) -> None:
+    """Otherwise a contact would receive a hundred times the bytes that it sends. A newer item is sent at once."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news", send_last_published_item="on_sub_and_presence")
+    await component.publish(ALICE, "news", "one")
+    await component.subscribe(BOB, "news")
+    away = f"<presence type='unavailable' from='{BOB}' to='{DOMAIN}'/>"
+    await component.send(f"<presence from='{BOB}' to='{DOMAIN}'/>{away}" * 50)
+    assert await received(component, BOB) == ["one"]
+    await component.publish(ALICE, "news", "two")
+    await online(component)
+    assert await received(component, BOB) == ["two"]
+
+
+@pytest.mark.parametrize("jid", [BOBS, BOB])
+async def test_subscription_of_a_user_who_is_offline_ends_by_unavailable_presence(
+    component: Component, jid: str
+) -> None:
+    """The server of the contact may answer the probe with it (RFC 6121 section 4.3.2)."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news")
+    ok(await expiring(component, jid))
+    await offline(component, CAROL)
+    await offline(component, PHONE if jid == BOB else BOB)
+    assert await subscriptions(component) == ([BOB] if jid == BOB else [])
+    await offline(component)
+    assert await subscriptions(component) == []

@@ -42,6 +42,10 @@ class Identity(NamedTuple):
 DiscoForm = tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 
+def _is_request(feature: str) -> bool:
+    return feature.endswith(NOTIFY)
+
+
 @dataclass(frozen=True, slots=True)
 class DiscoInfo:
     """Service discovery information."""
@@ -53,14 +57,23 @@ class DiscoInfo:
     @property
     def notified_nodes(self) -> tuple[str, ...]:
         """The names of the nodes whose notifications the client requests."""
-        return tuple(name.removesuffix(NOTIFY) for name in self.features if name.endswith(NOTIFY) and name != NOTIFY)
+        return tuple(name.removesuffix(NOTIFY) for name in self.features if _is_request(name) and name != NOTIFY)
 
     @property
     def is_well_formed(self) -> bool:
-        """Whether no identity, feature or FORM_TYPE occurs twice (XEP-0115 section 5.4)."""
+        """Whether no identity, feature or FORM_TYPE occurs twice (XEP-0115 section 5.4), and no other information with
+        the same hash requests other nodes.
+
+        The verification string does not show what a part is. So information without `news+notify` could have the hash
+        of a client that requests it: in the name of an identity after a `<`, or as a FORM_TYPE (XEP-0115 section 7).
+        """
         identities = [each[:3] for each in self.identities]
         form_types = [form_type for form_type, _ in self.forms]
-        return all(len(set(names)) == len(names) for names in (identities, self.features, form_types))
+        is_repeated = any(len(set(names)) != len(names) for names in (identities, self.features, form_types))
+        parts = list(self._parts())
+        requests = sum(part.endswith(NOTIFY) for part in parts)
+        is_ambiguous = any("<" in part for part in parts) or requests != sum(map(_is_request, self.features))
+        return not (is_repeated or is_ambiguous)
 
     def verification(self, function: str) -> str | None:
         """Returns the verification string (XEP-0115 section 5.1), or None for an unknown hash function."""

@@ -89,6 +89,16 @@ class Interests:
                 del self._keys[node], self._since_us[node]
         return nodes
 
+    def of_resource(self, jid: str) -> Interest | None:
+        """Returns the request of a resource, None if it requests no node."""
+        key = self._key_of.get(jid)
+        return None if key is None else self._resources[key][jid]
+
+    def nodes_of(self, jid: str) -> tuple[str, ...]:
+        """Returns the nodes that a resource requests."""
+        key = self._key_of.get(jid)
+        return () if key is None else self._nodes[key]
+
     def clear(self) -> None:
         """Removes all resources. The nodes that their capabilities request stay stored."""
         for jid in list(self._key_of):

@@ -127,6 +127,10 @@ class Availability:
         """Returns the available resources of a bare JID at all our addresses by name."""
         return {name: each for resources in self._contacts.get(jid, {}).values() for name, each in resources.items()}
 
+    def addresses_of(self, jid: str, name: str) -> list[str]:
+        """Returns our addresses at which a resource is available."""
+        return [address for address, resources in self._contacts.get(jid, {}).items() if name in resources]
+
     def is_available(self, jid: str, shows: Collection[str] = SHOWS) -> bool | None:
         """Returns whether a message to an address reaches a person now; None if the service does not know.
 

@@ -1,11 +1,12 @@
 """Entity capabilities of clients: requests their service discovery information and verifies it (XEP-0115 section 5.4).
 
 Each unknown hash is requested from one client at a time. Information that does not have the hash is discarded, and the
-next client with the same hash is asked. A client cannot cause more than `REQUESTS_MAX` requests in `PERIOD_S`.
+next client with the same hash is asked. A bare JID cannot cause more than `REQUESTS_MAX` requests in `PERIOD_S`, and at
+most `OUTSTANDING_MAX` at once.
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -17,10 +18,15 @@ from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.disco import INFO_QUERY
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.forms import FORM_TYPE, X
+from smartfeeds.xmpp.tasks import Tasks
 
 CAPS = ns.tag(ns.CAPS, "c")
 ANSWER_S = 30.0  # the longest wait for the response of a client
 AT_ONCE = 50  # requests without a response
+# Requests to one bare JID that run or wait in the queue of a hash. A client that does not answer occupies its place for
+# 30 seconds, so one user must not have many of the `AT_ONCE` places.
+OUTSTANDING_MAX = 2
+LATER_MAX = 32  # resources of one bare JID that wait until one of its requests has ended
 REQUESTS_MAX = 20
 PERIOD_S = 600.0
 BUDGETS = 10_000  # bare JIDs whose requests are counted; the oldest is dropped
@@ -107,44 +113,72 @@ class CapabilityReader:
         self._waiting: dict[CapsKey, OrderedDict[Jid, tuple[str, str]]] = {}
         self._waiting_count = 0
         self._budgets: OrderedDict[Jid, tuple[float, int]] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._outstanding: Counter[Jid] = Counter()  # by bare JID
+        # By bare JID: the resources that have no place in a queue yet, each with its newest capabilities.
+        self._later: dict[Jid, dict[Jid, tuple[str, Caps]]] = {}
+        self._tasks = Tasks("capabilities")
 
     def note(self, sender: Jid, address: str, caps: Caps) -> None:
         """Reads the capabilities of a resource that has sent its presence to one of our addresses."""
         if self._is_known(caps.key):
             self._tell(sender, address, caps.key)
             return
-        waiting = self._waiting.get(caps.key)
-        if self._waiting_count >= WAITING_MAX or (waiting is not None and sender in waiting):
+        later = self._later.get(sender.bare, {})
+        if sender in later:
+            later[sender] = (address, caps)
             return
-        self._waiting_count += 1
-        if waiting is None:
-            waiting = self._waiting[caps.key] = OrderedDict()
-            task = asyncio.get_running_loop().create_task(self._request(caps.key, waiting), name="capabilities")
-            self._tasks.add(task)
-            task.add_done_callback(partial(self._end, caps.key))
-        waiting[sender] = (address, caps.node)
+        if self._waiting_count >= WAITING_MAX or sender in self._waiting.get(caps.key, ()):
+            return
+        if self._outstanding[sender.bare] < OUTSTANDING_MAX:
+            self._enter(sender, address, caps)
+        elif len(later) < LATER_MAX:
+            self._waiting_count += 1
+            self._later.setdefault(sender.bare, later)[sender] = (address, caps)
 
     async def idle(self) -> None:
         """Waits until no request runs."""
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+        await self._tasks.idle()
 
     async def stop(self) -> None:
         """Cancels all requests."""
-        for task in self._tasks:
-            task.cancel()
-        await self.idle()
+        self._waiting_count -= sum(map(len, self._later.values()))
+        self._later.clear()
+        await self._tasks.stop()
+
+    def _enter(self, sender: Jid, address: str, caps: Caps) -> None:
+        """Adds a resource to the queue of its hash."""
+        self._outstanding[sender.bare] += 1
+        self._waiting_count += 1
+        waiting = self._waiting.get(caps.key)
+        if waiting is None:
+            waiting = self._waiting[caps.key] = OrderedDict()
+            task = self._tasks.spawn(self._request(caps.key, waiting))
+            task.add_done_callback(partial(self._end, caps.key))
+        waiting[sender] = (address, caps.node)
+
+    def _leave(self, bare: Jid) -> None:
+        """Gives the place of a bare JID to its next resource."""
+        self._outstanding[bare] -= 1
+        while bare in self._later and self._outstanding[bare] < OUTSTANDING_MAX:
+            later = self._later[bare]
+            sender = next(iter(later))
+            address, caps = later.pop(sender)
+            self._waiting_count -= 1
+            if not later:
+                del self._later[bare]
+            self.note(sender, address, caps)
+        if not self._outstanding[bare]:
+            del self._outstanding[bare]
 
     async def _request(self, key: CapsKey, waiting: OrderedDict[Jid, tuple[str, str]]) -> None:
         """Requests the information from one resource after the other, until a response has the hash."""
         while waiting:
             sender, (address, node) = waiting.popitem(last=False)
             self._waiting_count -= 1
-            if not self._admit(sender.bare):
-                continue
-            async with self._at_once:
-                info = await self._ask(str(sender), f"{node}#{key.ver}")
+            try:
+                info = await self._ask(sender, f"{node}#{key.ver}")
+            finally:
+                self._leave(sender.bare)
             if info is not None and info.is_well_formed and info.verification(key.hash) == key.ver:
                 self._learn(key, info)
                 self._tell(sender, address, key)
@@ -152,10 +186,13 @@ class CapabilityReader:
                     self._tell(other, its_address, key)
                 return
 
-    async def _ask(self, to: str, node: str) -> DiscoInfo | None:
+    async def _ask(self, to: Jid, node: str) -> DiscoInfo | None:
+        if not self._admit(to.bare):
+            return None
         payload = f"<query xmlns='{ns.DISCO_INFO}' node='{attribute(node)}'/>".encode()
         try:
-            return read_info(await self._call("get", to, payload, ANSWER_S))
+            async with self._at_once:
+                return read_info(await self._call("get", str(to), payload, ANSWER_S))
         except (LinkError, TimeoutError):
             return None
 
@@ -173,7 +210,9 @@ class CapabilityReader:
         return True
 
     def _end(self, key: CapsKey, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        self._waiting_count -= len(self._waiting.pop(key))
+        waiting = self._waiting.pop(key)
+        self._waiting_count -= len(waiting)
+        for sender in waiting:
+            self._leave(sender.bare)
         if not task.cancelled():
             task.result()

@@ -7,7 +7,7 @@ its presence to each contact and its probes after each connection.
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from smartfeeds.core.caps import Caps, CapsKey
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.interests import Interest, Interests
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.last_items import LastItems
 from smartfeeds.core.presence import ONLINE, SHOWS, Availability, Contact, Resource
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
@@ -46,6 +47,7 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import encode_last_item
 from smartfeeds.xmpp.outbox import Outbox
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.tasks import Tasks
 
 log = structlog.get_logger()
 
@@ -119,7 +121,10 @@ class Presences:
             self._note_interests,
             clock=lambda: now_us() / US_PER_S,
         )
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks("presence")
+        # By bare JID: the requests that wait for the task of this JID. Each JID has at most one task.
+        self._requests: dict[Jid, dict[Jid, NotifyRequested]] = {}
+        self._last_items = LastItems()
         # By the type of the request; the router calls the functions.
         self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[object]]] = {
             ChangeContact: self._change,
@@ -139,8 +144,14 @@ class Presences:
             return self._read_available(element, sender, address) if sender.resource else None
         if kind not in ("unavailable", "error"):
             return None
-        names = self.availability.leave(address, str(sender.bare), sender.resource)
-        return self._note_departure(sender, address, names) if names else None
+        bare = str(sender.bare)
+        names = self.availability.leave(address, bare, sender.resource)
+        if not names and self.availability.is_available(bare) is None:
+            return None  # not a contact
+        if not names and sender.resource not in self.availability.resources_of(bare):
+            # A subscription that ends with the presence may be newer than the presence of this resource.
+            names = [sender.resource]
+        return self._note_departure(sender, address, names)
 
     def _read_available(self, element: Element, sender: Jid, address: str) -> ContactArrived | None:
         bare = str(sender.bare)
@@ -151,6 +162,9 @@ class Presences:
         if not self.availability.note(address, bare, sender.resource, resource):
             return None
         if caps is not None and (former is None or former.caps != caps):
+            if not self._interests.knows(caps.key):
+                # The former requests end now, because a client may never explain its new capabilities.
+                self._interests.remove(str(sender))
             self.capabilities.note(sender, address, caps)
         if former is None or former[:2] != resource[:2]:
             return ContactArrived(sender, address, former is None)
@@ -160,7 +174,22 @@ class Presences:
         bare = str(sender.bare)
         for name in names:
             self._interests.remove(f"{bare}/{name}")
+            self._requests.get(sender.bare, {}).pop(replace(sender, resource=name), None)
         return ContactLeft(sender, address, tuple(names), not self.availability.resources_of(bare))
+
+    def _withdraw(self, bare: Jid, address: str) -> None:
+        """Ends the requests that resources have sent to an address of which they are no contact any more.
+
+        A resource that is available at another address counts as if it had sent its capabilities there.
+        """
+        for name, resource in self.availability.resources_of(str(bare)).items():
+            jid = replace(bare, resource=name)
+            interest = self._interests.of_resource(str(jid))
+            if interest is None or interest.address != address:
+                continue
+            self._interests.remove(interest.jid)
+            if resource.caps is not None:
+                self.capabilities.note(jid, self.availability.addresses_of(str(bare), name)[0], resource.caps)
 
     def _note_interests(self, sender: Jid, address: str, key: CapsKey) -> None:
         """Stores which nodes a resource requests, unless it went offline or changed its capabilities meanwhile."""
@@ -170,34 +199,55 @@ class Presences:
         # Minus one, so that the resource also receives an item that is published in this microsecond.
         nodes = self._interests.add(key, Interest(str(sender), address, self._now_us() - 1))
         if nodes:
-            self._spawn(self._announce(NotifyRequested(sender, address, nodes)))
+            self._announce_soon(NotifyRequested(sender, address, nodes))
+
+    def _announce_soon(self, request: NotifyRequested) -> None:
+        """Announces the newest items of nodes in the background. The request of a resource replaces the one that waits,
+        so that a resource that changes its capabilities often does not cause work without bound."""
+        jid = request.actor
+        if jid.bare not in self._requests:
+            self._requests[jid.bare] = {}
+            self._tasks.spawn(self._announce_all(jid.bare))
+        requests = self._requests[jid.bare]
+        if (former := requests.get(jid)) is not None:
+            current = self._interests.nodes_of(str(jid))
+            names = {*former.nodes, *request.nodes}
+            request = replace(request, nodes=tuple(node for node in current if node in names))
+        requests[jid] = request
+
+    async def _announce_all(self, bare: Jid) -> None:
+        requests = self._requests[bare]
+        try:
+            while requests:
+                request = requests.pop(next(iter(requests)))
+                interest = self._interests.of_resource(str(request.actor))
+                if interest is not None and interest.address == request.service:
+                    await _logged(self._announce(request))
+        finally:
+            del self._requests[bare]
 
     async def _announce(self, request: NotifyRequested | ContactArrived) -> Arrival:
         """Sends the newest items that a resource receives when it comes online or requests nodes."""
         answer = await ask(self._service.handle, request, Arrival)
+        now_us = self._now_us()
         messages = [
-            encode_last_item(each, each.last, address, self._new_id()) for address, each in answer.last if each.last
+            encode_last_item(each, item, address, self._new_id())
+            for address, each in answer.last
+            if (item := each.last) is not None
+            and self._last_items.admit(request.actor, each.subscription.node, item.id, item.modified_us, now_us)
         ]
         await self._outbox.notify(messages)
         return answer
 
-    def _spawn(self, work: Coroutine[None, None, object]) -> None:
-        task = asyncio.get_running_loop().create_task(_logged(work), name="presence")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def idle(self) -> None:
         """Waits until all work that presence of contacts has caused is done."""
         await self.capabilities.idle()
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+        await self._tasks.idle()
 
     async def stop(self) -> None:
         """Cancels the work that presence of contacts has caused."""
         await self.capabilities.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def _change(self, request: ChangeContact | ContactProbe) -> ContactAnswer:
         answer = await ask(self._service.handle, request, ContactAnswer)
@@ -208,6 +258,7 @@ class Presences:
             self.availability.watch(address, jid, granted=answer.contact.is_granted)
         else:
             self._note_departure(request.actor, address, self.availability.forget(address, jid))
+            self._withdraw(request.actor.bare, address)
         for kind in answer.kinds:
             self._outbox.reply(self._presence(kind, address, jid))
         if not is_watched and isinstance(request, ChangeContact):
@@ -243,6 +294,7 @@ class Presences:
         """
         self.availability.clear()
         self._interests.clear()
+        self._last_items.clear()  # each resource counts as new, and what was sent may be lost
         after = ("", "")
         while contacts := await self._contacts(after, LOADED):
             for contact in contacts:
@@ -308,7 +360,7 @@ class Presences:
         return [self._presence(kind, each.address, each.jid) for each in contacts for kind in GREETINGS[each.state]]
 
 
-async def _logged(work: Coroutine[None, None, object]) -> None:
+async def _logged(work: Awaitable[object]) -> None:
     """Runs work in the background and logs its failure. The next presence of the contact repeats it."""
     try:
         await work

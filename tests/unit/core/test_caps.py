@@ -5,6 +5,7 @@ import pytest
 from smartfeeds.core.caps import DiscoInfo, Identity
 
 FEATURES = tuple(f"http://jabber.org/protocol/{name}" for name in ("muc", "disco#items", "disco#info", "caps"))
+CLIENT = Identity("client", "pc", "", "Client")
 FORM = (
     "urn:xmpp:dataforms:softwareinfo",
     (
@@ -46,3 +47,28 @@ def test_repeated_parts_are_ill_formed(info: DiscoInfo) -> None:
 def test_requested_nodes_are_features_that_end_with_notify() -> None:
     info = DiscoInfo((), ("+notify", "news", "news+notify", "a+notify+notify", "b+notifyx"))
     assert info.notified_nodes == ("news", "a+notify")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        DiscoInfo((Identity("client", "pc", "", "Client<a<news+notify<z"),), ()),
+        DiscoInfo((CLIENT,), ("a<news+notify<z",)),
+        DiscoInfo((CLIENT,), ("a",), (("news+notify", (("z", ()),)),)),
+        DiscoInfo((CLIENT,), (), (("a", (("news+notify", ("z",)),)),)),
+        DiscoInfo((CLIENT,), (), (("a<news+notify", (("z", ()),)),)),
+    ],
+)
+def test_other_information_with_the_same_hash_is_ill_formed(forged: DiscoInfo) -> None:
+    """XEP-0115 section 7: otherwise its sender could end the notifications of all users of a client."""
+    honest = DiscoInfo((CLIENT,), ("a", "news+notify", "z"))
+    assert forged.verification("sha-1") == honest.verification("sha-1")
+    assert (honest.is_well_formed, forged.is_well_formed) == (True, False)
+
+
+def test_feature_as_an_identity_is_ill_formed() -> None:
+    """The parts of an identity are joined by slashes, which features also contain."""
+    honest = DiscoInfo((CLIENT,), ("http://jabber.org/tune+notify",))
+    forged = DiscoInfo((CLIENT, Identity("http:", "", "jabber.org", "tune+notify")), ())
+    assert forged.verification("sha-1") == honest.verification("sha-1")
+    assert (honest.is_well_formed, forged.is_well_formed) == (True, False)

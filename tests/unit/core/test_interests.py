@@ -15,6 +15,7 @@ def test_resources_with_the_same_capabilities_request_the_same_nodes() -> None:
     interests.add(PHONE, EVE)
     assert interests.of("news") == [BOB, EVE]
     assert (interests.of("tune"), interests.since_us("tune"), interests.since_us("news")) == ([], None, 5)
+    assert (interests.of_resource(BOB.jid), interests.of_resource("x@x/x")) == (BOB, None)
     assert interests.remove(BOB.jid) == ("news", "mood")
     assert interests.of("mood") == [EVE]
     interests.clear()

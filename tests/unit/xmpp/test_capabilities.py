@@ -42,7 +42,8 @@ async def reader(silence: Silence) -> AsyncIterator[CapabilityReader]:
     )
     yield made
     await made.stop()
-    assert (made._waiting, made._waiting_count, made._tasks) == ({}, 0, set())
+    assert (made._waiting, made._waiting_count, made._later, len(made._tasks)) == ({}, 0, {}, 0)
+    assert not made._outstanding
 
 
 def jid(text: str) -> Jid:
@@ -86,3 +87,33 @@ async def test_waiting_resources_and_counted_users_are_bounded(
     await run()
     assert len(silence.requests) == 10
     assert len(reader._budgets) == 3
+
+
+async def test_one_user_does_not_block_others(reader: CapabilityReader, silence: Silence) -> None:
+    """A user who does not answer occupies two places, however many resources it has."""
+    for number in range(100):
+        reader.note(jid(f"bob@x.example/r{number}"), FEEDS, caps(number))
+    reader.note(jid("eve@x.example/r"), FEEDS, caps("eve"))
+    await run()
+    assert silence.requests == ["bob@x.example/r0", "bob@x.example/r1", "eve@x.example/r"]
+    assert reader._waiting_count == capabilities.LATER_MAX
+
+
+async def test_next_resource_is_asked_after_an_answer() -> None:
+    """Each resource is asked for its newest capabilities."""
+    requests: list[tuple[str, bytes]] = []
+
+    async def call(_kind: str, to: str, payload: bytes, _timeout_s: float) -> Element:
+        requests.append((to, payload))
+        raise TimeoutError
+
+    reader = CapabilityReader(
+        call, lambda _key: False, lambda _key, _info: None, lambda _jid, _address, _key: None, clock=lambda: 0.0
+    )
+    for number in range(5):
+        for ver in ("old", "new"):
+            reader.note(jid(f"bob@x.example/r{number}"), FEEDS, caps(f"{ver}{number}"))
+    await reader.idle()
+    assert {to for to, _ in requests} == {f"bob@x.example/r{number}" for number in range(5)}
+    assert all(b"new" in payload for to, payload in requests if to[-1] in "234")
+    assert (reader._waiting_count, reader._later, dict(reader._outstanding)) == (0, {}, {})

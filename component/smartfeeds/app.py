@@ -127,6 +127,7 @@ class App:
         outbox = self.stream.outbox
         self.availability = Availability()
         interests = Interests()
+        self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.sender = PushSender(
             self.service,
             outbox,
@@ -136,10 +137,10 @@ class App:
             encode_request=authorization_form,
             availability=self.availability,
             interests=interests,
+            release=self.dispatcher.follow,
             explain=self._explain,
         )
         held = HeldSender(self.service, outbox, self.sender.counters, self.availability, clock=clock)
-        self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.dispatcher.register(HELD, ConsumerKind(held))
         self._bounces = Bounces(self.service, clock=clock)

@@ -161,19 +161,110 @@ async def test_held_events_of_every_order_arrive(component: Component) -> None:
     }
 
 
-async def test_subscription_that_ends_or_waits_no_more_forgets_what_is_held(news: Component) -> None:
+async def test_subscription_that_ends_forgets_what_is_held(news: Component) -> None:
     await news.publish(ALICE, "news", "one")
     assert len(await held(news)) == 1
     ok(await news.set(BOB, f"<unsubscribe node='news' jid='{BOBS}'/>"))
     assert await held(news) == []
-    await news.subscribe(BOB, "news")
-    await news.publish(ALICE, "news", "two")
-    assert len(await held(news)) == 1
+
+
+async def test_option_that_is_switched_off_sends_what_is_held(news: Component) -> None:
+    """Each item arrives once and in order, also if the option is switched on again."""
+    await news.publish(ALICE, "news", "one")
     await news.configure(ALICE, "news", presence_based_delivery="false")
+    assert (await received(news), await held(news)) == (["one"], [])
+    await news.publish(ALICE, "news", "two")
+    assert await received(news) == ["two"]
+    await news.configure(ALICE, "news", presence_based_delivery="true")
     await news.publish(ALICE, "news", "three")
-    assert await received(news) == ["three"]
+    assert await received(news) == []
     await online(news)
-    assert (await received(news), await held(news)) == ([], [])
+    assert (await received(news), await held(news)) == (["three"], [])
+
+
+@pytest.mark.parametrize("shows", [["chat", "dnd"], ["away", "chat", "dnd", "online", "xa"], []])
+async def test_change_of_show_values_releases_what_is_held(component: Component, shows: list[str]) -> None:
+    await befriend(component, BOB)
+    await component.create(ALICE, "news")
+    options = form(SUBSCRIBE_OPTIONS, **{"show-values": ["chat"]})
+    ok(await component.set(BOB, f"<subscribe node='news' jid='{BOBS}'/><options>{options}</options>"))
+    await online(component, show="dnd")
+    await component.publish(ALICE, "news", "one")
+    assert await received(component) == []
+    options = form(SUBSCRIBE_OPTIONS, **{"show-values": shows})
+    ok(await component.set(BOB, f"<options node='news' jid='{BOBS}'>{options}</options>"))
+    assert await received(component) == ["one"]
+    await component.publish(ALICE, "news", "two")
+    assert (await received(component), await held(component)) == (["two"], [])
+
+
+async def test_show_values_that_exclude_the_present_state_keep_what_is_held(component: Component) -> None:
+    await befriend(component, BOB)
+    await component.create(ALICE, "news")
+    options = form(SUBSCRIBE_OPTIONS, **{"show-values": ["chat"]})
+    ok(await component.set(BOB, f"<subscribe node='news' jid='{BOBS}'/><options>{options}</options>"))
+    await online(component, show="dnd")
+    await component.publish(ALICE, "news", "one")
+    options = form(SUBSCRIBE_OPTIONS, **{"show-values": ["away"]})
+    ok(await component.set(BOB, f"<options node='news' jid='{BOBS}'>{options}</options>"))
+    assert (await received(component), len(await held(component))) == ([], 1)
+    await online(component, show="away")
+    assert (await received(component), await held(component)) == (["one"], [])
+
+
+@pytest.mark.parametrize("view", ["news", "news?order=modified", "news?order=modified&amp;sync=true"])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_purge_while_offline_can_be_noticed(
+    component: Component, start: Starter, view: str, *, restarts: bool
+) -> None:
+    """Smart views receive the tombstones. On a bare view, PreviousCursor shows the gap."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news", presence_based_delivery="true")
+    await component.subscribe(BOB, view)
+    await online(component)
+    await component.publish(ALICE, "news", "one")
+    (first,) = await component.events(BOBS)
+    await offline(component)
+    ok(await component.owner_set(ALICE, "<purge node='news'/>"))
+    await component.settle()
+    if restarts:
+        component = await start.again(component)
+        await told(component, BOB)
+    await online(component)
+    missed = await component.events(BOBS)
+    await component.publish(ALICE, "news", "two")
+    (after,) = await component.events(BOBS)
+    assert ids([after]) == ["two"]
+    last = headers((missed or [first])[-1])["LastCursor"]
+    assert (len(missed), headers(after).get("PreviousCursor") == last) == ((0, False) if view == "news" else (1, True))
+
+
+async def test_items_held_before_a_purge_do_not_stop_later_ones(news: Component) -> None:
+    await online(news)
+    await news.publish(ALICE, "news", "old")
+    (first,) = await news.events(BOBS)
+    await offline(news)
+    await news.publish(ALICE, "news", "one")
+    ok(await news.owner_set(ALICE, "<purge node='news'/>"))
+    await online(news)
+    assert await received(news) == []
+    await news.publish(ALICE, "news", "two")
+    (after,) = await news.events(BOBS)
+    assert headers(after).get("PreviousCursor") != headers(first)["LastCursor"]
+
+
+async def test_retraction_of_a_generic_node_waits(component: Component) -> None:
+    await befriend(component, BOB)
+    await component.create(ALICE, "gen", kind="generic", presence_based_delivery="true")
+    await component.subscribe(BOB, "gen")
+    await online(component)
+    ok(await component.set(ALICE, "<publish node='gen'><item id='one'><x xmlns='urn:x'/></item></publish>"))
+    assert await received(component) == ["one"]
+    await offline(component)
+    ok(await component.set(ALICE, "<retract node='gen' notify='true'><item id='one'/></retract>"))
+    assert await received(component) == []
+    await online(component)
+    assert await received(component) == ["-one"]
 
 
 async def test_events_older_than_a_month_are_not_sent(news: Component) -> None:

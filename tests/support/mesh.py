@@ -142,6 +142,7 @@ class Site:
         )
 
     def _dispatcher(self) -> Dispatcher:
+        dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0, self.timers))
         sender = PushSender(
             self.service,
             self,
@@ -149,10 +150,10 @@ class Site:
             max_age_s=3_600.0,
             encode_form=lambda _node: b"",
             encode_request=authorization_form,
+            release=dispatcher.follow,
             availability=Availability(),
             interests=Interests(),
         )
-        dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0, self.timers))
         dispatcher.register(PUSH, ConsumerKind(sender, every_feed=True))
         return dispatcher
 

@@ -261,17 +261,18 @@ class World:
         return f"id-{self.ids}"
 
     def _dispatcher(self) -> Dispatcher:
+        dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0))
         self.sender = PushSender(
             self.service,
             self.wire,
             clock=self.clock,
             max_age_s=self.max_age_s,
             encode_request=authorization_form,
+            release=dispatcher.follow,
             availability=self.availability,
             interests=self.interests,
             encode_form=lambda node: f"<x xmlns='jabber:x:data' type='result'><!--{node.name}--></x>".encode(),
         )
-        dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0))
         dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         held = HeldSender(self.service, self.wire, self.sender.counters, self.availability, clock=self.clock)
         dispatcher.register(HELD, ConsumerKind(held))

@@ -133,6 +133,9 @@ class Subscription(NamedTuple):
 # The kind of the event for an item that the node does not store. Its data are the publisher, the quoted id, which is
 # empty if there is only a notification, and the payload, separated by spaces.
 TRANSIENT_ITEM = "item"
+# The kind of an event that is sent to nobody: the delivery of held events begins, because options have changed. `data`
+# is the number of a subscription, empty for all of the node.
+RELEASE = "release"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,14 @@ class Gone:
     removed: bool = False
 
 
-Outcome = Delivered | Skip | RetryAfter | Planned | Gone
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """The receiver cannot receive now. Changes do not wake the consumer until it is followed again."""
+
+    position: ConsumerPosition
+
+
+Outcome = Delivered | Unreachable | Skip | RetryAfter | Planned | Gone
 
 
 class Deliverer(Protocol):

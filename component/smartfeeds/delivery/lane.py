@@ -23,6 +23,7 @@ from smartfeeds.delivery.deliverer import (
     Planned,
     RetryAfter,
     Skip,
+    Unreachable,
 )
 from smartfeeds.delivery.turns import DeliveryTurns
 from smartfeeds.errors import LinkError, StoreError
@@ -307,6 +308,11 @@ class DeliveryLane:
                 self._move(consumer, position)
                 self._succeed(consumer)
                 return more
+            case Unreachable(position):
+                self._move(consumer, position)
+                self._succeed(consumer)
+                self._unfollow(consumer)
+                return False
             case Skip(position, error, more):
                 _log.warning("delivery_skipped", consumer=consumer.name, node_no=consumer.node_no, reason=error)
                 self._move(consumer, position)

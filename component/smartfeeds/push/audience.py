@@ -5,12 +5,12 @@ each event. A new subscription invalidates the last page only.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from smartfeeds.core.attachments import follows_target
-from smartfeeds.core.consumers import held_consumer
+from smartfeeds.core.consumers import HELD, Consumer, held_consumer
 from smartfeeds.core.interests import Interest
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Mark, Node, Subscription, SubscriptionState
@@ -74,12 +74,14 @@ class PresenceRecipient:
 class AudiencePage:
     """Up to PAGE subscriptions by group. The next page begins after the subscription number `next_after`.
 
-    `by_presence` are the subscriptions whose events depend on presence, without those whose events are held.
+    `by_presence` are the subscriptions whose events depend on presence, without those whose events are held. `overdue`
+    are consumers of held events that do not depend on presence any more.
     """
 
     groups: dict[RecipientGroup, GroupRecipients]
     next_after: int | None
     by_presence: tuple[PresenceRecipient, ...] = ()
+    overdue: tuple[Consumer, ...] = ()
 
 
 def depends_on_presence(node: Node, subscription: Subscription) -> bool:
@@ -98,11 +100,30 @@ def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, ev
     if everybody:
         return AudiencePage(_groups(subscriptions), next_after)
     recipients = [sub for sub in subscriptions if is_recipient(tx, context, node, sub)]
-    at_once = [sub for sub in recipients if not depends_on_presence(node, sub)]
-    by_presence = [
-        presence_recipient(sub) for sub in recipients if depends_on_presence(node, sub) and held_mark(tx, sub) is None
-    ]
-    return AudiencePage(_groups(at_once), next_after, tuple(by_presence))
+    # One look at the node spares most nodes a look for each subscription.
+    held = [sub for sub in recipients if held_mark(tx, sub) is not None] if _has_held(tx, node) else []
+    held_nos = {sub.sub_no for sub in held}
+    joined = [sub for sub in recipients if sub.sub_no not in held_nos]
+    at_once = [sub for sub in joined if not depends_on_presence(node, sub)]
+    by_presence = [presence_recipient(sub) for sub in joined if depends_on_presence(node, sub)]
+    overdue = [held_consumer(node.node_no, sub.sub_no) for sub in held if not depends_on_presence(node, sub)]
+    return AudiencePage(_groups(at_once), next_after, tuple(by_presence), tuple(overdue))
+
+
+def read_held(tx: ReadTx, _context: Context, node: Node, after_no: int) -> tuple[list[Consumer], int | None]:
+    """The consumers of held events among one page of a node's subscriptions, and the number behind which the next page
+    begins."""
+    if not _has_held(tx, node):
+        return [], None
+    subscriptions = tx.subscriptions(node.node_no, after_no, PAGE)
+    next_after = subscriptions[-1].sub_no if len(subscriptions) == PAGE else None
+    return [held_consumer(node.node_no, sub.sub_no) for sub in subscriptions if held_mark(tx, sub)], next_after
+
+
+def _has_held(tx: ReadTx, node: Node) -> bool:
+    prefix = f"{HELD}:"
+    firsts = [tx.consumers_of(node.node_no, (order.value, prefix), 1) for order in Order]
+    return any(row.consumer.kind == HELD for rows in firsts for row in rows)
 
 
 def read_interested(tx: ReadTx, context: Context, node: Node, interests: Sequence[Interest]) -> AudiencePage:
@@ -145,18 +166,28 @@ def held_mark(tx: ReadTx, sub: Subscription) -> Mark | None:
     return tx.mark(sub.node_no, from_canonical(sub.view).order, held_consumer(sub.node_no, sub.sub_no).name)
 
 
-async def hold(service: FeedService, subscriptions: Sequence[Subscription], mark: Mark) -> None:
-    """Holds the changes behind a mark for these subscriptions. Returns when that is durable. Raises StoreError."""
+async def hold(
+    service: FeedService, subscriptions: Sequence[Subscription], marks: Mapping[Order, Mark]
+) -> list[Subscription]:
+    """Holds the changes behind the mark of its order for each of these subscriptions.
 
-    def write(tx: WriteTx, _context: Context, part: Sequence[Subscription]) -> None:
+    Returns them as they are stored now, when the hold is durable. Raises StoreError.
+    """
+
+    def write(tx: WriteTx, _context: Context, part: Sequence[Subscription]) -> list[Subscription]:
+        stored = []
         for sub in part:
             current = tx.subscription_by_no(sub.sub_no)
             if current is not None:
-                add_consumer(tx, held_consumer(sub.node_no, sub.sub_no), from_canonical(sub.view).order, mark)
-                tx.put_subscription(current)  # the audience of the node changes
+                order = from_canonical(sub.view).order
+                add_consumer(tx, held_consumer(sub.node_no, sub.sub_no), order, marks[order])
+                stored.append(tx.put_subscription(current))  # the audience of the node changes
+        return stored
 
+    stored = []
     for start in range(0, len(subscriptions), HELD_AT_ONCE):
-        await service.write(partial(write, part=subscriptions[start : start + HELD_AT_ONCE]), turn="push")
+        stored += await service.write(partial(write, part=subscriptions[start : start + HELD_AT_ONCE]), turn="push")
+    return stored
 
 
 def _group_of(sub: Subscription) -> RecipientGroup:

@@ -22,7 +22,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
 from smartfeeds.delivery.slices import items_after, mark_at
-from smartfeeds.push.audience import depends_on_presence, is_recipient
+from smartfeeds.push.audience import is_recipient
 from smartfeeds.push.frames import PushFrame, PushHeaders, RecipientGroup, item_frame, retract_frame
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
@@ -154,7 +154,7 @@ def read_held_batch(
     check_expired(tx, context, node)
     view = from_canonical(sub.view)
     stored_mark = tx.mark(node.node_no, view.order, consumer.name)
-    if stored_mark is None or not depends_on_presence(node, sub) or not is_recipient(tx, context, node, sub):
+    if stored_mark is None or not is_recipient(tx, context, node, sub):
         return None
     if view.filtered and not tx.index_current(node.node_no):
         return IndexFirst(node.node_no)

@@ -12,9 +12,9 @@ from smartfeeds.core.model import Subscription
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, from_canonical
-from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, StanzaSender
+from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, StanzaSender, Unreachable
 from smartfeeds.errors import LinkError
-from smartfeeds.push.audience import presence_recipient
+from smartfeeds.push.audience import depends_on_presence, presence_recipient
 from smartfeeds.push.batch import NodeBatch, read_held_batch
 from smartfeeds.push.frames import PushHeaders
 from smartfeeds.push.sender import PushCounters
@@ -58,8 +58,9 @@ class HeldSender:
             return Gone("the subscription does not wait for events")
         sub, batch = read
         recipient = presence_recipient(sub)
-        if self._availability.is_available(sub.jid, recipient.shows) is False:
-            return Delivered(position)
+        waits = depends_on_presence(batch.node, sub)
+        if waits and self._availability.is_available(sub.jid, recipient.shows) is False:
+            return Unreachable(position)
         order = batch.orders[0]
         self._counters.sent += await self._wire.notify(self._frames(batch, sub))
         end = ConsumerPosition({order.order: order.end})

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.interests import Interest, Interests
-from smartfeeds.core.model import TRANSIENT_ITEM, Mark, Node, NodeEvent, NodeState, Subscription
+from smartfeeds.core.model import RELEASE, TRANSIENT_ITEM, Mark, Node, NodeEvent, NodeState, Subscription
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
@@ -29,7 +29,9 @@ from smartfeeds.push.audience import (
     AudiencePage,
     PresenceRecipient,
     hold,
+    presence_recipient,
     read_audience,
+    read_held,
     read_interested,
 )
 from smartfeeds.push.batch import NodeBatch, PushedChange, read_batch, read_views
@@ -87,7 +89,7 @@ class _BatchRun:
     last_cursors: dict[str, str]
     purged_us: int
     sent_events: frozenset[int]
-    mark: Mark  # the end of what was sent in the present order
+    marks: dict[Order, Mark]  # the end of what was sent in each order
     held_nos: set[int] = field(default_factory=set)  # subscriptions that the run began to hold
     events_sent: int = 0
     dropped: int = 0
@@ -112,7 +114,8 @@ async def _explain_nothing(_node: Node, _event: NodeEvent) -> list[bytes]:
 class PushSender:
     """Sends the notifications of nodes (`delivery.deliverer.Deliverer`).
 
-    `explain` returns the stanzas that repeat an event about a subscription in words, for people who use the chat bot.
+    `release` starts the delivery to a consumer of held events. `explain` returns the stanzas that repeat an event about
+    a subscription in words, for people who use the chat bot.
     """
 
     def __init__(
@@ -126,6 +129,7 @@ class PushSender:
         encode_request: Callable[[str, str, str], bytes],
         availability: Availability,
         interests: Interests,
+        release: Callable[[Consumer], None],
         explain: Callable[[Node, NodeEvent], Awaitable[list[bytes]]] = _explain_nothing,
     ) -> None:
         self._service = service
@@ -136,6 +140,7 @@ class PushSender:
         self._encode_request = encode_request
         self._availability = availability
         self._interests = interests
+        self._release = release
         self._explain = explain
         self._audience = AudienceCache()
         self.counters = PushCounters()
@@ -164,14 +169,13 @@ class PushSender:
         if (first := batch.first) is not None:
             await self._service.write(lambda tx, _context: add_consumer(tx, consumer, Order.MODIFIED, first))
         last_cursors = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
-        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, sent.sent_events, Mark(0, ""))
+        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, sent.sent_events, dict(batch.starts))
         for order in batch.orders:
-            run.mark = batch.starts[order.order]
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
                     await self._send_events(run, change.key_us)
                 await self._send_change(run, change)
-                run.mark = Mark(change.key_us, change.cursor)
+                run.marks[order.order] = Mark(change.key_us, change.cursor)
         behind = any(order.more for order in batch.orders)
         if not behind:
             await self._send_events(run, None)
@@ -237,6 +241,8 @@ class PushSender:
                     authorization_message(event, self._encode_request),
                     *await self._explain(run.node, event),
                 ]
+            elif event.kind == RELEASE:
+                await self._release_held(run.node, event)
             elif event.kind == TRANSIENT_ITEM:
                 await self._send_transient(run, event)
             else:
@@ -272,13 +278,30 @@ class PushSender:
             return
         deleted = event.kind == "delete"
         async for page in self._pages(node, everybody=deleted):
+            unreached: list[Subscription] = []
             for group, members in page.groups.items():
                 # A purge would make a client that subscribed after it discard the items that it has pulled since.
                 recipients = members.recipients if deleted else members.after(event.at_us + 1)
                 await self._send(run, node_frame(node, group, event, form), recipients)
             for each in page.by_presence:
-                if each.since_us <= event.at_us and self._reaches(each):
+                if each.since_us > event.at_us or each.subscription.sub_no in run.held_nos:
+                    continue
+                if self._reaches(each):
                     await self._send(run, node_frame(node, each.group, event, form), (each.part,))
+                elif event.kind == "purge" and each.group.view in run.batch.views:
+                    unreached.append(each.subscription)
+            if unreached:
+                await self._miss_purge(run, unreached, event)
+
+    async def _miss_purge(self, run: _BatchRun, subscriptions: Sequence[Subscription], event: NodeEvent) -> None:
+        """Holds a purge for subscribers who are not reached: those of Smart views receive the tombstones later.
+
+        Retractions of a bare view are not notified, so its next PreviousCursor must show the gap.
+        """
+        views = {sub.view for sub in subscriptions}
+        await self._hold(run, [sub for sub in subscriptions if run.batch.views[sub.view].smart])
+        cursor = format_cursor(Order.MODIFIED, event.at_us, ["purge"])
+        run.last_cursors.update({text: cursor for text in views if not run.batch.views[text].smart})
 
     async def _send_frames(
         self,
@@ -294,6 +317,9 @@ class PushSender:
         if not chains:
             return
         async for page in self._pages(run.node):
+            # Their release may have been lost by a restart.
+            for consumer in page.overdue:
+                self._release(consumer)
             for group, members in page.groups.items():
                 if group.view in chains:
                     await self._send(run, frame(group), members.after(key_us))
@@ -322,8 +348,26 @@ class PushSender:
             await self._send(run, frames[each.group], (each.part,))
         if holding and offline:
             # Before the mark of the node passes this change: a crash must not lose it for these subscribers.
-            await hold(self._service, offline, run.mark)
-            run.held_nos.update(sub.sub_no for sub in offline)
+            await self._hold(run, offline)
+
+    async def _hold(self, run: _BatchRun, subscriptions: Sequence[Subscription]) -> None:
+        stored = await hold(self._service, subscriptions, run.marks)
+        run.held_nos.update(sub.sub_no for sub in subscriptions)
+        # An arrival before the hold was durable did not see it and released nothing.
+        for sub in stored:
+            if self._reaches(presence_recipient(sub)):
+                self._release(held_consumer(sub.node_no, sub.sub_no))
+
+    async def _release_held(self, node: Node, event: NodeEvent) -> None:
+        if event.data:
+            self._release(held_consumer(node.node_no, int(event.data)))
+            return
+        after_no: int | None = 0
+        while after_no is not None:
+            read = partial(read_held, node=node, after_no=after_no)
+            consumers, after_no = await self._service.read(read, turn=f"push {node.node_no}")
+            for consumer in consumers:
+                self._release(consumer)
 
     def _reaches(self, recipient: PresenceRecipient) -> bool:
         """Whether events are sent to a subscriber now. If its presence is unknown, they are."""

@@ -5,7 +5,7 @@ import re
 from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.kinds import decide_kind, options_by_name
-from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind, Slice
+from smartfeeds.core.model import RELEASE, Affiliation, Node, NodeEvent, NodeKind, Slice
 from smartfeeds.core.options import KIND, MAX_TEXT, FormFields, NodeOptions
 from smartfeeds.core.view import BARE, from_canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
@@ -145,6 +145,9 @@ def change_options(tx: WriteTx, context: Context, node: Node, options: NodeOptio
     if options.kind is not node.kind:
         tx.set_kind(node.node_no, options.kind)
     tx.set_options(node.node_no, options.stored)
+    if options.presence_based_delivery != node.options.presence_based_delivery:
+        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, RELEASE))
+        context.changed.add(node.node_no)
     if options.notify_config:
         tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "configuration"))
         context.changed.add(node.node_no)

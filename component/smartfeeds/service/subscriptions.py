@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from smartfeeds.core.attachments import is_reserved
+from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Item, KeyRange, Node, Slice, Subscription, SubscriptionState
+from smartfeeds.core.model import RELEASE, Item, KeyRange, Node, NodeEvent, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.suboptions import PRESENCE, apply, for_client, is_temporary, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
@@ -88,7 +89,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         if state is SubscriptionState.PENDING:
             send_requests(tx, context, node, subscription)
     elif subscription != existing:
-        tx.put_subscription(subscription)
+        _change_options(tx, context, node, subscription)
     last = _last_item(tx, context, located, state)
     answer = with_last_item(node, _shown(subscription), last, body=subscriber_wants(options, "include_body"))
     return answer if request.options is None else replace(answer, options=options)
@@ -190,8 +191,17 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
     if request.form is not None:
         current = for_client(subscription.options)
         options = _options(tx, context, node, subscription.jid, current, request.form)
-        tx.put_subscription(subscription._replace(options=options))
+        _change_options(tx, context, node, subscription._replace(options=options))
     return EmptyResult()
+
+
+def _change_options(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
+    """Stores a subscription whose options may have changed. Events that are held may have to be sent now."""
+    tx.put_subscription(subscription)
+    order, consumer = from_canonical(subscription.view).order, held_consumer(node.node_no, subscription.sub_no)
+    if tx.mark(node.node_no, order, consumer.name) is not None:
+        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, RELEASE, str(subscription.sub_no)))
+        context.changed.add(node.node_no)
 
 
 def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscribeOptions) -> SubscribeOptions:

@@ -8,6 +8,8 @@ from smartfeeds.core.caps import CapsKey
 from smartfeeds.core.consumers import HELD, held_consumer
 from smartfeeds.core.interests import Interest
 from smartfeeds.core.presence import Resource
+from smartfeeds.push.audience import hold
+from smartfeeds.push.batch import read_held_batch
 from support.world import ALICE, BOB, FEED, SERVICE, World
 
 CONSUMER = held_consumer(1, 1)
@@ -65,6 +67,44 @@ async def test_publish_during_the_return_arrives_once_and_in_order(waiting: Worl
     await waiting.publish("c")
     assert await waiting.told(ALICE) == "+c"
     assert await marks(waiting) == []
+
+
+async def test_arrival_before_the_hold_is_durable_loses_nothing(
+    waiting: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arrival finds nothing held and releases nothing."""
+
+    async def hold_after_arrival(*args: object) -> object:
+        waiting.availability.note(SERVICE, ALICE, "phone", Resource())
+        return await hold(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("smartfeeds.push.sender.hold", hold_after_arrival)
+    await waiting.publish("a")
+    assert await waiting.told(ALICE) == "+a"
+    await waiting.publish("b")
+    assert await waiting.told(ALICE) == "+b"
+    assert await marks(waiting) == []
+
+
+async def test_absent_subscriber_is_read_once(waiting: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a release in vain, changes do not wake the consumer until the next release."""
+    reads = []
+
+    def read(*args: object, **kwargs: object) -> object:
+        reads.append(args)
+        return read_held_batch(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("smartfeeds.push.held.read_held_batch", read)
+    await waiting.publish("a")
+    await waiting.settle()
+    waiting.dispatcher.follow(CONSUMER)
+    await waiting.settle()
+    for item_id in "bc":
+        await waiting.publish(item_id)
+        await waiting.settle()
+    assert len(reads) == 1
+    come(waiting)
+    assert await waiting.told(ALICE) == "+a +b +c"
 
 
 async def test_departure_during_the_return_keeps_the_rest(waiting: World, monkeypatch: pytest.MonkeyPatch) -> None:

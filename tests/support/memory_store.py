@@ -596,7 +596,9 @@ class MemoryWriteTx(MemoryReadTx):
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
         if feed.numbers.get(item.id, item.item_no) != item.item_no:
             raise StoreError(f"the item id {item.id!r} is taken")
-        if any(one.sync_id == item.sync_id for one in feed.items.values() if item.sync_id and one.id != item.id):
+        if any(
+            one.sync_id == item.sync_id for one in feed.items.values() if item.sync_id and one.item_no != item.item_no
+        ):
             raise StoreError(f"the sync id {item.sync_id!r} is taken")
         stored = item._replace(item_no=old.item_no if old else self._number("item"), left=False)
         if old:

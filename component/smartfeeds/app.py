@@ -233,6 +233,8 @@ class App:
         )
 
     def _on_online(self) -> None:
+        if self.bot is not None:
+            self.bot.rooms.reset()
         self._spawn(self._resume(), "push resume")
         self._spawn(_repeated(self.presences.end_temporary), "temporary subscriptions")
 

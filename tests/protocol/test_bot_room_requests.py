@@ -51,6 +51,19 @@ async def test_stranger_ends_no_subscriptions_of_a_room_that_the_bot_enters_agai
     assert (await rooms_in_store(club), await subscribed(club, ROOM)) == ([ROOM], 1)
 
 
+async def test_room_that_is_requested_before_the_bot_enters_its_rooms_again_is_not_forgotten(
+    component: Component,
+) -> None:
+    """Requests arrive as soon as the link is up, while the service still reads what it resumes."""
+    assert component.app.bot is not None
+    rooms = component.app.bot.rooms
+    await request_rooms(component, ROOM)
+
+    await rooms.rejoin()
+
+    assert rooms.knows(ROOM)
+
+
 async def test_stored_room_is_not_evicted_by_requests_for_others(club: Component) -> None:
     await presence(club, "feeds", "none", "110", "332", kind="unavailable")
     await request_rooms(club, ROOM, *(f"r{number}@rooms.elsewhere.example" for number in range(11)))

@@ -176,12 +176,16 @@ class Rooms:
             await self._service.write(partial(_remember_room, room=room))
         return state.has_sponsor
 
-    async def rejoin(self) -> None:
-        """Enters all rooms, after the link came up. Raises StoreError."""
+    def reset(self) -> None:
+        """Forgets in which rooms the bot is, because the link has come up and the rooms have removed the bot."""
         self._rooms.clear()
+
+    async def rejoin(self) -> None:
+        """Enters all rooms after `reset`, except those for which a request came in between. Raises StoreError."""
         rows = await self._service.read(lambda tx, _context: tx.chat_rooms())
         for jid in dict.fromkeys([*self._configured, *(row.jid for row in rows)]):
-            self._enter(jid)
+            if jid not in self._rooms:
+                self._enter(jid)
 
     async def request(self, room: Jid, requester: Requester, *, trusted: bool) -> str:
         """Enters a room for a user, or because of an invitation. Returns why not (a text to translate), or an empty

@@ -16,7 +16,7 @@ from smartfeeds.config import NnoSettings, Settings
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.tokens import Token
-from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_logged
+from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.indexing import Indexer
@@ -221,7 +221,7 @@ class App:
             GATHERED.source = self._readings
             parts.push_async_callback(self._end_tasks)
             parts.push_async_callback(self.supervisor.stop)
-            parts.push_async_callback(_logged, self.dispatcher.stop)
+            parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
             for fetcher in self._fetchers:
                 await parts.enter_async_context(fetcher)
@@ -236,7 +236,7 @@ class App:
             self._spawn(OpenPurges(self.service).run(), "open purges")
             for section in self.settings.nno:
                 self._spawn(self._fill(section), f"nno {section.node}")
-            parts.push_async_callback(_logged, self.mirrors.stop)
+            parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
             planets = [section.node for section in self.settings.nno]
             await self.service.write(partial(remove_unread_documents, planets=planets))
@@ -359,8 +359,3 @@ async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:
         except StoreError as error:
             _log.error("store_failed", reason=str(error))
             await asyncio.sleep(RETRY_S)
-
-
-async def _logged(work: Callable[[], Coroutine[None, None, None]]) -> None:
-    with failures_logged():
-        await work()

@@ -74,7 +74,7 @@ def _exists(tx: ReadTx, name: str) -> bool:
     while rows := tx.consumers(after, _SEARCHED):
         if any(row.consumer.name == name for row in rows):
             return True
-        after = (rows[-1].consumer.node_no, rows[-1].order.value, rows[-1].consumer.name)
+        after = _place(rows[-1])
     return False
 
 
@@ -94,8 +94,12 @@ def consumer_statuses(
     """Consumers by node_no, order and name, and where the next page begins; None behind the last one."""
     rows = tx.consumers(after, limit)
     statuses = [_status(tx, context, row) for row in rows]
-    last = rows[-1] if len(rows) == limit else None
-    return statuses, (last.consumer.node_no, last.order.value, last.consumer.name) if last else None
+    return statuses, _place(rows[-1]) if len(rows) == limit else None
+
+
+def _place(row: ConsumerRow) -> tuple[int, str, str]:
+    """The place of a row in `ReadTx.consumers`."""
+    return row.consumer.node_no, row.order.value, row.consumer.name
 
 
 def _status(tx: ReadTx, context: Context, row: ConsumerRow) -> ConsumerStatus:

@@ -21,7 +21,7 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
-from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_logged
+from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.indexing import Indexer
@@ -322,7 +322,7 @@ class App:
             parts.push_async_callback(self.supervisor.stop)
             parts.push_async_callback(self.presences.leave)
             parts.push_async_callback(self.presences.stop)
-            parts.push_async_callback(_logged, self.dispatcher.stop)
+            parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
             for fetcher in self._fetchers:
                 await parts.enter_async_context(fetcher)
@@ -339,7 +339,7 @@ class App:
                 self._spawn(sweep.run(self.service), sweep.name)
             for section in self.settings.nno:
                 self._spawn(self._fill(section), f"nno {section.node}")
-            parts.push_async_callback(_logged, self.mirrors.stop)
+            parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
@@ -416,7 +416,7 @@ class App:
 
     def _spawn_operation(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> Callable[[], object]:
         """Runs an operation of an admin, whose failure is logged. Returns the function that cancels it."""
-        return self._spawn(_logged(work), name).cancel
+        return self._spawn(log_failures_of(work), name).cancel
 
     async def _announce(self, addresses: Sequence[str], announcement: Announcement) -> None:
         """Sends a message to each address, in turn with notifications. Raises LinkError."""
@@ -489,8 +489,3 @@ async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:
         except StoreError as error:
             _log.error("store_failed", reason=str(error))
             await asyncio.sleep(RETRY_S)
-
-
-async def _logged(work: Callable[[], Coroutine[None, None, None]]) -> None:
-    with failures_logged():
-        await work()

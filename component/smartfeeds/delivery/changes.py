@@ -5,7 +5,7 @@ Changes by other processes are found by reading the store every `LOOK_S` seconds
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from typing import Protocol
 
 import structlog
@@ -105,3 +105,9 @@ def failures_logged() -> Iterator[None]:
         _log.error("store_failed", reason=str(error))
     except Exception:  # noqa: BLE001
         _log.exception("background_work_failed")
+
+
+async def log_failures_of(work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Does work whose failure must not end what comes after it; an exception is logged."""
+    with failures_logged():
+        await work()

@@ -77,7 +77,7 @@ def _exists(tx: ReadTx, name: str) -> bool:
     while rows := tx.consumers(after, _SEARCHED):
         if any(row.consumer.name == name for row in rows):
             return True
-        after = (rows[-1].consumer.node_no, rows[-1].order.value, rows[-1].consumer.name)
+        after = place_of(rows[-1])
     return False
 
 

@@ -18,7 +18,7 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
 from smartfeeds.core.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.delivery.changes import log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import LinkError
@@ -194,7 +194,8 @@ class Mirrors:
                 if run.outlet is not None and run.outlet.consumer is not None:
                     self._outlets.pop(run.outlet.consumer, None)
                 ended.append(run.mirror)
-                await _end(run)
+                # The others must go on although this one fails.
+                await log_failures_of(run.end)
         for name, row in rows.items():
             if name not in self.runs:
                 run = self.runs[name] = MirrorRun(
@@ -209,7 +210,7 @@ class Mirrors:
     def wake(self, _node_nos: Collection[int]) -> None:
         """Nodes have changed: one of them may be new, and the node of a mirror."""
         if self._detached() and (self._attaching is None or self._attaching.done()):
-            self._attaching = self._spawn(self._attach_logged(), "mirrors attach")
+            self._attaching = self._spawn(log_failures_of(self._attach), "mirrors attach")
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next items of the mirror that a consumer is of. Raises LinkError, StoreError."""
@@ -237,10 +238,6 @@ class Mirrors:
     def _detached(self) -> list[MirrorOutlet]:
         """The outlets whose node was not there when it was last looked for."""
         return [run.outlet for run in self.runs.values() if run.outlet is not None and run.outlet.consumer is None]
-
-    async def _attach_logged(self) -> None:
-        with failures_logged():
-            await self._attach()
 
     async def _attach(self) -> None:
         """Makes consumers of the outlets whose node exists by now. Raises StoreError."""
@@ -286,14 +283,8 @@ class Mirrors:
         self.runs.clear()
         self._outlets.clear()
         self._followed = frozenset()
-        await asyncio.gather(*(_end(run) for run in runs))
+        await asyncio.gather(*(log_failures_of(run.end) for run in runs))
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _end(run: MirrorRun) -> None:
-    """Ends a mirror. A failure is logged, because the others must go on or end, too."""
-    with failures_logged():
-        await run.end()

@@ -1334,7 +1334,7 @@ async def test_end_of_all_mirrors_goes_on_if_the_store_fails(
     mirrors = b.mirrors
     assert mirrors is not None
     task = mirrors.runs[name].incoming._task
-    background = mirrors._spawn(asyncio.sleep(3_600), "background")
+    background = mirrors._spawn(asyncio.Event().wait(), "background")  # type: ignore[arg-type]
     await mirrors.stop()
 
     assert task is not None and task.done() and background.cancelled()

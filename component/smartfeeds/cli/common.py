@@ -9,6 +9,7 @@ import click
 from smartfeeds.config import Settings, is_configured_by_environment, load
 from smartfeeds.console import print_err
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import ConfigError
 
 DEFAULT_CONFIG: Final = "smartfeeds.toml"
@@ -41,6 +42,16 @@ def private_option(command: Command) -> Command:
     """Add `--allow-private` to a command that fetches documents."""
     text = "Allow web addresses in private networks and on this machine."
     return click.option("--allow-private", is_flag=True, help=text)(command)
+
+
+def yes_option(command: Command) -> Command:
+    """Add `--yes` to a command that asks before it destroys data."""
+    return click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(command)
+
+
+def second(time_us: int) -> str:
+    """Return a time in whole seconds, for tables."""
+    return format_datetime(time_us // US_PER_S * US_PER_S)
 
 
 def bare_jid(text: str) -> str:

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import click
 
-from smartfeeds.cli.common import bare_jid, config_option, json_option, private_option, read_settings
-from smartfeeds.cli.nodes import second
+from smartfeeds.cli.common import bare_jid, config_option, json_option, private_option, read_settings, second
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_rows
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, MirrorState, is_web, make_mirror

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from smartfeeds.cli.common import bare_jid, config_option, json_option
-from smartfeeds.cli.nodes import second
+from smartfeeds.cli.common import bare_jid, config_option, json_option, second
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_err, print_out, print_rows
 from smartfeeds.core.model import MAX_ID_BYTES

@@ -9,7 +9,6 @@ import click
 from smartfeeds.config import Settings, is_configured_by_environment, load
 from smartfeeds.console import print_err
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import ConfigError
 
 DEFAULT_CONFIG: Final = "smartfeeds.toml"
@@ -47,11 +46,6 @@ def private_option(command: Command) -> Command:
 def yes_option(command: Command) -> Command:
     """Add `--yes` to a command that asks before it destroys data."""
     return click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(command)
-
-
-def second(time_us: int) -> str:
-    """Return a time in whole seconds, for tables."""
-    return format_datetime(time_us // US_PER_S * US_PER_S)
 
 
 def bare_jid(text: str) -> str:

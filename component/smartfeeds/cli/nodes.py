@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from smartfeeds.cli.affiliations import affiliations, allow, deny
-from smartfeeds.cli.common import config_option, json_option, second, yes_option
+from smartfeeds.cli.common import config_option, json_option, yes_option
 from smartfeeds.cli.offline import actor_of, operator, read_offline, run_offline
 from smartfeeds.console import Commands, print_json, print_out, print_rows
 from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
@@ -15,6 +15,7 @@ from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.admin_nodes import summary_of
+from smartfeeds.service.admin_rows import node_row
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node
@@ -94,7 +95,7 @@ def set_options(name: str, settings: tuple[str, ...], config: Path | None) -> No
 def delete_node(name: str, redirect: str, config: Path | None, *, yes: bool) -> None:
     """Delete the node NAME with all its items, subscriptions and affiliations. Nothing can restore them."""
     if not yes:
-        row = read_offline(config, lambda tx, context: _node_row(tx, context, locate(tx, name).node))
+        row = read_offline(config, lambda tx, context: node_row(summary_of(tx, context, locate(tx, name).node)))
         items, subscriptions = counted(row["items"], "item"), counted(row["subscriptions"], "subscription")
         click.confirm(f"Delete the node {row['node']} with {items} and {subscriptions}?", abort=True, err=True)
     run_offline(config, lambda service: _handle(service, DeleteNode, name, redirect=redirect), OpenMode.WRITE)
@@ -106,7 +107,7 @@ for _command in (affiliations, allow, deny):
 
 
 def _node_rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    return [_node_row(tx, context, node) for node in all_nodes(tx)]
+    return [node_row(summary_of(tx, context, node)) for node in all_nodes(tx)]
 
 
 def all_nodes(tx: ReadTx) -> list[Node]:
@@ -114,23 +115,10 @@ def all_nodes(tx: ReadTx) -> list[Node]:
     return tx.nodes("", NO_LIMIT)
 
 
-def _node_row(tx: ReadTx, context: Context, node: Node) -> dict[str, Any]:
-    summary = summary_of(tx, context, node)
-    return {
-        "node": node.name,
-        "kind": node.kind.value,
-        "items": summary.items,
-        "deleted": summary.deleted,
-        "subscriptions": summary.subscriptions,
-        "created": second(node.created_us),
-        "creator": node.creator,
-    }
-
-
 def _described(tx: ReadTx, context: Context, node: Node) -> dict[str, Any]:
     options = {var: " ".join(node.options.values_of(option)) for var, option in OPTIONS.items()}
     affiliations = {jid: affiliation.value for jid, affiliation in tx.affiliations(node.node_no)}
-    return {**_node_row(tx, context, node), "affiliations": affiliations, "options": options}
+    return {**node_row(summary_of(tx, context, node)), "affiliations": affiliations, "options": options}
 
 
 def _form(kind: str | None, options: tuple[str, ...], hint: str = "--option") -> FormFields:

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option, second
+from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import all_nodes
 from smartfeeds.cli.offline import actor_of, operator, run_offline
 from smartfeeds.console import Commands, print_out, print_rows
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT, Node, SubscriptionState
+from smartfeeds.core.times import format_second
 from smartfeeds.service.administration import check_applied
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
@@ -94,7 +95,7 @@ def _subscription_rows(tx: ReadTx, node: Node, bare: str | None) -> list[dict[st
             "view": sub.view,
             "jid": sub.jid,
             "state": sub.state.value,
-            "since": second(sub.created_us),
+            "since": format_second(sub.created_us),
         }
         for sub in tx.subscriptions(node.node_no, 0, NO_LIMIT)
         if bare is None or sub.jid == bare or sub.jid.startswith(f"{bare}/")

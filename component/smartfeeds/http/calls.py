@@ -46,7 +46,8 @@ class HttpCall:
     proxy.
     `credential` is the token as sent, "" for a request without one. After authentication `actor` is the JID that the
     token acts as and `token` the token. `name`, `item_id` and `suffix` are what the path names, "" if its route has no
-    such variable. `written`: the response was sent already, by `HeldPulls`.
+    such variable. `subject` is the JID or the id of a token in the path of a resource of administration. `written`: the
+    response was sent already, by `HeldPulls`.
     """
 
     request: web.BaseRequest
@@ -61,6 +62,7 @@ class HttpCall:
     name: str = ""
     item_id: str = ""
     suffix: str = ""
+    subject: str = ""
     written: bool = False
     base_path: str = ""
     look: SiteLook = DEFAULT_LOOK

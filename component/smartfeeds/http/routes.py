@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from smartfeeds.http import administration as admin
 from smartfeeds.http import conflicts, entries, feeds, health, lists, openapi, publishing
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.operations import Operation
@@ -27,6 +28,7 @@ class Handlers:
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
+    admin: admin.Administration
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/feeds.nno", "feeds", lists.list_document(n.NNO), lambda h: h.lists.get),
     Route("GET", "/feeds/{name}/", "feed", feeds.PULL, lambda h: h.pull),
     Route("PUT", "/feeds/{name}/", "feed", publishing.CREATE_FEED, lambda h: h.publishing.create_feed),
+    Route("PATCH", "/feeds/{name}/", "feed", admin.PATCH_FEED, lambda h: h.admin.configure),
     Route("DELETE", "/feeds/{name}/", "feed", publishing.DELETE_FEED, lambda h: h.publishing.delete_feed),
     Route("GET", "/feeds/{name}.{suffix}", "feed", feeds.DOCUMENT, lambda h: h.pull),
     Route("GET", "/feeds/{name}", "feed", feeds.FEED_REDIRECT, lambda _: feeds.redirect),
@@ -60,6 +63,20 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
+    Route("GET", "/options/{name}/", "options", admin.GET_OPTIONS, lambda h: h.admin.get_options),
+    Route("GET", "/members/{name}/", "members", admin.LIST_MEMBERS, lambda h: h.admin.members),
+    Route("PUT", "/members/{name}/{jid}", "members", admin.PUT_MEMBER, lambda h: h.admin.affiliate),
+    Route("DELETE", "/members/{name}/{jid}", "members", admin.DELETE_MEMBER, lambda h: h.admin.disaffiliate),
+    Route("GET", "/subscriptions/{name}/", "subscriptions", admin.LIST_SUBSCRIPTIONS, lambda h: h.admin.subscriptions),
+    Route("PUT", "/subscriptions/{name}/{jid}", "subscriptions", admin.SUBSCRIBE, lambda h: h.admin.subscribe),
+    Route("DELETE", "/subscriptions/{name}/{jid}", "subscriptions", admin.UNSUBSCRIBE, lambda h: h.admin.unsubscribe),
+    Route("GET", "/tokens/", "tokens", admin.LIST_TOKENS, lambda h: h.admin.tokens),
+    Route("POST", "/tokens/", "tokens", admin.POST_TOKEN, lambda h: h.admin.post_token),
+    Route("DELETE", "/tokens/{token}", "tokens", admin.DELETE_TOKEN, lambda h: h.admin.delete_token),
+    Route("GET", "/consumers/", "consumers", admin.LIST_CONSUMERS, lambda h: h.admin.consumers),
+    Route("POST", "/consumers/", "consumers", admin.RETRY_CONSUMERS, lambda h: h.admin.retry),
+    Route("GET", "/mirrors/", "mirrors", admin.LIST_MIRRORS, lambda h: h.admin.mirrors),
+    Route("GET", "/statistics", "statistics", admin.GET_STATISTICS, lambda h: h.admin.statistics),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

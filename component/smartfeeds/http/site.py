@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.complete import CompleteFeeds, is_complete
@@ -85,6 +86,7 @@ class Site:
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
+            admin=Administration(handle, publishing.change, options.domain, bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), authenticate, observe

@@ -97,9 +97,7 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult 
     if is_reserved(node.name, context.policy.domain):
         raise FeedError(Condition.NOT_ALLOWED, "this node follows the node of the item; configure that node")
     if request.expected is not None and options_tag(node.options) not in request.expected:
-        raise FeedError(
-            Condition.PRECONDITION_NOT_MET, "the options of the node have changed meanwhile; read them again"
-        )
+        raise FeedError(Condition.PRECONDITION_NOT_MET, "the options of the node have changed; read them again")
     if request.form is not None:
         options = _of_kind(tx, context, node, request.form)
         if request.form.get(KIND, ("",))[:1] not in ((), ("",), (options.kind.value,)):

@@ -4,8 +4,9 @@ The router and the OpenAPI document are both made from this table. A new route n
 own module, and one line here. The order matters only for paths that fit several templates: the first one is taken.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from smartfeeds.http import administration as admin
@@ -14,6 +15,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
+from smartfeeds.http.web import admin as web_admin
 from smartfeeds.http.web import static_files as static
 
 
@@ -29,6 +31,7 @@ class Handlers:
     health: health.Health
     openapi: openapi.OpenApiDocument
     admin: admin.Administration
+    web_admin: web_admin.WebAdmin
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,22 @@ class Route:
     metric: str
     operation: Operation
     handler: Callable[[Handlers], Handler]
+
+
+def _tables() -> Iterator[Route]:
+    """The pages of the web administration that are tables, and their forms."""
+    for section in web_admin.SECTIONS:
+        yield Route("GET", section.path, "admin", section.get, partial(_show, section))
+        if section.actions:
+            yield Route("POST", section.path, "admin", section.post, partial(_submit, section))
+
+
+def _show(section: web_admin.Section, handlers: Handlers) -> Handler:
+    return partial(handlers.web_admin.show, section)
+
+
+def _submit(section: web_admin.Section, handlers: Handlers) -> Handler:
+    return partial(handlers.web_admin.submit, section)
 
 
 # fmt: off
@@ -77,6 +96,10 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/consumers/", "consumers", admin.RETRY_CONSUMERS, lambda h: h.admin.retry),
     Route("GET", "/mirrors/", "mirrors", admin.LIST_MIRRORS, lambda h: h.admin.mirrors),
     Route("GET", "/statistics", "statistics", admin.GET_STATISTICS, lambda h: h.admin.statistics),
+    Route("GET", "/admin/", "admin", web_admin.OVERVIEW, lambda h: h.web_admin.overview),
+    *_tables(),
+    Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
+    Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

@@ -23,6 +23,7 @@ from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.web.admin import WebAdmin
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
@@ -87,6 +88,7 @@ class Site:
             health=health,
             openapi=OpenApiDocument(document()),
             admin=Administration(handle, publishing.change, options.domain, bodies),
+            web_admin=WebAdmin(handle, publishing.change, options.domain, bodies, now_us),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), authenticate, observe

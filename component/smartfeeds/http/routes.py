@@ -17,6 +17,7 @@ from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.http.web import admin as web_admin
 from smartfeeds.http.web import static_files as static
+from smartfeeds.http.web.admin_sections import SECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Route:
 
 def _tables() -> Iterator[Route]:
     """The pages of the web administration that are tables, and their forms."""
-    for section in web_admin.SECTIONS:
+    for section in SECTIONS:
         yield Route("GET", section.path, "admin", section.get, partial(_show, section))
         if section.actions:
             yield Route("POST", section.path, "admin", section.post, partial(_submit, section))

@@ -143,7 +143,7 @@ class App:
         )
         held = HeldSender(self.service, outbox, self.sender.counters, self.availability, clock=clock)
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
-        self.dispatcher.register(HELD, ConsumerKind(held))
+        self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         self._bounces = Bounces(self.service, clock=clock)
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
         info = ServiceInfo(

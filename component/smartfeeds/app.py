@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hmac
 import random
 import time
 from collections import Counter
@@ -29,7 +30,7 @@ from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
-from smartfeeds.http.look import ImagePolicy, SiteLook
+from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.net.addresses import EVERYWHERE
@@ -82,6 +83,9 @@ DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
 # A whole feed may be long, and its server may hold a pull for a minute.
 MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
+
+# A reader waits for the image.
+IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
 _log = structlog.get_logger()
 
@@ -191,6 +195,7 @@ class App:
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()
         self._fetch_allowed = tuple(ip_network(text) for text in settings.net.fetch_allow)
+        self._image_fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter)
         self._fetchers = (
             Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
@@ -219,6 +224,7 @@ class App:
                 health,
                 clock,
                 self._admit,
+                self._fetch_image,
             )
             if settings.http.listen
             else None
@@ -293,6 +299,10 @@ class App:
         """The token of a bearer text. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
+    async def _fetch_image(self, address: str, accept: str, max_bytes: int) -> bytes:
+        """The body at the address of an image. Raises FetchError."""
+        return (await self._image_fetcher.get(address, accept=accept, max_bytes=max_bytes)).body
+
     def _admit(self, sender: Jid, data: bytes) -> str:
         """Why XML of a sender is refused before it is parsed, or "".
 
@@ -325,7 +335,7 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for fetcher in self._fetchers:
+            for fetcher in (*self._fetchers, self._image_fetcher):
                 await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
@@ -454,7 +464,12 @@ def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:
         listen=http.listen,
         domain=settings.component.jid,
         base_url=http.base_url,
-        look=SiteLook(site.name, site.accent, images=ImagePolicy(site.images)),
+        look=SiteLook(
+            site.name,
+            site.accent,
+            images=ImagePolicy(site.images),
+            image_links=None if site.images == "off" else _image_links(settings),
+        ),
         proxies=tuple(ip_network(text) for text in http.proxies),
         poll_default_s=http.poll_default_s,
         poll_max_s=http.poll_max_s,
@@ -469,6 +484,12 @@ def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:
             unread_s=http.unread_s,
         ),
     )
+
+
+def _image_links(settings: Settings) -> ImageLinks:
+    """The paths of images, the same in all processes of the service and after a restart."""
+    key = session_key(settings.component.reveal_secret(), settings.component.jid)
+    return ImageLinks(hmac.digest(key, b"images", "sha256"))
 
 
 def _http_readings(site: Site | None) -> dict[str, int]:

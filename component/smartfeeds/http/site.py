@@ -14,6 +14,7 @@ from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.health import Health
+from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
 from smartfeeds.http.openapi import OpenApiDocument
@@ -59,6 +60,7 @@ class Site:
         health: Health,
         now_us: Callable[[], int],
         admit: Admit,
+        fetch_image: FetchImage,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -85,6 +87,7 @@ class Site:
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
+            images=Images(options.look.image_links, fetch_image, now_us),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), authenticate, observe

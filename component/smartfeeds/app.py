@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hmac
 import random
 import time
 from collections import Counter
@@ -30,9 +29,8 @@ from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
-from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
-from smartfeeds.http.server import ConnectionLimits
-from smartfeeds.http.site import HttpOptions, Site
+from smartfeeds.http.site import Site
+from smartfeeds.http_setup import http_options
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
@@ -217,7 +215,7 @@ class App:
         health = Health(self._unready, metrics_text, networks)
         self.site = (
             Site(
-                _http_options(settings, policy.max_request_bytes),
+                http_options(settings, policy.max_request_bytes),
                 self.handle,
                 self._authenticate,
                 observe_request,
@@ -393,7 +391,7 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
-            **_http_readings(self.site),
+            **(self.site.readings() if self.site is not None else {}),
         )
 
     async def _unready(self) -> dict[str, str]:
@@ -456,52 +454,6 @@ class App:
         limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else self._fetch_allowed)
         async with Fetcher(limits, limiter=self._limiter) as fetcher:
             await Planet(plan, self.service, fetcher, self._source_tools).run()
-
-
-def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:
-    http, site = settings.http, settings.site
-    return HttpOptions(
-        listen=http.listen,
-        domain=settings.component.jid,
-        base_url=http.base_url,
-        look=SiteLook(
-            site.name,
-            site.accent,
-            images=ImagePolicy(site.images),
-            image_links=None if site.images == "off" else _image_links(settings),
-        ),
-        proxies=tuple(ip_network(text) for text in http.proxies),
-        poll_default_s=http.poll_default_s,
-        poll_max_s=http.poll_max_s,
-        heartbeat_s=http.heartbeat_s,
-        body_bytes=body_bytes,
-        body_s=http.first_request_s,
-        bounds=ConnectionLimits(
-            connections=http.connections,
-            per_address=http.connections_per_address,
-            first_request_s=http.first_request_s,
-            idle_s=http.idle_s,
-            unread_s=http.unread_s,
-        ),
-    )
-
-
-def _image_links(settings: Settings) -> ImageLinks:
-    """The paths of images, the same in all processes of the service and after a restart."""
-    key = session_key(settings.component.reveal_secret(), settings.component.jid)
-    return ImageLinks(hmac.digest(key, b"images", "sha256"))
-
-
-def _http_readings(site: Site | None) -> dict[str, int]:
-    if site is None:
-        return {}
-    return {
-        "http_connections": site.listener.connections,
-        "http_refused": site.listener.refused,
-        "http_unreadable": site.listener.unreadable,
-        "http_held": site.feeds.waiting.held,
-        "http_kept": site.feeds.cache_hits,
-    }
 
 
 async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -97,6 +97,16 @@ class Site:
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = AddressQuota(options.bounds.per_address)
 
+    def readings(self) -> dict[str, int]:
+        """The metrics of connections and pulls, by name."""
+        return {
+            "http_connections": self.listener.connections,
+            "http_refused": self.listener.refused,
+            "http_unreadable": self.listener.unreadable,
+            "http_held": self.feeds.waiting.held,
+            "http_kept": self.feeds.cache_hits,
+        }
+
     async def stop(self) -> None:
         """Closes every connection and finishes changes that have begun."""
         await self.feeds.waiting.stop()

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 from smartfeeds.http import administration as admin
-from smartfeeds.http import conflicts, entries, feeds, health, lists, openapi, publishing
+from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
@@ -33,6 +34,7 @@ class Handlers:
     openapi: openapi.OpenApiDocument
     admin: admin.Administration
     web_admin: web_admin.WebAdmin
+    images: images.Images
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ TABLE: tuple[Route, ...] = (
     *_tables(),
     Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
+    Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

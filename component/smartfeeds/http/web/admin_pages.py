@@ -17,6 +17,16 @@ from smartfeeds.texts import N_
 # Options that have one possible value.
 _FIXED = frozenset({"purge_offline", "node_type"})
 _MAIN = ("title", "description", "language", "access_model", "publish_model", "contact")
+# The forms over XMPP have longer labels, because clients show them without a context.
+_LABELS = {"title": N_("Title"), "description": N_("Description")}
+_CHOICES = {
+    "open": N_("Everybody"),
+    "authorize": N_("Users whom an owner has approved"),
+    "presence": N_("Contacts of the service"),
+    "whitelist": N_("Members only"),
+    "publishers": N_("Owners and publishers"),
+    "subscribers": N_("Subscribers, too"),
+}
 SHOWN_OPTIONS = tuple(name for name in (*_MAIN, *OPTIONS) if name not in _FIXED)
 
 
@@ -160,11 +170,11 @@ def _submitted(option: Option[object], text: str | None) -> tuple[str, ...]:
 
 
 def _field(name: str, option: Option[object], values: tuple[str, ...], limits: OptionLimits) -> Field:
-    label, choices = option.label, option.choices(limits)
+    label, choices = _LABELS.get(name, option.label), option.choices(limits)
     if option.type is FieldType.BOOLEAN:
         return Field(name, label, "flag", "true" if values == ("true",) else "")
     if choices:
-        return Field(name, label, "choice", "".join(values), tuple((choice, choice) for choice in choices))
+        return Field(name, label, "choice", "".join(values), tuple((one, _CHOICES.get(one, one)) for one in choices))
     if option.type is FieldType.JID_MULTI:
         return Field(name, label, "lines", "\n".join(values), hint=N_("One XMPP address in each line"))
     return Field(name, label, "text", "".join(values))

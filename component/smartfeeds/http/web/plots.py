@@ -12,7 +12,7 @@ BAR_US: Final = 30 * 60 * 1_000_000
 WIDTH, HEIGHT = 720, 96  # of the bars, in the units of the picture
 _STEP: Final = WIDTH // BARS
 _GAP: Final = 3
-_TICKS: Final = 8  # bars between two marks of the time axis: four hours
+_TICK_US: Final = 4 * 3_600_000_000  # between two marks of the time axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def buckets_of(history: Sequence[Sample], now_us: int) -> list[Bucket]:
             int(sum(sample.counts.published for sample in samples)),
             int(sum(sample.counts.notified for sample in samples)),
             int(sum(sample.counts.pulled for sample in samples)),
-            max((sample.lag_s for sample in samples), default=0.0),
+            round(max((sample.lag_s for sample in samples), default=0.0), 1),
         )
         for place, samples in enumerate(parts)
     ]
@@ -81,7 +81,10 @@ def buckets_of(history: Sequence[Sample], now_us: int) -> list[Bucket]:
 def plots_of(buckets: Sequence[Bucket]) -> list[Plot]:
     """Returns one plot for each number of the buckets."""
     ticks = tuple(
-        (place * _STEP, bucket.start_us) for place, bucket in enumerate(buckets) if not (place + _TICKS // 2) % _TICKS
+        # A mark at the right edge would have no room for its text.
+        (place * _STEP, bucket.start_us)
+        for place, bucket in enumerate(buckets[:-2])
+        if not bucket.start_us % _TICK_US
     )
     return [_plot(key, name, [value(bucket) for bucket in buckets], buckets, ticks) for key, name, value in _VALUES]
 

@@ -30,6 +30,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.http.openapi import document as document_of
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.routes import TABLE, document
+from smartfeeds.http.web.admin_sections import SECTIONS
 from smartfeeds.http.web.static_files import static_path
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, EVE, bare, entry
@@ -64,7 +65,21 @@ ADMINISTRATION = {
     ("/consumers/", "post"): '{"consumer": "*"}',
     ("/mirrors/", "get"): "",
     ("/statistics", "get"): "",
+    ("/admin/", "get"): "",
+    **{(section.path, "get"): "" for section in SECTIONS},
+    **{(section.path, "post"): "action=x" for section in SECTIONS if section.actions},
+    ("/admin/feeds/{name}/", "get"): "",
+    ("/admin/feeds/{name}/", "post"): "action=delete&confirm=x",
 }
+WEB_FORM = "application/x-www-form-urlencoded"
+
+
+def of_administration(path: str, method: str) -> tuple[bytes | None, dict[str, str]]:
+    """The body of an operation of administration, and its headers."""
+    body = ADMINISTRATION.get((path, method), "").encode()
+    form = {"Content_Type": WEB_FORM, "Sec_Fetch_Site": "same-origin"}
+    return (body, form if path.startswith("/admin/") else {"Content_Type": JSON}) if body else (None, {})
+
 
 IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP", b"....ftypavif")
 
@@ -287,10 +302,18 @@ async def everything(  # noqa: C901 - one list
                 break
         found.append((template, method.lower(), got))
     slow = ((pull, "PATCH"), ("/members/{name}/{jid}", "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST"))
-    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST"), *slow):
-        kind = ATOM if template in (item, items) else JSON
+    forms = [
+        (path, method.upper()) for path, method in ADMINISTRATION if path.startswith("/admin/") and method == "post"
+    ]
+    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST"), *slow, *forms):
+        kind = WEB_FORM if template.startswith("/admin/") else ATOM if template in (item, items) else JSON
         async with connected(small.port) as raw:
-            headers = (f"Authorization: {small_token}", f"Content-Type: {kind}", "Content-Length: 5")
+            headers = (
+                f"Authorization: {small_token}",
+                f"Content-Type: {kind}",
+                "Content-Length: 5",
+                "Sec-Fetch-Site: same-origin",
+            )
             raw.say(request(concrete(template, "slow"), *headers, method=method))
             heard = await raw.hear()
             found.append((template, method.lower(), Got(heard.status, {"Content-Type": PROBLEM}, heard.body)))
@@ -321,9 +344,38 @@ async def administer(ask: Callable[..., Awaitable[Got]], mine: dict[str, str]) -
         await ask(path, "GET", path, **mine)
     await ask("/consumers/", "POST", "/consumers/", b'{"consumer": "*"}', **json_)
     await ask("/consumers/", "POST", "/consumers/", b'{"consumer": "none"}', **json_)
+    await administer_by_forms(ask, {**mine, "Content_Type": WEB_FORM, "Sec_Fetch_Site": "same-origin"})
     for template, method in ((patch, "PATCH"), (member, "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST")):
         await ask(template, method, concrete(template), BIG, **json_)
         await ask(template, method, concrete(template), b"x", **mine, Content_Type="text/plain")
+
+
+async def administer_by_forms(ask: Callable[..., Awaitable[Got]], form: dict[str, str]) -> None:
+    """Requests that get the answers of the web administration that only one operation has."""
+    feeds, feed, tokens = "/admin/feeds/", "/admin/feeds/{name}/", "/admin/tokens/"
+    members, subscriptions = "/admin/members/{name}/", "/admin/subscriptions/{name}/"
+    forms = {
+        feeds: ["action=create&name=made", "action=create&name=made", "action=create&name=b&kind=x"],
+        members: ["action=affiliate&jid=a@x&affiliation=member", "action=affiliate&jid=alice@example.org"],
+        subscriptions: [f"action={action}&jid=alice@example.org" for action in ("subscribe", "unsubscribe")],
+        tokens: ["action=create&feed=*&scope=read", "action=revoke&id=1"],
+        "/admin/consumers/": ["action=retry&consumer=", "action=retry&consumer=none"],
+    }
+    for template in ("/admin/", *(section.path for section in SECTIONS), feed):
+        await ask(template, "GET", concrete(template), **form)
+        await ask(template, "GET", f"{concrete(template)}?wrong=1", **form)
+    for template, bodies in forms.items():
+        for body in (*bodies, "action=x"):
+            await ask(template, "POST", concrete(template), body.encode(), **form)
+    await ask(feed, "POST", "/admin/feeds/made/", b"action=configure&tag=old", **form)
+    page = await ask(feed, "GET", "/admin/feeds/made/", **form)
+    tag = re.findall(r'name="tag" value="([0-9a-f]+)"', page.text)[0]
+    await ask(feed, "POST", "/admin/feeds/made/", f"action=configure&tag={tag}&language=!".encode(), **form)
+    await ask(feed, "POST", "/admin/feeds/made/", b"action=delete&confirm=x", **form)
+    await ask(feed, "POST", "/admin/feeds/made/", b"action=delete&confirm=made", **form)
+    for template in (*forms, feed):
+        await ask(template, "POST", concrete(template), b"x", **{**form, "Content_Type": "text/plain"})
+        await ask(template, "POST", concrete(template), BIG, **form)
 
 
 async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Got]]:
@@ -334,8 +386,8 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
     for path, method in operations():
         body = entry("t").encode() if path.startswith("/entries") and method in ("put", "post") else None
         kind = {"Content_Type": ATOM} if body else {}
-        if body is None and ADMINISTRATION.get((path, method)):
-            body, kind = ADMINISTRATION[path, method].encode(), {"Content_Type": JSON}
+        if body is None:
+            body, kind = of_administration(path, method)
 
         async def ask(target: str, path: str = path, method: str = method, **headers: str) -> None:
             found.append((path, method, await web.ask(method.upper(), target, body, **kind, **headers)))  # noqa: B023
@@ -358,8 +410,7 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
 
     monkeypatch.setattr(web.component.app.service, "read", fail)
     for path, method in operations():
-        body = ADMINISTRATION.get((path, method), "").encode() or None
-        kind = {"Content_Type": JSON} if body else {}
+        body, kind = of_administration(path, method)
         got = await web.ask(method.upper(), concrete(path), body, Authorization=token, **kind)
         found.append((path, method, got))
     monkeypatch.undo()

@@ -36,6 +36,7 @@ from smartfeeds.http.web.admin_pages import (
     table_page,
 )
 from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.problem_page import prefers_page
 from smartfeeds.service.admin_process import GetStatistics, Statistics
 from smartfeeds.service.administration import GetStanding, Standing
 from smartfeeds.service.answers import ask
@@ -157,9 +158,9 @@ class WebAdmin:
             raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
         try:
             done, path = await action(self, call, fields)
-        except HttpError:
-            raise
         except FeedError as error:
+            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
+                raise
             view = replace(await self._view(call), problem=error.text or error.condition.value)
             return replace(await self._table(section, call, view), status=STATUSES[error.condition])
         if done == "token":  # the only text that no other page can show
@@ -189,9 +190,9 @@ class WebAdmin:
             form = form_of_options(fields)
             expected = frozenset({fields.get("tag", "")})
             await self.change(Configure(call.actor, self.service, call.name, form, expected))
-        except HttpError:
-            raise
         except FeedError as error:
+            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
+                raise
             view = replace(view, problem=error.text or error.condition.value)
             # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
             body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)

@@ -16,9 +16,14 @@ def problem(frame: Frame, status: HTTPStatus, title: str, detail: str) -> bytes:
     return frame.page("problem.html", status=status.value, title=title, detail=detail, login=LOGIN)
 
 
+def prefers_page(accept: str) -> bool:
+    """Whether a client prefers HTML to JSON, as browsers do."""
+    return bool(accept) and n.choose(accept, _CHOICE) is n.HTML
+
+
 def for_reader(frame: Frame, accept: str, reply: Reply) -> Reply:
     """A problem as a page if the client prefers HTML to JSON, and every other reply unchanged."""
-    if not isinstance(reply, Problem) or not accept or n.choose(accept, _CHOICE) is not n.HTML:
+    if not isinstance(reply, Problem) or not prefers_page(accept):
         return reply
     body = problem(frame, reply.status, reply.title, reply.detail)
     headers = {**reply.headers, "Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY}

@@ -71,7 +71,8 @@ Fields = Mapping[str, str]
 @dataclass(frozen=True, slots=True)
 class Section:
     """A page with a table. `read` returns the rows behind a position, and `actions` the function for each value of the
-    form field `action`, which returns the key of its message and the path of the next page ("" for this one)."""
+    form field `action`, which returns the key of its message and the path of the next page ("" for this one). `errors`
+    are the statuses of the forms, and `page_errors` those of the page, that do not follow from the path."""
 
     key: str
     path: str
@@ -79,6 +80,8 @@ class Section:
     read: Callable[["WebAdmin", HttpCall, str], Awaitable[RowPage]]
     actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[tuple[str, str]]]]
     form: Callable[["WebAdmin", HttpCall, Standing], Form | None] = lambda _admin, _call, _standing: None
+    errors: tuple[int, ...] = ()
+    page_errors: tuple[int, ...] = ()
 
     @property
     def get(self) -> Operation:
@@ -87,7 +90,7 @@ class Section:
             f"admin-{self.key}",
             f"Web administration: {self.table.title}",
             _PAGE,
-            errors=(404,),
+            errors=self.page_errors,
             parameters=(_AFTER, _DONE),
             scope=TokenScope.ADMIN,
         )
@@ -100,7 +103,7 @@ class Section:
             f"admin-{self.key}-form",
             f"Web administration: the forms of {self.table.title}",
             {303: {}, **created},
-            errors=(400, 404, 406, 409),
+            errors=self.errors,
             body={n.WEB_FORM: {"type": "object"}},
             scope=TokenScope.ADMIN,
         )
@@ -114,7 +117,7 @@ FEED_FORM = Operation(
     "admin-feed-form",
     "Web administration: configures or deletes a feed",
     {303: {}},
-    errors=(400, 406, 412),
+    errors=(406, 412),
     body={n.WEB_FORM: {"type": "object"}},
     scope=TokenScope.ADMIN,
 )

@@ -258,7 +258,7 @@ async def test_errors_of_the_log_are_shown_to_admins(zoes: Web) -> None:
 
 
 async def test_overview_has_plots_and_the_same_numbers(zoes: Web) -> None:
-    """[design 7] Two publishes and a pull in one minute; owners see no numbers of the whole service."""
+    """Two publishes and a pull in one minute; owners see no numbers of the whole service."""
     component = zoes.component
     component.app.recent.take()
     for item_id in ("a", "b"):

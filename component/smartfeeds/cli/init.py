@@ -1,5 +1,6 @@
 """`smartfeeds init`: writes a configuration with a new secret, and prints the lines for the XMPP server."""
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -96,6 +97,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
             file.write(text)
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the file may not exist
+            partial.unlink()
         err.print("Nothing was written.")
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None

@@ -24,10 +24,11 @@ bench:
 	@tools/setup bench
 	@PYTHONPATH=tests $(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
-# The generated pages: the table rule -> module -> test, and the table of clients, which runs them.
+# The generated pages: the table rule -> module -> test, the man page, and the table of clients, which runs them.
 docs:
 	@tools/setup test
 	@$(BIN)/python tools/rules_table.py
+	@$(BIN)/python tools/man_page.py
 	@$(BIN)/python tools/clients_table.py
 
 # New pins for the newest allowed versions of everything. The pins for running are a part of those for developing.

@@ -59,7 +59,7 @@ listen:
 
 @click.command("init")
 @click.argument("domain")
-@click.option("--output", type=FILE, default=Path(DEFAULT_CONFIG), show_default=True)
+@click.option("--output", type=FILE, default=Path(DEFAULT_CONFIG), show_default=True, help="The file to write.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5347, show_default=True, help="The component port.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:

@@ -1,6 +1,7 @@
 """`smartfeeds init`: writes a configuration with a new secret, and prints the lines for the XMPP server."""
 
 import contextlib
+import json
 import os
 import secrets
 from pathlib import Path
@@ -23,7 +24,7 @@ host = "127.0.0.1"
 port = {port}
 
 [store]
-url = "sqlite:///./smartfeeds.db"
+url = {store_url}
 
 [http]
 # Address of the HTTP server; empty: no HTTP. For public access put a web server with TLS in front of it.
@@ -61,8 +62,15 @@ listen:
 @click.argument("domain")
 @click.option("--output", type=FILE, default=Path(DEFAULT_CONFIG), show_default=True, help="The file to write.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5347, show_default=True, help="The component port.")
+@click.option(
+    "--database",
+    type=FILE,
+    default=Path("./smartfeeds.db"),
+    show_default=True,
+    help="The database. A relative path is relative to the configuration file.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
+def init_command(domain: str, output: Path, port: int, database: Path, *, force: bool) -> None:
     """Write a configuration with a new secret for the component DOMAIN, such as feeds.example.org.
 
     The command also prints the lines that Prosody or ejabberd needs. Only you can read the file.
@@ -72,7 +80,13 @@ def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
         raise click.BadParameter(f'"{domain}" is not a domain such as feeds.example.org', param_hint="DOMAIN")
     secret = secrets.token_urlsafe(24)
     parent = jid.domain.partition(".")[2]
-    values = {"domain": jid.domain, "secret": secret, "port": port, "creators": f'"{parent}"' if parent else ""}
+    values = {
+        "domain": jid.domain,
+        "secret": secret,
+        "port": port,
+        "store_url": json.dumps(f"sqlite:///{database}", ensure_ascii=False),
+        "creators": f'"{parent}"' if parent else "",
+    }
     _write(output, _FILE.format(**values), force=force)
 
     out.print(f"Wrote {output}.\n\nProsody: add this to prosody.cfg.lua, then restart Prosody:\n", markup=False)

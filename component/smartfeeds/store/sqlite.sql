@@ -41,6 +41,9 @@ CREATE UNIQUE INDEX node_name ON node (name) WHERE state = 'live';
 
 CREATE INDEX node_listed ON node (listed, name) WHERE state = 'live';
 
+-- The nodes by their last change, for the river and the list of feeds.
+CREATE INDEX node_changed ON node (listed, last_modified_us, name) WHERE state = 'live';
+
 CREATE INDEX node_creator ON node (creator) WHERE state = 'live';
 
 CREATE INDEX node_deleted ON node (node_no) WHERE state = 'deleted';

@@ -1,0 +1,10 @@
+"""The live nodes by their last change, for the river and the list of feeds."""
+
+from alembic import op
+
+revision = "0026"
+down_revision = "0022"
+
+
+def upgrade() -> None:
+    op.execute("CREATE INDEX node_changed ON node (listed, last_modified_us, name) WHERE state = 'live'")

@@ -13,6 +13,7 @@ from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
 from smartfeeds.core.options import AccessModel
+from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.river import EntryPlace, NodePlace
 from smartfeeds.core.view import BARE, Order, View
 from smartfeeds.service.context import Context, is_admin, recipient_access
@@ -54,9 +55,9 @@ class River(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetChangedNodes(Request):
-    """The nodes that lists show to the actor, by last change, at most `limit`, after a place."""
+    """The nodes that lists show to the actor, by last change, after a place; `max` is that of a result set."""
 
-    limit: int
+    max: str | None = None
     after: NodePlace | None = None
 
 
@@ -132,11 +133,11 @@ def get_river(tx: ReadTx, context: Context, request: GetRiver) -> River:
 def get_changed_nodes(tx: ReadTx, context: Context, request: GetChangedNodes) -> ChangedNodes:
     """One page of the list by last change. Admins see all nodes, as in the list by name."""
     jid = None if is_admin(context.policy, request.actor) else str(request.actor.bare)
-    nodes = tx.changed_nodes(jid, request.limit + 1, request.after)
+    limit = context.policy.plan(ResultSetRequest(request.max)).limit
+    nodes = tx.changed_nodes(jid, limit + 1, request.after)
     total = tx.node_count() if jid is None else tx.listed_count(jid)
-    following = len(nodes) > request.limit
-    nodes = nodes[: request.limit]
-    return ChangedNodes(tuple(nodes), _node_place(nodes[-1]) if following else None, total)
+    page = nodes[:limit]
+    return ChangedNodes(tuple(page), _node_place(page[-1]) if page and len(nodes) > limit else None, total)
 
 
 def get_headlines(tx: ReadTx, context: Context, request: GetHeadlines) -> Headlines:
@@ -217,7 +218,7 @@ def _until_us(node: Node, after: EntryPlace | None) -> int:
 
 
 def _edge_of(tx: ReadTx, node: Node, after: EntryPlace | None) -> Edge | None:
-    """The edge in a feed at a place. Entries of one time are ordered by the names of their feeds, then as in the feed."""
+    """The edge in a feed at a place. Entries of one time are ordered by the names of their feeds, then as there."""
     if after is None or node.name < after.name:
         return None if after is None else time_edge(after.modified_us, newer_side=False)
     group = tx.group(node.node_no, Order.MODIFIED, after.modified_us, after.offset) if node.name == after.name else []

@@ -29,8 +29,11 @@ class NodePlace(NamedTuple):
 
 
 class EntryPlace(NamedTuple):
-    """A place in the river: the modified key of an item, the name of its feed, and the number of items of this feed
-    with the same key that are before the item."""
+    """The place of an item in the river: its modified key, the name of its feed, and the number of items of this feed
+    with the same key that are before it.
+
+    The number of the item itself would show how many items there are, those of closed feeds included.
+    """
 
     modified_us: int
     name: str

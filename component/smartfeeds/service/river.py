@@ -1,27 +1,30 @@
 """What all feeds have together: the river of their newest entries, the list by last change, and a search.
 
 A reader sees the feeds that lists show to it and whose items it may read. Generic nodes are listed, but their items are
-not in the river: they need not be entries. The river is a merge of the feeds that changed last. It reads further feeds
-only until none of them can have an entry of the page.
+not in the river: they need not be entries.
 """
 
 from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 
+from smartfeeds.core.access import READERS
+from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, NodeKind, NodeState, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.river import EntryPlace, NodePlace
 from smartfeeds.core.view import BARE, Order, View
 from smartfeeds.service.context import Context, is_admin, recipient_access
-from smartfeeds.service.pulls import time_edge
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.store.base import ReadTx
 
 FEEDS_AT_ONCE = 100  # feeds that one statement reads
+SCANNED = 256  # items of all feeds that one statement reads for the river
+SCANS = 8  # such statements before the feeds of the reader are merged
 # A search reads the index of each feed, which takes about 0.15 ms. One page searches so many feeds at most, then offers
 # to go on.
 SEARCHED = 200
@@ -112,22 +115,16 @@ class SearchResult(Answer):
 
 
 def get_river(tx: ReadTx, context: Context, request: GetRiver) -> River:
-    """One page of the river."""
-    after = request.after
-    # One feed more than the page has entries says whether others follow. The feed of `after` may be among them without
-    # an entry, because its newest one can be that of the place itself.
-    feeds = _newest_feeds(tx, context, request.actor, after, request.limit + 2)
-    branches = [_Branch(node, _edge_of(tx, node, after)) for node in feeds]
-    queue = sorted((entry for branch in branches if (entry := branch.take(tx)) is not None), key=_QueueEntry.order)
+    """One page of the river. It ends earlier if its entries are larger than a page of a feed may be."""
     entries: list[FeedEntry] = []
     size_bytes = 0
-    while queue and len(entries) < request.limit and size_bytes <= context.policy.page_bytes:
-        newest = queue.pop()
-        entries.append(FeedEntry(newest.branch.node, newest.item))
-        size_bytes += len(newest.item.payload)
-        if (entry := newest.branch.take(tx)) is not None:
-            insort(queue, entry, key=_QueueEntry.order)
-    return River(tuple(entries), _place_of(tx, entries[-1]) if queue and entries else None)
+    before = None if request.after is None else _edge_at(tx, context, request.actor, request.after)
+    for entry in _entries(tx, context, request.actor, before, request.limit + 1):
+        if len(entries) == request.limit or size_bytes > context.policy.page_bytes:
+            return River(tuple(entries), _place_of(tx, entries[-1]) if entries else None)
+        entries.append(entry)
+        size_bytes += len(entry.item.payload)
+    return River(tuple(entries), None)
 
 
 def get_changed_nodes(tx: ReadTx, context: Context, request: GetChangedNodes) -> ChangedNodes:
@@ -179,29 +176,75 @@ def _feeds(tx: ReadTx, context: Context, actor: Jid, after: NodePlace | None) ->
         after = _node_place(nodes[-1])
 
 
-def _newest_feeds(tx: ReadTx, context: Context, actor: Jid, after: EntryPlace | None, count: int) -> list[Node]:
-    """The feeds with the newest entries after a place, at most `count`.
+def _entries(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> Iterator[FeedEntry]:
+    """The entries that an actor may read, up to an edge, the newest first, at least `count` if there are as many.
+
+    Normally most items are in feeds that everybody may read, and the cost does not depend on the number of feeds. A
+    closed feed can have any number of items, so after SCANS steps the feeds of the actor are merged instead.
+    """
+    readable: dict[int, Node | None] = {}
+    for _ in range(SCANS):
+        rows = tx.changed_items(SCANNED, before)
+        for edge, node_no in rows:
+            if node_no not in readable:
+                readable[node_no] = _readable_node(tx, context, node_no, actor)
+            node = readable[node_no]
+            if node is not None:
+                yield FeedEntry(node, tx.item_by_no(edge.item_no))
+        if len(rows) < SCANNED:
+            return
+        before = _below(rows[-1][0])
+    yield from _merged(tx, context, actor, before, count)
+
+
+def _merged(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> Iterator[FeedEntry]:
+    """The entries of `_entries` as a merge of the feeds with the newest ones: exactly `count` if there are as many."""
+    branches = [_Branch(node, before) for node in _newest_feeds(tx, context, actor, before, count)]
+    queue = sorted((entry for branch in branches if (entry := branch.take(tx)) is not None), key=_QueueEntry.order)
+    for _ in range(count):
+        if not queue:
+            return
+        newest = queue.pop()
+        yield FeedEntry(newest.branch.node, newest.item)
+        if (entry := newest.branch.take(tx)) is not None:
+            insort(queue, entry, key=_QueueEntry.order)
+
+
+def _newest_feeds(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> list[Node]:
+    """The feeds with the newest entries up to an edge: at most `count`, or more if they have equal keys.
 
     No entry is newer than the last change of its feed. So the search ends at the first feed that changed before the
-    newest entries of `count` others. Feeds that changed after the place are looked at in any case.
+    newest entries of `count` others. Feeds that changed after the edge are looked at in any case.
     """
-    newest: list[tuple[int, str, Node]] = []
-    before: NodePlace | None = None
-    while nodes := tx.changed_nodes(str(actor.bare), FEEDS_AT_ONCE, before):
+    newest: list[tuple[int, Node]] = []
+    place: NodePlace | None = None
+    while nodes := tx.changed_nodes(str(actor.bare), FEEDS_AT_ONCE, place):
         feeds = {node.node_no: node for node in nodes if _is_readable(tx, context, node, actor)}
-        keys = tx.newest_live([(node_no, _until_us(node, after)) for node_no, node in feeds.items()])
-        newest += [(key_us, feeds[node_no].name, feeds[node_no]) for node_no, key_us in keys.items()]
-        newest.sort(key=lambda entry: entry[:2], reverse=True)
-        del newest[count:]
-        ended = len(newest) == count and nodes[-1].last_modified_us < newest[-1][0]
-        if ended or len(nodes) < FEEDS_AT_ONCE:
+        newest += [(key_us, feeds[node_no]) for node_no, key_us in tx.newest_live(list(feeds), before).items()]
+        newest.sort(key=itemgetter(0), reverse=True)
+        if len(newest) >= count:
+            last_us = newest[count - 1][0]
+            newest = [entry for entry in newest if entry[0] >= last_us]
+            if nodes[-1].last_modified_us < last_us:
+                break
+        if len(nodes) < FEEDS_AT_ONCE:
             break
-        before = _node_place(nodes[-1])
-    return [node for _, _, node in newest]
+        place = _node_place(nodes[-1])
+    return [node for _, node in newest]
+
+
+def _readable_node(tx: ReadTx, context: Context, node_no: int, actor: Jid) -> Node | None:
+    """The feed with this number if lists show it to an actor who may read it."""
+    node = tx.node_by_no(node_no)
+    if node is None or node.state is not NodeState.LIVE or node.kind is not NodeKind.FEED:
+        return None
+    access = recipient_access(tx, context, node, actor)
+    listed = access.affiliation in READERS or (is_listed(node) and access.sees_description)
+    return node if listed and access.reading_error is None else None
 
 
 def _is_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
-    """Whether the node of a list is a feed with entries that an actor may read. Lists have no open node that excludes
+    """Whether a node of a list is a feed with entries that an actor may read. Lists have no open node that excludes
     the actor, so open nodes need no look-up."""
     if node.kind is not NodeKind.FEED or not node.live:
         return False
@@ -210,19 +253,14 @@ def _is_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
     return recipient_access(tx, context, node, actor).reading_error is None
 
 
-def _until_us(node: Node, after: EntryPlace | None) -> int:
-    """The greatest key that an entry of a feed can have after a place."""
-    if after is None:
-        return node.last_modified_us
-    return after.modified_us if node.name <= after.name else after.modified_us - 1
-
-
-def _edge_of(tx: ReadTx, node: Node, after: EntryPlace | None) -> Edge | None:
-    """The edge in a feed at a place. Entries of one time are ordered by the names of their feeds, then as there."""
-    if after is None or node.name < after.name:
-        return None if after is None else time_edge(after.modified_us, newer_side=False)
-    group = tx.group(node.node_no, Order.MODIFIED, after.modified_us, after.offset) if node.name == after.name else []
-    return Edge(after.modified_us, group[-1][0] if group else -1)
+def _edge_at(tx: ReadTx, context: Context, actor: Jid, place: EntryPlace) -> Edge:
+    """The edge right before the item of a place. If the item is gone, the entries of its time are shown again."""
+    node = tx.node(place.name)
+    group: list[tuple[int, str]] = []
+    # A feed that the actor may not read must not change the answer.
+    if node is not None and _readable_node(tx, context, node.node_no, actor) is not None:
+        group = tx.group(node.node_no, Order.MODIFIED, place.modified_us, place.offset + 1)
+    return Edge(place.modified_us, group[-1][0] - 1 if len(group) > place.offset else MAX_ITEM_NO)
 
 
 def _place_of(tx: ReadTx, entry: FeedEntry) -> EntryPlace:
@@ -233,6 +271,11 @@ def _place_of(tx: ReadTx, entry: FeedEntry) -> EntryPlace:
 
 def _node_place(node: Node) -> NodePlace:
     return NodePlace(node.last_modified_us, node.name)
+
+
+def _below(edge: Edge) -> Edge:
+    """The edge right before the item that an edge is right behind."""
+    return Edge(edge.key_us, edge.item_no - 1)
 
 
 @dataclass(slots=True)
@@ -253,7 +296,7 @@ class _Branch:
         if not self.items:
             return None
         item = self.items.pop()
-        self.before = Edge(item.modified_us, item.item_no - 1)
+        self.before = _below(Edge(item.modified_us, item.item_no))
         return _QueueEntry(self, item)
 
 
@@ -264,6 +307,6 @@ class _QueueEntry:
     branch: _Branch
     item: Item
 
-    def order(self) -> tuple[int, str, int]:
+    def order(self) -> tuple[int, int]:
         """The order of the river, the newest last."""
-        return self.item.modified_us, self.branch.node.name, self.item.item_no
+        return self.item.modified_us, self.item.item_no

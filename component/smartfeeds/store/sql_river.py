@@ -4,17 +4,19 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT
-from smartfeeds.core.model import Node
+from smartfeeds.core.model import Edge, Item, Node
 from smartfeeds.core.river import NodePlace
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import DELETED, prefixed, to_node
+from smartfeeds.store.rows import DELETED, prefixed, to_items, to_node
 from smartfeeds.store.sql_nodes import NodeReads
-from smartfeeds.store.sql_tables import NODE_COLUMNS
+from smartfeeds.store.sql_tables import ITEM_WITHOUT_SYNC, NODE_COLUMNS
 
 _KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
 _PLACE = attrgetter("last_modified_us", "name")
 _BEFORE = " AND (n.last_modified_us, n.name) < (?, ?)"
 _NEWEST_FIRST = " ORDER BY n.last_modified_us DESC, n.name DESC LIMIT ?"
+_LIVE_ITEM = f"change < {DELETED}"
+_LAST_FIRST = " ORDER BY i.modified_us DESC, i.item_no DESC"
 _NODES = f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM"
 _LIVE = f"{_NODES} node n WHERE n.state = 'live' AND n.listed = ?"
 _NOT_KEPT_OUT = (
@@ -51,18 +53,41 @@ class RiverReads(NodeReads):
             yield f"{_LIVE}{bound}{_NOT_KEPT_OUT}{_NEWEST_FIRST}", (1, *place, jid)
             yield f"{_HIDDEN}{bound}{_NEWEST_FIRST}", (jid, *place)
 
-    def newest_live(self, places: Sequence[tuple[int, int]]) -> dict[int, int]:
-        """Returns the greatest modified key of the items that are not deleted, by node. `places` has the numbers of
-        nodes, each with the greatest key to consider. Nodes without such an item are left out.
+    def changed_items(self, limit: int, before: Edge | None = None) -> list[tuple[Edge, int]]:
+        """Returns the edges right behind the items of all nodes that are not deleted, the newest first, each with the
+        number of its node, which may be closed or deleted. `before` is that of a `Slice`. The cost grows with the
+        result.
+        """
+        bound, params = _up_to(before)
+        rows = self._db.rows(
+            f"SELECT i.modified_us, i.item_no, i.node_no FROM item i WHERE i.{_LIVE_ITEM}{bound}{_LAST_FIRST} LIMIT ?",
+            (*params, limit),
+        )
+        return [(Edge(key_us, item_no), node_no) for key_us, item_no, node_no in rows]
+
+    def item_by_no(self, item_no: int) -> Item:
+        """Returns the item with this number, which exists, without sync data."""
+        return to_items(self._db.rows(f"SELECT {ITEM_WITHOUT_SYNC} FROM item WHERE item_no = ?", (item_no,)))[0]
+
+    def newest_live(self, node_nos: Sequence[int], before: Edge | None = None) -> dict[int, int]:
+        """Returns the greatest modified key of the items that are not deleted, by node. `before` is that of a `Slice`.
+        Nodes without such an item are left out.
 
         The cost is a look-up in an index for each node.
         """
-        if not places:
+        if not node_nos:
             return {}
+        bound, params = _up_to(before)
+        newest = f"SELECT i.modified_us FROM item i WHERE i.node_no = n.node_no AND i.{_LIVE_ITEM}{bound}{_LAST_FIRST}"
+        marks = ", ".join("?" * len(node_nos))
         rows = self._db.rows(
-            f"WITH place (node_no, until_us) AS (VALUES {', '.join(['(?, ?)'] * len(places))})"
-            " SELECT node_no, (SELECT max(i.modified_us) FROM item i WHERE i.node_no = place.node_no"
-            f" AND i.change < {DELETED} AND i.modified_us <= place.until_us) FROM place",
-            [value for place in places for value in place],
+            f"SELECT n.node_no, ({newest} LIMIT 1) FROM node n WHERE n.node_no IN ({marks})", (*params, *node_nos)
         )
         return {node_no: key_us for node_no, key_us in rows if key_us is not None}
+
+
+def _up_to(before: Edge | None) -> tuple[str, Row]:
+    """The condition that items are not behind an edge, and its parameters."""
+    if before is None:
+        return "", ()
+    return " AND (i.modified_us, i.item_no) <= (?, ?)", (before.key_us, before.item_no)

@@ -11,6 +11,8 @@ from urllib.parse import quote
 FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
+RIVER = "/"
+SEARCH = "/search"
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.
 _SEGMENT = "!$'()*+,;=:@"
 # The characters of an XMPP address that stay unescaped; an IPv6 address has brackets (RFC 5122 2.2).
@@ -38,6 +40,11 @@ def feed_path(name: str, suffix: str = "") -> str:
 def list_path(suffix: str = "") -> str:
     """Returns the path of the list of all feeds, or of one of its documents (`/feeds.opml`)."""
     return f"/feeds.{suffix}" if suffix else FEEDS
+
+
+def river_path(suffix: str = "") -> str:
+    """Returns the path of the river of all feeds, or of one of its documents (`/river.atom`)."""
+    return f"/river.{suffix}" if suffix else RIVER
 
 
 def entry_path(name: str, item_id: str = "", folder: str = ENTRIES) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing
+from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing, river
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
@@ -23,6 +23,7 @@ class Handlers:
 
     pull: Handler
     lists: lists.Lists
+    rivers: river.Rivers
     entries: entries.Entries
     publishing: publishing.Publishing
     conflicts: conflicts.Conflicts
@@ -67,7 +68,10 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
     Route("GET", "/openapi.json", "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
-    Route("GET", "/", "root", static.ROOT, lambda _: static.get_root),
+    Route("GET", "/", "river", river.GET_RIVER, lambda h: h.rivers.get),
+    Route("GET", "/river.json", "river", river.river_document(n.JSON), lambda h: h.rivers.get),
+    Route("GET", "/river.atom", "river", river.river_document(n.ATOM), lambda h: h.rivers.get),
+    Route("GET", "/search", "search", river.SEARCH_FEEDS, lambda h: h.rivers.search),
     Route("GET", static.LOGIN, "login", static.ASK_LOGIN, lambda _: static.get_login),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
     Route("GET", f"{static.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),

@@ -19,12 +19,14 @@ from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.publishing import Publishing
+from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.web.feed_page import Pages
+from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -84,6 +86,7 @@ class Site:
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
+            rivers=Rivers(handle, options.domain, RiverPages()),
             entries=entries,
             publishing=publishing,
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),

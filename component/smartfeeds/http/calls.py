@@ -40,7 +40,10 @@ class HttpCall:
     """A request while it is answered.
 
     `origin` is scheme and host without a slash at the end. `proxied`: the address comes from a header of a proxy.
-    `credential` is the token as sent, "" for a request without one. After authentication `actor` is the JID that the
+    `credential` is the token as sent, "" for a request without one. `bearer`: it came as a bearer token, so pages of
+    other hosts may read the response (CORS): only a script that knows the token can send it. Browsers add passwords and
+    cookies by themselves, also to requests of other hosts. Responses to these must not be readable elsewhere, not even
+    later from the cache of the browser. After authentication `actor` is the JID that the
     token acts as and `token` the token. `name`, `item_id` and `suffix` are what the path names, "" if its route has no
     such variable. `written`: the response was sent already, by `HeldPulls`.
     """
@@ -52,6 +55,7 @@ class HttpCall:
     query: str
     proxied: bool = False
     credential: str = field(default="", repr=False)
+    bearer: bool = False
     actor: Jid = ANONYMOUS
     token: Token | None = None
     name: str = ""
@@ -105,6 +109,7 @@ class CallReader:
         proxied = bool(self.proxies) and self._trusted(peer)
         if proxied:
             address, proto, host = self._forwarded(request, peer)
+        authorization = request.headers.get("Authorization", "")
         return HttpCall(
             request,
             address,
@@ -112,7 +117,8 @@ class CallReader:
             request.rel_url.raw_path,
             request.rel_url.raw_query_string,
             proxied,
-            credential_of(request.headers.get("Authorization", "")),
+            credential_of(authorization),
+            authorization[:7].lower() == "bearer ",
         )
 
     def _origin(self, request: web.BaseRequest, proto: str, host: str) -> str:

@@ -254,7 +254,7 @@ def _page_url(origin: str, query: Mapping[str, str], **position: str) -> str:
 
 
 def _reply(call: HttpCall, actor: Jid, form: Representation, body: bytes) -> Reply:
-    """The response with a list. Pages of other hosts may read it: it has public data, or what their token allows."""
+    """The response with a list."""
     links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in _SUFFIXES.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
@@ -262,9 +262,9 @@ def _reply(call: HttpCall, actor: Jid, form: Representation, body: bytes) -> Rep
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
         **({"Content-Security-Policy": PAGE_POLICY} if form is n.HTML else {}),
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}",
     }
+    if call.bearer or call.anonymous:
+        headers |= {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
     return Reply(body, form.media_type, headers=headers)
 
 

@@ -148,15 +148,13 @@ async def _guarded(exchange: _Exchange, work: Awaitable[T]) -> T | Reply:
 
 
 async def _response(exchange: _Exchange, answered: Answered) -> web.StreamResponse:
-    """Writes the response, for browsers with a page for people and the headers of CORS."""
-    call, resource = exchange.call, exchange.resource
+    """Writes the response, for browsers with a page for people."""
+    call = exchange.call
     if call is not None and call.written:
         return AlreadySent()
     if isinstance(answered, web.StreamResponse):
         return answered
     reply = for_reader("" if call is None else call.header("Accept"), _unsent(exchange, answered))
-    if resource is not None and resource.cors and _is_readable_elsewhere(reply.status):
-        reply = reply.with_headers(Access_Control_Allow_Origin="*")
     return await _send(exchange.request, reply)
 
 
@@ -227,8 +225,3 @@ def _preflight(call: HttpCall, resource: Resource) -> Reply:
             "Access-Control-Max-Age": str(CORS_AGE_S),
         }
     return Reply(status=HTTPStatus.NO_CONTENT, headers=headers)
-
-
-def _is_readable_elsewhere(status: HTTPStatus) -> bool:
-    """Whether pages of other hosts may read a response that is not a feed. They may not learn who has which rights."""
-    return status >= HTTPStatus.MULTIPLE_CHOICES and status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

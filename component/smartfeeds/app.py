@@ -29,6 +29,7 @@ from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
+from smartfeeds.http.look import ImagePolicy, SiteLook
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.net.addresses import EVERYWHERE
@@ -448,11 +449,12 @@ class App:
 
 
 def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:
-    http = settings.http
+    http, site = settings.http, settings.site
     return HttpOptions(
         listen=http.listen,
         domain=settings.component.jid,
         base_url=http.base_url,
+        look=SiteLook(site.name, site.accent, images=ImagePolicy(site.images)),
         proxies=tuple(ip_network(text) for text in http.proxies),
         poll_default_s=http.poll_default_s,
         poll_max_s=http.poll_max_s,

@@ -27,6 +27,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from smartfeeds.config_types import (
     FOLDER,
     BareJid,
+    BaseUrl,
     ContactAddress,
     Count,
     Creator,
@@ -34,7 +35,6 @@ from smartfeeds.config_types import (
     FilePath,
     ListenAddress,
     NetworkText,
-    Origin,
     Port,
     Seconds,
     StoreUrl,
@@ -130,7 +130,7 @@ class HttpSettings(SettingsSection):
     """The HTTP server."""
 
     listen: ListenAddress = "127.0.0.1:8280"
-    base_url: Origin = ""
+    base_url: BaseUrl = ""
     proxies: tuple[NetworkText, ...] = ()
     metrics_from: tuple[NetworkText, ...] = ("127.0.0.0/8", "::1/128")
     poll_default_s: Count = 55
@@ -141,6 +141,14 @@ class HttpSettings(SettingsSection):
     first_request_s: Seconds = 15.0
     idle_s: Seconds = 75.0
     unread_s: Seconds = 60.0
+
+
+class SiteSettings(SettingsSection):
+    """The look of the pages for browsers."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60)] = "Smart Feeds"
+    accent: Annotated[str, Field(pattern="^(#[0-9a-fA-F]{6})?$")] = ""
+    images: Literal["off", "click", "on"] = "off"
 
 
 class PubsubSettings(SettingsSection):
@@ -305,6 +313,7 @@ class Settings(BaseSettings):
     component: ComponentSettings
     store: StoreSettings = Field(default_factory=StoreSettings)
     http: HttpSettings = HttpSettings()
+    site: SiteSettings = SiteSettings()
     pubsub: PubsubSettings = PubsubSettings()
     contact: ContactSettings = ContactSettings()
     limits: LimitsSettings = LimitsSettings()

@@ -44,10 +44,10 @@ def _listen(text: str) -> str:
     return text
 
 
-def _origin(text: str) -> str:
-    text = text.removesuffix("/")
-    if text and not re.fullmatch(r"https?://[^/?#\s\"<>@]+", text):
-        raise ValueError(f'must be scheme and host such as "https://feeds.example.org", not "{text}"')
+def _base_url(text: str) -> str:
+    text = text.rstrip("/")
+    if text and not re.fullmatch(r"https?://[^/?#\s\"<>@]+(?:/[A-Za-z0-9._~-]+)*", text):
+        raise ValueError(f'must be scheme, host and perhaps a path, such as "https://example.org/feeds", not "{text}"')
     return text
 
 
@@ -82,7 +82,7 @@ StoreUrl = Annotated[str, AfterValidator(_store_url)]
 ListenAddress = Annotated[str, AfterValidator(_listen)]
 Creator = Annotated[str, AfterValidator(_creator)]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Origin = Annotated[str, AfterValidator(_origin)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
 NetworkText = Annotated[str, AfterValidator(_network)]
 WebAddress = Annotated[str, _address(r"https?://[^/?#\s\"<>]+[^\s\"<>]*", '"https://example.org/feed.ess"')]
 ContactAddress = Annotated[

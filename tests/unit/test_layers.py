@@ -22,8 +22,9 @@ LAYERS: dict[str, set[str]] = {
     "delivery": {"errors", "core", "store.base", "service", "telemetry"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry"},
-    "http": {"errors", "core", "formats", "sync", "service"},
-    "bot": {"errors", "core", "formats", "sync", "store.base", "service", "delivery", "xmpp"},
+    "http": {"errors", "texts", "core", "formats", "sync", "service"},
+    "texts": set(),
+    "bot": {"errors", "texts", "core", "formats", "sync", "store.base", "service", "delivery", "xmpp"},
     "net": {"errors", "core"},
     "sources": {
         "errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client", "net", "delivery",

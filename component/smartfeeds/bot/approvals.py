@@ -9,7 +9,6 @@ from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply
 from smartfeeds.bot.follows import chat_subscriptions
 from smartfeeds.bot.grammar import arguments
 from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name
-from smartfeeds.bot.texts import ENGLISH, Texts
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.errors import Condition, FeedError
@@ -24,6 +23,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, read_notice
 from smartfeeds.store.base import ReadTx
+from smartfeeds.texts import ENGLISH, Texts
 
 NODES = 20  # feeds whose requests one command sends
 

@@ -20,7 +20,6 @@ from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
 from smartfeeds.bot.rooms import PASSWORD, Requester, Rooms
 from smartfeeds.bot.schedule import find_zone
-from smartfeeds.bot.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
@@ -32,6 +31,7 @@ from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
+from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.xmpp.chat import (
     ChatMessage,
     MessageError,

@@ -12,8 +12,8 @@ from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, Usage
 from smartfeeds.bot.delivery import parse_message_id
 from smartfeeds.bot.grammar import split_command
 from smartfeeds.bot.render import cut
-from smartfeeds.bot.texts import N_
 from smartfeeds.errors import FeedError
+from smartfeeds.texts import N_
 
 WORD_CHARACTERS = 40  # of a word that an answer repeats
 _GREETINGS = frozenset({"", "hi", "hello", "hallo", "hey", "?", "start"})

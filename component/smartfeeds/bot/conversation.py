@@ -9,7 +9,6 @@ from smartfeeds.bot.follows import consumer_of, list_follows
 from smartfeeds.bot.grammar import quote
 from smartfeeds.bot.render import Links
 from smartfeeds.bot.rooms import Rooms
-from smartfeeds.bot.texts import ENGLISH, N_, Texts
 from smartfeeds.core.chat import ChatRow, ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
@@ -20,6 +19,7 @@ from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.store.base import WriteTx
+from smartfeeds.texts import ENGLISH, N_, Texts
 from smartfeeds.xmpp.chat import ChatMessage
 
 T = TypeVar("T")

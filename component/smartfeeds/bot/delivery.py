@@ -18,7 +18,6 @@ from functools import partial
 from smartfeeds.bot.follows import chat_subscriptions
 from smartfeeds.bot.render import Links, render_item, render_list
 from smartfeeds.bot.schedule import due_us
-from smartfeeds.bot.texts import ENGLISH, Texts
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer, SentBatch
@@ -45,6 +44,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.texts import ENGLISH, Texts
 from smartfeeds.xmpp.chat import MessageKind, OutgoingChat, encode_message, error_condition
 
 ITEMS = 20  # of one message: as many as a person reads in one piece

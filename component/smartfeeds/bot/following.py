@@ -9,11 +9,11 @@ from smartfeeds.bot.follows import follow, unfollow
 from smartfeeds.bot.grammar import arguments, view_name
 from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name, render_item
 from smartfeeds.bot.schedule import find_zone, format_minute, parse_minute, parse_quiet
-from smartfeeds.bot.texts import LANGUAGES, N_, Texts
 from smartfeeds.bot.usages import HELP, LATEST, SUBSCRIPTIONS, UNSUBSCRIBE
 from smartfeeds.core.chat import DAILY, Digest
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import SubscriptionState
+from smartfeeds.texts import LANGUAGES, N_, Texts
 
 OFF = frozenset({"off", "aus"})
 _EVERY_DAY = frozenset({"daily", "täglich"})

@@ -14,7 +14,6 @@ from smartfeeds.bot.delivery import find_item, parse_message_id
 from smartfeeds.bot.grammar import take, view_name
 from smartfeeds.bot.reading import pull_newest
 from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
-from smartfeeds.bot.texts import N_
 from smartfeeds.bot.usages import DELETE
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item, Node
@@ -30,6 +29,7 @@ from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import ItemPrecondition
 from smartfeeds.store.base import ReadTx
+from smartfeeds.texts import N_
 
 LIKE = "\u2665"  # the title of a like, as Movim publishes it
 _LIKES = frozenset("\u2764\u2665\U0001f44d\U0001f499\U0001f49a\U0001f49b\U0001f49c\U0001f9e1")

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from smartfeeds.bot.texts import Texts
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.text import cut as cut
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.texts import Texts
 
 TITLE_CHARACTERS = 200
 TEXT_CHARACTERS = 600

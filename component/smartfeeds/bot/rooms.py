@@ -18,13 +18,13 @@ from functools import partial
 import structlog
 
 from smartfeeds.bot.follows import unfollow_all
-from smartfeeds.bot.texts import N_
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
+from smartfeeds.texts import N_
 from smartfeeds.xmpp.chat import ChatMessage, RoomInvitation, RoomPresence, encode_join, encode_leave
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken

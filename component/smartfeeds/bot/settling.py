@@ -12,7 +12,6 @@ from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply
 from smartfeeds.bot.grammar import arguments
 from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
 from smartfeeds.bot.schedule import format_local
-from smartfeeds.bot.texts import N_
 from smartfeeds.bot.usages import CONFLICTS, SETTLE
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
@@ -20,6 +19,7 @@ from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.sync.record import Version
+from smartfeeds.texts import N_
 
 LISTED = 20  # items of one answer; when some are settled, the next ones appear
 SHOWN = 9  # versions of one answer; the others stay in conflict

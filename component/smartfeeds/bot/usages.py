@@ -1,6 +1,6 @@
 """How the commands are written that answers offer as a next step. The table in `commands` has all commands."""
 
-from smartfeeds.bot.texts import N_
+from smartfeeds.texts import N_
 
 HELP = N_("help [COMMAND]")
 LIST = N_("list [PAGE]")

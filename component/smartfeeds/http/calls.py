@@ -5,11 +5,12 @@ Forwarded (RFC 7239) and X-Forwarded-* are used only on connections from a confi
 
 import base64
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
 
 from aiohttp import HttpVersion11, web
 
@@ -17,6 +18,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.tokens import Token, TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.negotiation import takes_gzip
 from smartfeeds.http.replies import Reply
 
@@ -39,7 +41,9 @@ _PORT = re.compile(r"(?:\[([^\]]*)\]|([^:]*))(?::[0-9]+)?")
 class HttpCall:
     """A request while it is answered.
 
-    `origin` is scheme and host without a slash at the end. `proxied`: the address comes from a header of a proxy.
+    `origin` is scheme and host without a slash at the end, `base_path` the path of `http.base_url` ("" without one),
+    and `path` the raw path behind it. `look` is the look of the site. `proxied`: the address comes from a header of a
+    proxy.
     `credential` is the token as sent, "" for a request without one. `bearer`: it came as a bearer token, so pages of
     other hosts may read the response (CORS): only a script that knows the token can send it. Browsers add passwords and
     cookies by themselves, also to requests of other hosts. Responses to these must not be readable elsewhere, not even
@@ -51,8 +55,10 @@ class HttpCall:
     request: web.BaseRequest
     address: str
     origin: str
+    base_path: str
     path: str
     query: str
+    look: SiteLook
     proxied: bool = False
     credential: str = field(default="", repr=False)
     bearer: bool = False
@@ -62,6 +68,16 @@ class HttpCall:
     item_id: str = ""
     suffix: str = ""
     written: bool = False
+
+    @property
+    def site_url(self) -> str:
+        """The address of this site without a slash at its end. A path of `core.urls` follows it."""
+        return f"{self.origin}{self.base_path}"
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """The cookies of the request."""
+        return self.request.cookies
 
     @property
     def method(self) -> str:
@@ -97,10 +113,12 @@ class HttpCall:
 
 @dataclass(frozen=True, slots=True)
 class CallReader:
-    """Makes an HttpCall of a request. `base_url` is the configured origin, "" to use that of the request."""
+    """Makes an HttpCall of a request. `base_url` is the configured address of this site, "" to use the origin of the
+    request. A proxy passes the path on unchanged, so the path of `base_url` is removed here."""
 
     proxies: Sequence[Network] = ()
     base_url: str = ""
+    look: SiteLook = DEFAULT_LOOK
 
     def read(self, request: web.BaseRequest) -> HttpCall:
         """The call. Raises HttpError if the host or the credentials cannot be read."""
@@ -110,12 +128,19 @@ class CallReader:
         if proxied:
             address, proto, host = self._forwarded(request, peer)
         authorization = request.headers.get("Authorization", "")
+        origin, base_path = split_base_url(self.base_url) if self.base_url else (self._origin(request, proto, host), "")
+        path = request.rel_url.raw_path
+        # Other paths are served as well: a health check of the machine itself knows nothing of the proxy.
+        if base_path and path.startswith(f"{base_path}/"):
+            path = path.removeprefix(base_path)
         return HttpCall(
             request,
             address,
-            self.base_url or self._origin(request, proto, host),
-            request.rel_url.raw_path,
+            origin,
+            base_path,
+            path,
             request.rel_url.raw_query_string,
+            self.look,
             proxied,
             credential_of(authorization),
             authorization[:7].lower() == "bearer ",
@@ -183,6 +208,13 @@ def _plain(hops: list[dict[str, str]]) -> list[dict[str, str]]:
         if "proto" in hop:
             hop["proto"] = hop["proto"].lower()
     return hops
+
+
+@lru_cache(4)
+def split_base_url(base_url: str) -> tuple[str, str]:
+    """Returns the origin and the path of `http.base_url`, the path without a slash at its end."""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}".lower(), parts.path.rstrip("/")
 
 
 def is_from_here(call: HttpCall) -> bool:

@@ -52,7 +52,7 @@ class CompleteFeeds:
             raise FeedError(Condition.BAD_REQUEST, "max=all can be combined with sync=true and filters only")
         feed_request = self._request(call, query)
         first = await self._pull(feed_request)
-        place = PageAddress(call.origin, call.name, query)
+        place = PageAddress(call.site_url, call.name, query)
         public = first.public and call.anonymous
         headers = {
             "ETag": f'W/"{first.version}.{representation_mark(place)}"',

@@ -24,10 +24,11 @@ from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.pages import PAGE_POLICY, conflicts_page
 from smartfeeds.http.queries import read_fields, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
+from smartfeeds.http.web.conflict_page import conflicts_page
+from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.sync.record import MAX_CONFLICTS
@@ -92,19 +93,19 @@ class Conflicts:
         if form is n.HTML:
             write_body = partial(
                 conflicts_page,
+                frame_of(call),
                 call.name,
                 conflict_list,
-                next_url.removeprefix(call.origin),
+                next_url.removeprefix(call.site_url),
                 single=bool(call.item_id),
                 first="after" not in query,
             )
         else:
             write_body = partial(_json, call, conflict_list, next_url)
         body = await asyncio.to_thread(write_body)
-        headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
         if form is n.HTML:
-            # Browsers must send the header Origin with the form, for `is_from_here`.
-            headers |= {"Content-Security-Policy": PAGE_POLICY, "Referrer-Policy": "same-origin"}
+            return call.zipped(page_reply(body))
+        headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
         return call.zipped(Reply(body, form.media_type, headers=headers))
 
     async def post(self, call: HttpCall) -> Reply:
@@ -121,7 +122,7 @@ class Conflicts:
         assert isinstance(answer, ResolvedItem)
         headers = {"Cache-Control": "no-store"}
         if by_form:
-            headers["Location"] = entry_path(call.name, folder=CONFLICTS)
+            headers["Location"] = call.base_path + entry_path(call.name, folder=CONFLICTS)
             return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
         return Reply(dump_json({"id": answer.item.id, "left": answer.left}), n.JSON.media_type, headers=headers)
 
@@ -160,7 +161,7 @@ class Conflicts:
 
 
 def _url(call: HttpCall, item_id: str = "") -> str:
-    return f"{call.origin}{entry_path(call.name, item_id, CONFLICTS)}"
+    return f"{call.site_url}{entry_path(call.name, item_id, CONFLICTS)}"
 
 
 _Decision = tuple[str, tuple[str, ...] | None, tuple[str, ...] | None]

@@ -28,9 +28,9 @@ _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
 class PageAddress(NamedTuple):
-    """The address of a request: `origin` is scheme and host, `name` the feed."""
+    """The address of a request: `site_url` is that of the site, `name` the feed."""
 
-    origin: str
+    site_url: str
     name: str
     query: FeedQuery
 
@@ -42,7 +42,7 @@ class PageAddress(NamedTuple):
     def document_url(self, suffix: str) -> str:
         """A document of the view; "" is the feed itself."""
         view = f"?{self.query.view}" if self.query.view else ""
-        return f"{self.origin}{feed_path(self.name, suffix)}{view}"
+        return f"{self.site_url}{feed_path(self.name, suffix)}{view}"
 
     def page_url(self, suffix: str = "", **position: str) -> str:
         """A page of the same view and of the same size, as a document if it has a suffix (A-10)."""
@@ -50,12 +50,12 @@ class PageAddress(NamedTuple):
             position["max"] = self.query.max
         fields = [self.query.view] if self.query.view else []
         fields += [f"{name}={quote(value, safe='')}" for name, value in position.items()]
-        return f"{self.origin}{feed_path(self.name, suffix)}?{'&'.join(fields)}"
+        return f"{self.site_url}{feed_path(self.name, suffix)}?{'&'.join(fields)}"
 
     @property
     def complete_url(self) -> str:
         """The whole view as one document with sync data, for FeedSync readers, which do not know pages (FS-077)."""
-        return f"{self.origin}{feed_path(self.name, 'atom')}?{self.query.view}&max={ALL}"
+        return f"{self.site_url}{feed_path(self.name, 'atom')}?{self.query.view}&max={ALL}"
 
     def next_url(self, answer: FeedPage) -> str:
         """The next page, "" if it has no items now (SF-064, A-10)."""
@@ -123,7 +123,7 @@ def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
         subtitle=node.options.description,
         total=total_of(answer),
         last_cursor=last_cursor(answer, place.query),
-        entry_prefix=f"{place.origin}{entry_path(place.name)}",
+        entry_prefix=f"{place.site_url}{entry_path(place.name)}",
     )
 
 

@@ -79,13 +79,13 @@ class Entries:
         else:
             name, item = answer.node.name, answer.item
             # The name of the feed, not its title: the title may change while the tag of the item stays.
-            body = write_entry(item) if sync else write_entry(item, name, f"{call.origin}{entry_path(name, item.id)}")
+            body = write_entry(item) if sync else write_entry(item, name, f"{call.site_url}{entry_path(name, item.id)}")
         return Reply(body, form.media_type, headers=headers)
 
 
 def entry_url(call: HttpCall, item_id: str) -> str:
     """The address of an item of the feed."""
-    return f"{call.origin}{entry_path(call.name, item_id)}"
+    return f"{call.site_url}{entry_path(call.name, item_id)}"
 
 
 def expected_of(call: HttpCall) -> ItemPrecondition | None:

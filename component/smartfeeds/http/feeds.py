@@ -21,7 +21,6 @@ from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, LAST_EVENT_ID, Content, Operation
-from smartfeeds.http.pages import PAGE_POLICY
 from smartfeeds.http.queries import (
     CALLBACK,
     MAX,
@@ -36,6 +35,7 @@ from smartfeeds.http.queries import (
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
+from smartfeeds.http.web.frame import PAGE_POLICY, PAGE_VARY, Frame, frame_of
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -54,7 +54,7 @@ _PUBLIC = {
 }
 _PRIVATE = {"Cache-Control": "private, no-cache"}
 _PRIVATE_CORS = {**_PUBLIC, **_PRIVATE}
-_OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY}}
+_OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY}}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
 _CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_FEED} | {
@@ -87,6 +87,7 @@ FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # Writes a page as a document.
 Write = Callable[[FeedPage, PageAddress], bytes]
+WritePage = Callable[[Frame, FeedPage, PageAddress], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class FeedRequest:
     """Everything that a response depends on besides the state of the feed. Equal requests share one response.
 
     `document`: the request has no position and gets the newest items. `reader`: it gets a document for feed readers.
-    `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`.
+    `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`. `frame` is that
+    of a page for browsers.
     """
 
     place: PageAddress
@@ -105,11 +107,12 @@ class FeedRequest:
     zipped: bool
     credential: str = field(default="", repr=False)
     bearer: bool = False
+    frame: Frame | None = None
 
     @property
     def mark(self) -> str:
         """The part of the entity tag that distinguishes this representation from the others of the feed."""
-        return representation_mark(self.place, self.form.suffix, self.document, self.reader)
+        return representation_mark(self.place, self.form.suffix, self.document, self.reader, self.frame)
 
     def pull_request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The request to the service. Without view parameters a page shows the Smart view in modified order, with
@@ -145,7 +148,8 @@ class FeedUpdate:
 
 
 class Feeds:
-    """Handles GET and HEAD of feeds. `writers` write the documents, `encoder` writes the pages of pulls."""
+    """Handles GET and HEAD of feeds. `writers` write the documents, `write_page` writes the pages for browsers,
+    `encoder` writes the pages of pulls."""
 
     def __init__(
         self,
@@ -154,6 +158,7 @@ class Feeds:
         service: str,
         encoder: Encoder,
         writers: Mapping[Representation, Write],
+        write_page: WritePage,
         *,
         poll_default_s: int,
         poll_max_s: int,
@@ -164,6 +169,7 @@ class Feeds:
         self._encoder = encoder
         self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
         self._documents = writers
+        self._write_page = write_page
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
@@ -205,9 +211,10 @@ class Feeds:
         reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
         document = reader and query.since is None and query.until is None
         document = document or bool(call.suffix and not query.positioned)
-        place = PageAddress(call.origin, call.name, query._replace(timeout_s=None))
+        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
-        return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential, call.bearer)
+        frame = frame_of(call) if form is n.HTML else None
+        return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential, call.bearer, frame)
 
     async def page(self, request: FeedRequest) -> FeedPage:
         """The page itself. Raises FeedError."""
@@ -260,8 +267,11 @@ class Feeds:
         return reply
 
     def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
-        writers = self._documents if request.reader else self._pulls
-        body = writers[request.form](answer, request.place)
+        if request.frame is not None:
+            body = self._write_page(request.frame, answer, request.place)
+        else:
+            writers = self._documents if request.reader else self._pulls
+            body = writers[request.form](answer, request.place)
         media_type, callback = request.form.media_type, request.place.query.callback
         if callback:
             body = in_callback(callback, body, text=request.form is n.ATOM)
@@ -282,7 +292,7 @@ class Feeds:
 async def redirect(call: HttpCall) -> Reply:
     """The address of a feed without its slash redirects to the address with it."""
     query = f"?{call.query}" if call.query else ""
-    headers = {"Location": f"{feed_path(call.name)}{query}", "Access-Control-Allow-Origin": "*"}
+    headers = {"Location": f"{call.base_path}{feed_path(call.name)}{query}", "Access-Control-Allow-Origin": "*"}
     return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers=headers)
 
 
@@ -307,7 +317,7 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     headers = dict(_PUBLIC if public else _PRIVATE_CORS if request.bearer else _PRIVATE)
     headers["Vary"] = _VARY
     place = request.place
-    headers["Link"] = _links(place.origin, place.name, place.query.view, smart=is_feed(answer.node))
+    headers["Link"] = _links(place.site_url, place.name, place.query.view, smart=is_feed(answer.node))
     headers.update(_OF_FORM.get(request.form, {}))
     # An empty page has no ETag: a client that waits for the next item would get 304 at once.
     if answer.page is None or answer.page.items:
@@ -317,15 +327,15 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
 
 # Writing the addresses takes as long as reading the query of the request, and feeds have few views.
 @lru_cache(1_024)
-def _links(origin: str, name: str, view: str, *, smart: bool) -> str:
+def _links(site_url: str, name: str, view: str, *, smart: bool) -> str:
     """The header Link: the other representations of the feed if it is a Smart Feed (SF-112; ESS-024)."""
     query = f"?{view}" if view else ""
-    links = [f'<{origin}{feed_path(name)}{query}>; rel="self"']
+    links = [f'<{site_url}{feed_path(name)}{query}>; rel="self"']
     if smart:
         for form in n.LINKED:
-            address = f"{origin}{feed_path(name, form.suffix)}{query}"
+            address = f"{site_url}{feed_path(name, form.suffix)}{query}"
             links.append(f'<{address}>; rel="alternate"; type="{form.bare_type}"')
-        links.append(f'<{origin}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
+        links.append(f'<{site_url}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
     return ", ".join(links)
 
 

@@ -34,9 +34,10 @@ from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.pages import PAGE_POLICY, feed_list
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.feed_list import feed_list
+from smartfeeds.http.web.frame import PAGE_POLICY, PAGE_VARY, frame_of
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 
 LISTED = 10_000  # feeds in an OPML or NNO document
@@ -91,7 +92,7 @@ def list_document(form: Representation) -> Operation:
 
 @dataclass(frozen=True, slots=True)
 class _WholeList:
-    """A cached list of all feeds: the response, or for NNO up to `count` entries with paths that have no origin."""
+    """A cached list of all feeds: the response, or for NNO up to `count` entries with paths that have no site_url."""
 
     made_us: int
     left_out: int
@@ -113,7 +114,7 @@ class Lists:
     async def redirect(self, call: HttpCall) -> Reply:
         """Redirects to the address with a slash at its end."""
         query = f"?{call.query}" if call.query else ""
-        return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{FEEDS}{query}"})
+        return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{call.base_path}{FEEDS}{query}"})
 
     async def get(self, call: HttpCall) -> Reply:
         """A list. Raises FeedError."""
@@ -122,7 +123,7 @@ class Lists:
         actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         if form in (n.JSON, n.HTML):
-            body = await self._page(call.origin, actor, query, form)
+            body = await self._page(call, actor, query, form)
             reply = call.zipped(_reply(call, actor, form, body))
         elif form is n.NNO:
             reply = await self._nno(call, actor, query, zipped=zipped)
@@ -130,33 +131,34 @@ class Lists:
             reply = await self._outline(call, actor, zipped=zipped)
         return unless_known(call.header("If-None-Match"), reply)
 
-    async def _page(self, origin: str, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
+    async def _page(self, call: HttpCall, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
         """A page of the list with the addresses of the pages beside it, which are "" if there is no such page."""
         nodes, total = await self._nodes(
             actor, ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
         )
         next_url = previous_url = ""
+        site_url = call.site_url
         if nodes and (total > len(nodes) or not query.keys() <= {"max"}):
             first, last = nodes[0].name, nodes[-1].name
             following, _ = await self._nodes(actor, ResultSetRequest("1", last))
             preceding, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
-            next_url = _page_url(origin, query, after=last) if following else ""
-            previous_url = _page_url(origin, query, before=first) if preceding else ""
+            next_url = _page_url(site_url, query, after=last) if following else ""
+            previous_url = _page_url(site_url, query, before=first) if preceding else ""
         if form is n.HTML:
-            return feed_list(nodes, origin, next_url, previous_url, total)
-        head: JsonObject = {"count": len(nodes), "totalItems": total, "url": f"{origin}{FEEDS}"}
+            return feed_list(frame_of(call), nodes, site_url, next_url, previous_url, total)
+        head: JsonObject = {"count": len(nodes), "totalItems": total, "url": f"{site_url}{FEEDS}"}
         if next_url:
             head["next"] = next_url
-        return dump_json({**head, "items": [_listed(self._service, origin, node) for node in nodes]})
+        return dump_json({**head, "items": [_listed(self._service, site_url, node) for node in nodes]})
 
     async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
         """The feeds as OPML."""
-        key = (n.OPML, actor, call.origin, zipped)
+        key = (n.OPML, actor, call.site_url, zipped)
         async with self._making:
             whole = self._recent(key)
             if whole is None:
                 nodes, total = await self._all(actor)
-                make = partial(_opml, self._service, call.origin, nodes, total)
+                make = partial(_opml, self._service, call.site_url, nodes, total)
                 left_out = total - len(nodes)
                 reply = await asyncio.to_thread(_document, call, actor, n.OPML, make, left_out, zipped=zipped)
                 whole = _WholeList(self._now_us(), left_out, reply)
@@ -176,7 +178,7 @@ class Lists:
                 entries = await self._newest(actor, [node for node in nodes if is_feed(node)], most)
                 whole = _WholeList(self._now_us(), total - len(nodes), entries=entries, count=most)
                 self._cache.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
-        make = partial(_nno_document, call.origin, whole.entries[:count], whole.made_us)
+        make = partial(_nno_document, call.site_url, whole.entries[:count], whole.made_us)
         return await asyncio.to_thread(_document, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
 
     def _recent(self, key: tuple[object, ...]) -> _WholeList | None:
@@ -248,20 +250,20 @@ def _query(raw: str, form: Representation) -> dict[str, str]:
     return query
 
 
-def _page_url(origin: str, query: Mapping[str, str], **position: str) -> str:
+def _page_url(site_url: str, query: Mapping[str, str], **position: str) -> str:
     fields = position | ({"max": query["max"]} if "max" in query else {})
-    return f"{origin}{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
+    return f"{site_url}{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
 
 
 def _reply(call: HttpCall, actor: Jid, form: Representation, body: bytes) -> Reply:
     """The response with a list."""
-    links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in _SUFFIXES.items()]
+    links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in _SUFFIXES.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
         "Cache-Control": "no-cache" if actor is ANONYMOUS else "private, no-cache",
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
-        **({"Content-Security-Policy": PAGE_POLICY} if form is n.HTML else {}),
+        **({"Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY} if form is n.HTML else {}),
     }
     if call.bearer or call.anonymous:
         headers |= {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
@@ -276,9 +278,9 @@ def _document(
     return reply.zipped() if zipped else reply
 
 
-def _listed(service: str, origin: str, node: Node) -> JsonObject:
+def _listed(service: str, site_url: str, node: Node) -> JsonObject:
     links = [
-        {"rel": "alternate", "type": form.bare_type, "href": f"{origin}{feed_path(node.name, form.suffix)}"}
+        {"rel": "alternate", "type": form.bare_type, "href": f"{site_url}{feed_path(node.name, form.suffix)}"}
         for form in n.LINKED
     ]
     links.append({"rel": "alternate", "href": xmpp_uri(service, node.name)})
@@ -288,22 +290,22 @@ def _listed(service: str, origin: str, node: Node) -> JsonObject:
         "objectType": "collection",
         "title": title_of(node),
         **({"summary": summary} if summary else {}),
-        "url": f"{origin}{feed_path(node.name)}",
+        "url": f"{site_url}{feed_path(node.name)}",
         "published": format_datetime(node.created_us),
         "updated": format_datetime(max(node.last_modified_us, node.created_us)),
         "links": links,
     }
 
 
-def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes:
+def _opml(service: str, site_url: str, nodes: Sequence[Node], total: int) -> bytes:
     title = f"Feeds of {service}"
     if total > len(nodes):
         title += f" (the first {len(nodes)} of {total})"
     feeds = (
         ListedFeed(
             title_of(node),
-            f"{origin}{feed_path(node.name, n.RSS.suffix)}",
-            f"{origin}{feed_path(node.name)}",
+            f"{site_url}{feed_path(node.name, n.RSS.suffix)}",
+            f"{site_url}{feed_path(node.name)}",
             xmpp_uri(service, node.name),
             node.options.description,
             created_us=node.created_us,
@@ -313,8 +315,8 @@ def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes
     return b"".join(write_list(title, feeds))
 
 
-def _nno_document(origin: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:
-    return write_nno((entry._replace(feed_url=f"{origin}{entry.feed_url}") for entry in entries), now_us).data
+def _nno_document(site_url: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:
+    return write_nno((entry._replace(feed_url=f"{site_url}{entry.feed_url}") for entry in entries), now_us).data
 
 
 def _entry(node: Node, item: Item) -> NnoEntry:

@@ -82,6 +82,15 @@ def negotiate(accept: str, offered: tuple[Representation, ...], what: str) -> Re
 
 
 @lru_cache(512)
+def languages(accept_language: str) -> tuple[str, ...]:
+    """The languages of an Accept-Language header, the preferred first (RFC 9110 12.5.4)."""
+    if not accept_language.strip():
+        return ()
+    ranges = _ranges(accept_language[:_MAX_ACCEPT])
+    return tuple(sorted((tag for tag, quality in ranges.items() if quality > 0), key=lambda tag: -ranges[tag]))
+
+
+@lru_cache(512)
 def takes_gzip(accept_encoding: str) -> bool:
     """Whether an Accept-Encoding header allows gzip and does not prefer the body as it is (RFC 9110 12.5.3). An empty
     header does not allow it."""

@@ -115,7 +115,7 @@ class Publishing:
     async def create_feed(self, call: HttpCall) -> Reply:
         """Creates a feed with the options in the body (XEP-0060 8.1)."""
         await self.change(CreateNode(call.actor, self._service, call.name, await self._bodies.options(call)))
-        headers: Mapping[str, str] = {**_EXPOSED, "Location": f"{call.origin}{feed_path(call.name)}"}
+        headers: Mapping[str, str] = {**_EXPOSED, "Location": f"{call.site_url}{feed_path(call.name)}"}
         return Reply(status=HTTPStatus.CREATED, headers=headers)
 
     async def delete_feed(self, call: HttpCall) -> Reply:

@@ -19,9 +19,10 @@ from smartfeeds.http.calls import ANONYMOUS, Authenticate, CallReader, HttpCall,
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.operations import Operation
-from smartfeeds.http.pages import for_reader
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.frame import frame_of
+from smartfeeds.http.web.problem_page import for_reader
 from smartfeeds.http.wire import AlreadySent, early_writer, has_begun
 
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
@@ -154,7 +155,9 @@ async def _response(exchange: _Exchange, answered: Answered) -> web.StreamRespon
         return AlreadySent()
     if isinstance(answered, web.StreamResponse):
         return answered
-    reply = for_reader("" if call is None else call.header("Accept"), _unsent(exchange, answered))
+    reply = _unsent(exchange, answered)
+    if call is not None:
+        reply = for_reader(frame_of(call), call.header("Accept"), reply)
     return await _send(exchange.request, reply)
 
 

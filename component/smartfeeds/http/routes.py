@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from smartfeeds.http import conflicts, entries, feeds, health, lists, openapi, publishing, static
+from smartfeeds.http import conflicts, entries, feeds, health, lists, openapi, publishing
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
+from smartfeeds.http.web import static_files as static
 
 
 @dataclass(frozen=True, slots=True)

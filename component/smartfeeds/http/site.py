@@ -15,24 +15,26 @@ from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
+from smartfeeds.http.look import SiteLook
 from smartfeeds.http.openapi import OpenApiDocument
-from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """The settings. `base_url` is scheme and host, "" to use those of the request. `body_bytes` and `body_s` limit the
-    size of a request body and the time for it to arrive."""
+    """The settings. `base_url` is the address of this site, "" to use the origin of the request. `body_bytes` and
+    `body_s` limit the size of a request body and the time for it to arrive."""
 
     listen: str
     domain: str
     base_url: str
+    look: SiteLook
     proxies: tuple[Network, ...]
     poll_default_s: int
     poll_max_s: int
@@ -68,7 +70,8 @@ class Site:
             authenticate,
             options.domain,
             encoder,
-            {n.HTML: Pages(options.domain).feed, **document_writers(now_us)},
+            document_writers(now_us),
+            Pages(options.domain).feed,
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )
@@ -84,7 +87,7 @@ class Site:
             openapi=OpenApiDocument(document()),
         )
         self.router = HttpRouter(
-            CallReader(options.proxies, options.base_url), resources(self.handlers), authenticate, observe
+            CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), authenticate, observe
         )
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = AddressQuota(options.bounds.per_address)

@@ -38,7 +38,7 @@ class Streams:
             )
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
-        newest = PageAddress(call.origin, call.name, FeedQuery(query.view, until="", max="1"))
+        newest = PageAddress(call.site_url, call.name, FeedQuery(query.view, until="", max="1"))
         feed_request = FeedRequest(
             newest, n.JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
         )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import rebase
-from smartfeeds.http.sanitise import LINK_REL, MAX_CHARACTERS, MAX_TAGS, clean, link_of
+from smartfeeds.http.web.sanitise import LINK_REL, MAX_CHARACTERS, MAX_TAGS, clean, link_of
 
 REL = f'rel="{LINK_REL}"'
 PICTURE = "http://e.example/a/b.png?c"

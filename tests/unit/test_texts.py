@@ -1,4 +1,4 @@
-"""The texts of the bot in all languages."""
+"""The texts for people in all languages."""
 
 import gettext
 import re
@@ -10,10 +10,10 @@ import pytest
 
 from smartfeeds.bot import usages
 from smartfeeds.bot.commands import COMMANDS, COMMANDS_BY_WORD
-from smartfeeds.bot.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
+from smartfeeds.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
 
-ROOT = Path(__file__).parents[3]
-TEXTS: list[tuple[str, ...]] = runpy.run_path(str(ROOT / "tools/bot_texts.py"))["bot_texts"]()
+ROOT = Path(__file__).parents[2]
+TEXTS: list[tuple[str, ...]] = runpy.run_path(str(ROOT / "tools/texts.py"))["texts"]()
 TRANSLATIONS = [language for language in LANGUAGES if language != "en"]
 
 
@@ -48,7 +48,7 @@ def test_translations_have_the_values_of_the_text(language: str) -> None:
 @pytest.mark.parametrize("language", TRANSLATIONS)
 def test_compiled_catalogue_is_current(language: str) -> None:
     """Each translation of the source is in the compiled catalogue, without a compiler."""
-    source = (LOCALE / language / "LC_MESSAGES" / "bot.po").read_text()
+    source = (LOCALE / language / "LC_MESSAGES" / "smartfeeds.po").read_text()
     written = re.findall(r'(?m)^msgstr(?:\[\d\])? "(.+)"$', source)
     compiled = [text.replace("\\", "\\\\").replace('"', '\\"') for text in catalogue(language).values()]
     assert sorted(written) == sorted(compiled)

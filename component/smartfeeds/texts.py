@@ -1,4 +1,4 @@
-"""The texts of the bot in the languages of its users (gettext). English is the source.
+"""The texts for people in their languages: those of the bot and of the pages (gettext). English is the source.
 
 `say` and `count` look up a text and insert values. A value is never read as a format, so a name may contain braces.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-DOMAIN = "bot"
+DOMAIN = "smartfeeds"
 LOCALE = Path(__file__).parent / "locale"
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, *sorted(path.name for path in LOCALE.iterdir() if path.is_dir()))
@@ -24,7 +24,7 @@ class Texts:
 
     def __init__(self, language: str) -> None:
         self.language = language
-        self._translation = _translation(language)
+        self._translation = translation_of(language)
 
     def say(self, text: str, **values: object) -> str:
         """Returns a text in this language, with the values in the place of their names."""
@@ -36,7 +36,8 @@ class Texts:
 
 
 @lru_cache(32)
-def _translation(language: str) -> gettext.NullTranslations:
+def translation_of(language: str) -> gettext.NullTranslations:
+    """Returns the catalogue of a language, an empty one if it has none."""
     return gettext.translation(DOMAIN, LOCALE, [language], fallback=True)
 
 

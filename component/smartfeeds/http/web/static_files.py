@@ -61,9 +61,9 @@ async def get_icon(call: HttpCall) -> Reply:
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
 
 
-async def get_root(_call: HttpCall) -> Reply:
+async def get_root(call: HttpCall) -> Reply:
     """Redirects to the list of feeds."""
-    return Reply(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": FEEDS})
+    return Reply(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"{call.base_path}{FEEDS}"})
 
 
 async def get_login(call: HttpCall) -> Reply:
@@ -73,7 +73,9 @@ async def get_login(call: HttpCall) -> Reply:
     """
     if call.token is None:
         raise FeedError(Condition.NOT_AUTHORIZED, "log in with a token as the password")
-    return Reply(status=HTTPStatus.SEE_OTHER, headers={"Location": FEEDS, "Cache-Control": "no-store"})
+    return Reply(
+        status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{FEEDS}", "Cache-Control": "no-store"}
+    )
 
 
 def _read(name: str, media_type: str) -> tuple[str, Reply]:

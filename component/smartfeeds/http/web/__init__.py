@@ -1,0 +1,1 @@
+"""The pages for browsers: their frame, their templates and their static files."""

@@ -1,0 +1,47 @@
+"""An item as an article: the part that the page of a feed and the page of an entry share."""
+
+from markupsafe import Markup
+
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.times import format_t
+from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
+from smartfeeds.formats.entry import Entry, EntryText, read_entry
+from smartfeeds.formats.payload import Payload
+from smartfeeds.http.web.frame import Frame
+from smartfeeds.http.web.sanitise import CleanHtml, clean, link_of
+from smartfeeds.sync.markup import read_item
+
+
+def article(frame: Frame, node: Node, item: Item, *, sync: bool = False) -> str:
+    """An item as an article element with the positions right before it in both orders (SF-032).
+
+    With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
+    """
+    payload = Payload(item.payload)
+    shared = read_item(payload.root, payload=False) if sync else None
+    entry = read_entry(item._replace(payload=payload))
+    body = body_of(entry)
+    return frame.render(
+        "article.html",
+        entry=entry,
+        anchor=f"e-{item.item_no}",
+        before_modified=f"time:{format_t(item.modified_us - 1)}",
+        before_created=f"time:{format_t(item.created_us - 1)}",
+        path=feed_path(node.name),
+        body=Markup(body.html),  # noqa: S704 - it was cleaned
+        cut=body.cut,
+        edited=item.revision > 1 and not item.deleted,
+        modified_us=item.modified_us,
+        history=None if shared is None else shared.version,
+        conflicts=item.conflicts,
+        conflicts_path=entry_path(node.name, item.id, CONFLICTS),
+        links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],
+    )
+
+
+def body_of(entry: Entry) -> CleanHtml:
+    """The text under the title: the content, or the summary if the content is empty."""
+    for text in (entry.content, entry.summary):
+        if isinstance(text, EntryText) and (body := clean(text)).html.strip():
+            return body
+    return CleanHtml("", False)

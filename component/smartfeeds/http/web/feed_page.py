@@ -1,0 +1,131 @@
+"""The page of a feed (ESS-024; XEP-0060, URI Query Types; XEP-0147).
+
+The page works without a script. Its script listens to the event stream of the view and fetches each change as an HTML
+page from here, so the content that it adds is sanitised too.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlencode
+
+from markupsafe import Markup
+
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.times import format_t
+from smartfeeds.core.urls import feed_path, list_path, subscribe_uri
+from smartfeeds.core.view import Order
+from smartfeeds.formats.feed_details import load_details
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, title_of, total_of
+from smartfeeds.http.web.article import article
+from smartfeeds.http.web.frame import Frame
+from smartfeeds.http.web.sanitise import link_of
+from smartfeeds.service.requests import FeedPage
+
+CACHE_BYTES = 8 * 1024 * 1024
+_NNO = list_path(n.NNO.suffix)
+_WORDS = {n.JSON: "ActivityStreams, with cursors", n.ESS: "times and checksums of the entries"}
+
+
+class Pages:
+    """Writes pages of feeds, and caches the entries that are read most. `domain` is that of the component."""
+
+    def __init__(self, domain: str, cache_bytes: int = CACHE_BYTES) -> None:
+        self._domain = domain
+        self._articles: ByteCache[tuple[str, int, str, int, int, str, bool, bool], str] = ByteCache(cache_bytes)
+
+    def feed(self, frame: Frame, answer: FeedPage, place: PageAddress) -> bytes:
+        """A page of a feed, the newest entry on top (ESS-024)."""
+        node, query = answer.node, place.query
+        view = f"?{query.view}" if query.view else ""
+        path = feed_path(place.name)
+        newest = query.since is None and query.until is None
+        smart = is_feed(node)
+        sync = answer.view.sync
+        articles = [self._article(frame, node, item, sync=sync) for item in reversed(items_of(answer))]
+        details = load_details(node.options.details)
+        # Pictures become links, as in entries: a page loads nothing from other hosts.
+        pictures = dict.fromkeys((details.channel.icon, details.channel.logo))
+        return frame.page(
+            "feed.html",
+            title=title_of(node),
+            node=node,
+            description=node.options.description,
+            language=node.options.language,
+            details=details,
+            pictures=[address for address in pictures if link_of(address)],
+            path=path,
+            here=f"{path}{view}",
+            search=_search(query.view),
+            filters=_filters(path, query.view),
+            order=answer.view.order.value if answer.view.smart else "",
+            filtered=answer.view.filtered,
+            articles=Markup("".join(articles)),  # noqa: S704 - each was made by a template
+            count=len(articles),
+            total=total_of(answer) if answer.view.filtered else node.live,
+            newest=newest,
+            newer_path="" if newest else place.newer_url(answer).removeprefix(place.site_url),
+            older_path=place.previous_url(answer).removeprefix(place.site_url),
+            stream=f"{path}?{_changes(query.view)}" if smart else "",
+            since=_since(answer, place),
+            pages=place.page_url().removeprefix(place.site_url),
+            more=answer.newer,
+            offers=offers(place.name, view) if smart else (),
+            nno=_NNO,
+            subscribe=subscribe_uri(self._domain, place.name, query.view),
+            domain=self._domain,
+            name=f"{place.name}{view}",
+        )
+
+    def _article(self, frame: Frame, node: Node, item: Item, *, sync: bool) -> str:
+        key = (frame.language, node.node_no, node.name, item.item_no, item.modified_us, item.id, sync, item.left)
+        html = self._articles.get(key)
+        if html is None:
+            html = article(frame, node, item, sync=sync)
+            self._articles.put(key, html, len(html.encode("utf-8", "replace")))
+        return html
+
+
+def offers(name: str, view: str) -> list[dict[str, str]]:
+    """The links to the formats of a feed."""
+    return [
+        {
+            "name": form.name,
+            "media_type": form.bare_type,
+            "path": f"{feed_path(name, form.suffix)}{view}",
+            "words": _WORDS.get(form, "for feed readers"),
+        }
+        for form in n.LINKED
+    ]
+
+
+def _changes(view: str) -> str:
+    """The query of the view with every change of the items that a view shows."""
+    pairs = [pair for pair in parse_qsl(view, keep_blank_values=True) if pair[0] != "order"]
+    return urlencode([*pairs, ("order", Order.MODIFIED.value)])
+
+
+def _since(answer: FeedPage, place: PageAddress) -> str:
+    """The position behind this page: the last item of a page of changes, or the last change of the feed."""
+    last = last_cursor(answer, place.query)
+    if place.query.since is not None and last:
+        return f"cursor:{last}"
+    return f"time:{format_t(answer.node.last_modified_us + 1)}"
+
+
+def _search(view: str) -> Mapping[str, object]:
+    """The content of the search form: the words, and the other parameters."""
+    pairs = parse_qsl(view, keep_blank_values=True)
+    words = " ".join(value for name, value in pairs if name == "q")
+    return {"words": words, "others": [(name, value) for name, value in pairs if name != "q"]}
+
+
+def _filters(path: str, view: str) -> list[dict[str, str]]:
+    """The filters of the view. `without` is the path of the page without the filter."""
+    pairs = parse_qsl(view, keep_blank_values=True)
+    filters = []
+    for number, (name, value) in enumerate(pairs):
+        if name not in ("q", "order"):
+            rest = urlencode([*pairs[:number], *pairs[number + 1 :]])
+            filters.append({"name": name, "value": value, "without": f"{path}?{rest}" if rest else path})
+    return filters

@@ -1,0 +1,148 @@
+"""What surrounds every page: the look of the site, its base path, and the language, theme and name of the reader.
+
+Every page is a template that is rendered through a `Frame`. Templates prefix each address of this site with `base`,
+because `http.base_url` may have a path, and get their texts in the language of the reader.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from urllib.parse import quote, unquote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from smartfeeds import __version__
+from smartfeeds.core.times import EPOCH, format_datetime
+from smartfeeds.core.urls import FEEDS
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.sanitise import LINK_REL, link_of
+from smartfeeds.http.web.static_files import static_path
+from smartfeeds.texts import Texts, choose_language, translation_of
+
+# A page runs only our own script and shows only pictures that it contains; no script may make markup of text.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; img-src 'self' data:; media-src 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+THEME = "theme"  # the cookie with the theme that the reader chose
+THEMES = ("light", "dark")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The frame of the pages for one reader. Responses with equal frames and equal content are equal, so a frame is a
+    part of the key of a cache.
+
+    `base` is the path of `http.base_url` without a slash at its end, "" for the root. `theme` is "" for that of the
+    system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too.
+    """
+
+    look: SiteLook = DEFAULT_LOOK
+    base: str = ""
+    language: str = "en"
+    theme: str = ""
+    reader: str = ""
+    csrf: str = ""
+
+    @property
+    def texts(self) -> Texts:
+        """The texts in the language of the reader."""
+        return Texts(self.language)
+
+    def render(self, template: str, **values: object) -> str:
+        """Returns a page or a part of one. `values` are the variables of the template."""
+        return _environment(self.language).get_template(template).render(frame=self, base=self.base, **values)
+
+    def page(self, template: str, **values: object) -> bytes:
+        """Returns the bytes of a page. Lone surrogates become question marks."""
+        return self.render(template, **values).encode("utf-8", "replace")
+
+
+def frame_of(call: HttpCall) -> Frame:
+    """Returns the frame for the sender of a request."""
+    theme = call.cookies.get(THEME, "")
+    return Frame(
+        call.look,
+        call.base_path,
+        choose_language(n.languages(call.header("Accept-Language"))),
+        theme if theme in THEMES else "",
+    )
+
+
+def page_reply(body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
+    """Returns the response with a page that is made anew for each request."""
+    return Reply(
+        body,
+        n.HTML.media_type,
+        headers={
+            "Cache-Control": "no-store",
+            "Vary": PAGE_VARY,
+            "Content-Security-Policy": PAGE_POLICY,
+            # Browsers must send the header Origin with the forms of this site, for `is_from_here`.
+            "Referrer-Policy": "same-origin",
+            **(headers or {}),
+        },
+    )
+
+
+PAGE_VARY = "Accept, Accept-Encoding, Accept-Language, Authorization, Cookie"
+
+
+def person_of(by: str) -> str:
+    """Returns an endpoint for people: the user and the service, or the text itself if it has another form (A-51)."""
+    text = unquote(by, errors="replace")
+    if not text.isprintable() or "\N{REPLACEMENT CHARACTER}" in text:
+        return by
+    service, _, name = text.partition("/")
+    return f"{name} at {service}" if service and name else text or "somebody"
+
+
+def _when(time_us: int) -> str:
+    """A time in UTC, for readers whose browser does not run the script that shows local times."""
+    moment = EPOCH + timedelta(microseconds=time_us)
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
+
+
+def _size(size_bytes: int) -> str:
+    amount, unit = float(size_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if amount < 1_000:
+            break
+        amount, unit = amount / 1_000, larger
+    return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"
+
+
+def _number(number: int) -> str:
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def _with(path: str, name: str, value: str) -> str:
+    """The path of a feed's page with one parameter."""
+    return f"{path}?{name}={quote(value, safe='')}"
+
+
+@lru_cache(16)
+def _environment(language: str) -> Environment:
+    """The templates in one language."""
+    environment = Environment(
+        loader=PackageLoader("smartfeeds.http.web", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        extensions=["jinja2.ext.i18n"],
+    )
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.install_gettext_translations(translation_of(language), newstyle=True)  # type: ignore[attr-defined]
+    environment.filters.update(
+        when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with, person=person_of
+    )
+    environment.globals.update(rel=LINK_REL, version=__version__, static=static_path, feeds_path=FEEDS)
+    return environment

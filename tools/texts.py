@@ -1,0 +1,60 @@
+"""Prints the texts that catalogues translate, as a template for gettext (`msgmerge`).
+
+A translator runs:
+
+    python tools/texts.py > /tmp/smartfeeds.pot
+    cd component/smartfeeds/locale/de/LC_MESSAGES
+    msgmerge --update smartfeeds.po /tmp/smartfeeds.pot
+    msgfmt --check -o smartfeeds.mo smartfeeds.po
+"""
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from jinja2 import Environment
+
+PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
+MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"))
+TEMPLATES = PACKAGE / "http" / "web" / "templates"
+# The functions that take a text, and how many texts they take at which place.
+TEXT_ARGUMENTS = {"N_": slice(0, 1), "say": slice(0, 1), "count": slice(1, 3)}
+
+Texts = tuple[str, ...]
+
+
+def texts() -> list[Texts]:
+    """Returns each text once: one text, or its singular and its plural."""
+    of_modules = (text for path in MODULES for text in _texts_of(ast.parse(path.read_text())))
+    return sorted({*of_modules, *_texts_of_templates()})
+
+
+def _texts_of(tree: ast.Module) -> Iterator[Texts]:
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+        arguments = call.args[TEXT_ARGUMENTS.get(name, slice(0))]
+        values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+        if values and all(isinstance(value, str) for value in values):
+            yield tuple(str(value) for value in values)
+
+
+def _texts_of_templates() -> Iterator[Texts]:
+    environment = Environment(extensions=["jinja2.ext.i18n"], trim_blocks=True, lstrip_blocks=True, autoescape=True)
+    environment.policies["ext.i18n.trimmed"] = True
+    for path in TEMPLATES.iterdir():
+        for _, _, message in environment.extract_translations(path.read_text()):  # type: ignore[attr-defined]
+            values = (message,) if isinstance(message, str) else message
+            yield tuple(value for value in values if value is not None)
+
+
+if __name__ == "__main__":
+    print('msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n')
+    for text in texts():
+        print(f"msgid {json.dumps(text[0], ensure_ascii=False)}")
+        if len(text) == 1:
+            print('msgstr ""\n')
+        else:
+            print(f'msgid_plural {json.dumps(text[1], ensure_ascii=False)}\nmsgstr[0] ""\nmsgstr[1] ""\n')

@@ -44,8 +44,8 @@ _CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
 }
 STATUSES = {condition: status for status, conditions in _CONDITIONS.items() for condition in conditions}
 # Pages of other hosts may read every error (CORS). The wildcard excludes requests to which the browser added a password
-# or a cookie, and errors are not cached. So such a page learns only what it may ask without credentials, or with a token
-# that it knows.
+# or a cookie, and errors are not cached. So such a page learns only what it may ask without credentials, or with a
+# token that it knows.
 _OF_EVERY_ERROR = {
     "Cache-Control": "no-store",
     "Access-Control-Allow-Origin": "*",

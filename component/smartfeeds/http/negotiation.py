@@ -36,7 +36,9 @@ class Representation:
 JSON = Representation(
     "json", "application/json; charset=utf-8", ("application/json", "application/activity+json"), "JSON"
 )
-ATOM = Representation("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",), "Atom")
+ATOM = Representation(
+    "atom", "application/atom+xml; charset=utf-8", ("application/atom+xml", "application/xml", "text/xml"), "Atom"
+)
 EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
 HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
 RSS = Representation("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")

@@ -225,6 +225,7 @@ async def everything(  # noqa: C901 - one list
     await ask(pull, "PUT", "/feeds/new/", b'{"deliver_payloads": "maybe"}', **json_)
     await ask(pull, "PUT", "/feeds/new/", **mine)
     await ask(pull, "PUT", "/feeds/new/", **mine)
+    await ask(pull, "PUT", "/feeds/new/", b'{"title": "New"}', **json_)
     await ask(item, "DELETE", "/entries/notes/p0", **mine)
     await ask(items, "DELETE", "/entries/notes/", **mine)
     await ask(pull, "DELETE", "/feeds/new/", **mine)

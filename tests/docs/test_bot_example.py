@@ -255,42 +255,33 @@ async def test_bot_with_a_wrong_password_ends_with_server_and_cause(prosody: Tes
     )
 
 
-def readme_program(port: int) -> str:
-    """The program of the README for a server at another port."""
-    (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
-    assert '("127.0.0.1", 15222)' in program
-    return str(program).replace("15222", str(port))
-
-
 async def test_readme_program_names_server_and_cause(prosody: TestServer, unused_tcp_port: int) -> None:
-    """A login that is refused ends it; a server that is away is named at once, and tried again."""
+    """A wrong password and a server that is away end it at once."""
     await asyncio.to_thread(prosody.server.account, "bob")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "component")}
+    (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
 
-    async def start(port: int) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", readme_program(port), "wrong", env=environment, stderr=asyncio.subprocess.PIPE
+    async def last_line(port: int) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-W", "error", "-c", program, "bob@localhost", "wrong", f"{HOST}:{port}"),
+            env=environment,
+            stderr=asyncio.subprocess.PIPE,
         )
-
-    refused, away = await start(prosody.client_port), await start(unused_tcp_port)
-    try:
-        assert away.stderr is not None
-        warning = await asyncio.wait_for(away.stderr.readline(), WAIT_S)
-        _, error = await asyncio.wait_for(refused.communicate(), WAIT_S)
-    finally:
-        for process in (refused, away):
+        try:
+            _, error = await asyncio.wait_for(process.communicate(), WAIT_S)
+        finally:
             if process.returncode is None:
                 process.kill()
-            await process.communicate()
+                await process.wait()
+        assert process.returncode == 1
+        return error.decode().splitlines()[-1]
 
-    start_of_warning = (
-        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bob@localhost: connection refused; next try in"
-    )
-    assert warning.decode().startswith(start_of_warning)
-    assert refused.returncode == 1
-    assert error.decode().splitlines()[-1] == (
-        f"cannot follow: 127.0.0.1:{prosody.client_port} refuses the login of bob@localhost: not-authorized; "
+    assert await last_line(prosody.client_port) == (
+        f"bot: {HOST}:{prosody.client_port} refuses the login of bob@localhost: not-authorized; "
         "check the account and its password"
+    )
+    assert await last_line(unused_tcp_port) == (
+        f"bot: cannot connect to {HOST}:{unused_tcp_port} as bob@localhost: connection refused"
     )
 
 

@@ -19,7 +19,7 @@ from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
 from smartfeeds.formats.json_text import JsonObject, dump_json
@@ -32,7 +32,7 @@ from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.openapi_schemas import TEXT, ref
+from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
@@ -53,10 +53,11 @@ ENTRY_BYTES = 256  # memory of an NNO entry in addition to its address
 CACHE_US = 10 * US_PER_S
 LEFT_OUT = "Smartfeeds-Left-Out"  # header: the number of feeds that are not in the document
 _SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
+_PLACE: Schema = {"type": "string"}
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),
-    Parameter("after", TEXT, "feeds after the feed of this name"),
-    Parameter("before", TEXT, "feeds before the feed of this name; cannot be combined with after"),
+    Parameter("after", _PLACE, "feeds after the feed of this name; empty for the first ones"),
+    Parameter("before", _PLACE, "feeds before the feed of this name; empty for the last ones"),
 )
 # OPML lists all feeds and has no pages; NNO has the newest entries.
 PARAMETERS: Mapping[Representation, tuple[Parameter, ...]] = {
@@ -243,8 +244,6 @@ class Lists:
 def _query(raw: str, form: Representation) -> dict[str, str]:
     """The parameters. Raises FeedError(BAD_REQUEST)."""
     query = read_parameters(raw, [parameter.name for parameter in PARAMETERS[form]])
-    if "after" in query and "before" in query:
-        raise FeedError(Condition.BAD_REQUEST, "after and before cannot be combined")
     if "max" in query:
         parse_number(query["max"], "max")
     return query

@@ -194,9 +194,11 @@ SCHEMAS: Mapping[str, Schema] = {
     },
     "Position": {
         "type": "string",
-        "minLength": 1,
         "maxLength": 1024,
-        "description": "cursor:..., time:... (a date-time with a zone, or Unix seconds), id:... if items do not move",
+        "description": (
+            "cursor:..., time:... (a date-time with a zone, or Unix seconds), id:... if items do not move; "
+            "empty for the end of the feed from which the page begins"
+        ),
         "examples": ["cursor:1304942400_0_82079eb1", "time:2026-01-02T10:00:00Z"],
     },
     "Options": {

@@ -152,6 +152,9 @@ class Publishing:
         headers = {**_EXPOSED, "Location": url} if result.created else dict(_EXPOSED)
         status = HTTPStatus.CREATED if result.created else HTTPStatus.OK
         answer = await self._read_back(call, result, sync=sync)
+        if answer is None and sync:
+            sync = False  # the items of a generic node have no sync data
+            answer = await self._read_back(call, result, sync=sync)
         if answer is None:
             return Reply(status=status if result.created else HTTPStatus.NO_CONTENT, headers=headers)
         entry = self._entries.reply(call, answer, _response_form(call, form), sync=sync)

@@ -465,7 +465,7 @@ async def test_methods_that_are_not_there(notes: Web, token: str) -> None:
     """[SF-053] POST on the base URL is 405, and so is what an address does not take; Allow says what it takes."""
     admin = await bearer(notes, ALICE, TokenScope.ADMIN)
     table = [
-        ("POST", "/feeds/notes/", "GET, HEAD, PUT, DELETE, OPTIONS"),
+        ("POST", "/feeds/notes/", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
         ("PATCH", "/entries/notes/a", "GET, HEAD, PUT, DELETE, OPTIONS"),
         ("POST", "/entries/notes/a", "GET, HEAD, PUT, DELETE, OPTIONS"),
         ("PUT", "/entries/notes/", "POST, DELETE, OPTIONS"),

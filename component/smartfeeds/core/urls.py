@@ -13,6 +13,9 @@ ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
 RIVER = "/"
 SEARCH = "/search"
+ADMIN = "/admin/"
+# The folders of the administration with a page for each feed.
+ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS = f"{ADMIN}feeds/", f"{ADMIN}members/", f"{ADMIN}subscriptions/"
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.
 _SEGMENT = "!$'()*+,;=:@"
 # The characters of an XMPP address that stay unescaped; an IPv6 address has brackets (RFC 5122 2.2).

@@ -20,7 +20,7 @@ from smartfeeds.core.river import parse_node_place
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
 from smartfeeds.formats.json_text import JsonObject, dump_json
@@ -60,11 +60,7 @@ _PLACE: Schema = {"type": "string"}
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),
     Parameter("after", _PLACE, "feeds after the feed of this name; empty for the first ones"),
-    Parameter(
-        "before",
-        _PLACE,
-        "feeds before the feed of this name; empty for the last ones; without effect if feeds are sorted by last change",
-    ),
+    Parameter("before", _PLACE, "feeds before the feed of this name; empty for the last ones; no effect with sort"),
 )
 _SORT = Parameter(
     "sort", {"enum": [CHANGED]}, "by last change, the newest first; after is then the value that next has"

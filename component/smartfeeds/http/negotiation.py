@@ -51,6 +51,7 @@ WEB_FORM = "application/x-www-form-urlencoded"
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
 OF_LIST = (JSON, HTML, OPML, NNO)
 OF_ENTRY = (ATOM, JSON)
+OF_ENTRY_PAGE = (*OF_ENTRY, HTML)
 # The alternate links of a feed; feed readers take the first one that they know.
 LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
 

@@ -141,10 +141,10 @@ def _head(head: FeedHead) -> bytes:
 
 def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:
     payload = _as_entry(item)
-    if head.for_readers:
-        payload = readable(payload)
-    linked = head.for_readers and not item.deleted
-    added = completion(payload, head.byline, head.entry_address(item.id), linked=linked) if whole else b""
+    simple = head.for_readers and not item.deleted
+    if simple:
+        payload = readable(payload, item.created_us)
+    added = completion(payload, head.byline, head.entry_address(item.id), linked=simple) if whole else b""
     return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b""))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from smartfeeds.core.model import Item
-from smartfeeds.core.text import escape
+from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
@@ -193,6 +193,13 @@ class Entry:
         return next((link.href for link in self.links if link.rel == "alternate"), "")
 
     @property
+    def shown_content(self) -> EntryText | None:
+        """The content, or a link to content that is elsewhere, for readers that do not follow `content_link`."""
+        return (
+            self.content if self.content_link is None else EntryText(TextKind.HTML, link_html(self.content_link.href))
+        )
+
+    @property
     def enclosures(self) -> list[EntryLink]:
         """The links to files that belong to the entry."""
         return [link for link in self.links if link.rel == "enclosure"]
@@ -201,6 +208,12 @@ class Entry:
     def has_own_id(self) -> bool:
         """Whether the atom:id came with the entry and was not made of the item id (SF-092)."""
         return not self.atom_id.startswith("urn:x-smartfeeds:")
+
+
+def link_html(address: str) -> str:
+    """Returns a link in HTML that shows its address, or "" if a browser may run the address."""
+    text = attribute(harmless(address))
+    return f'<a href="{text}">{text}</a>' if text else ""
 
 
 def read_entry(item: Item) -> Entry:

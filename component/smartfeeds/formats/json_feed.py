@@ -95,7 +95,7 @@ def _item(head: FeedHead, entry: Entry, losses: list[FormatLoss]) -> JsonObject:
         }
     losses += losses_of(entry, "jsonfeed")
     related = next((link.href for link in entry.links if link.rel == "related"), "")
-    source, content = entry.source, entry.content or NO_TEXT
+    source, content = entry.source, (entry.shown_content if head.for_readers else entry.content) or NO_TEXT
     members: JsonObject = {
         "id": _id(entry),
         **filled(url=head.page_of(entry), external_url=related, title=entry.title.plain),

@@ -1,17 +1,17 @@
 """Entries in Atom documents for feed readers (RFC 4287).
 
-Many readers support a part of Atom only: no xml:base, no XHTML, no links without `rel`, no attributes of other
-namespaces on dates. `readable` writes what they need and means the same. It also corrects what RFC 4287 forbids:
-repeated elements, persons without a name, empty media types, and addresses that a reader might run.
+Many readers support a part of Atom only: no xml:base, no XHTML, no types of texts, no links without `rel`, no
+attributes of other namespaces on dates. `readable` writes what they need and means the same. It also corrects what
+RFC 4287 forbids: repeated elements, persons without a name, and empty media types.
 """
 
 from collections.abc import Callable, Mapping
 
-from smartfeeds.core.text import escape
+from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.entry import IANA_RELATIONS, TEXT_TYPES, read_text
+from smartfeeds.formats.entry import IANA_RELATIONS, TEXT_TYPES, link_html, read_text
 from smartfeeds.formats.links import rebase, resolve
 from smartfeeds.formats.xml import XML_BASE, Element
 
@@ -21,20 +21,41 @@ _RIGHTS, _CONTRIBUTOR = f"{_A}rights", f"{_A}contributor"
 _ONCE = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE, _RIGHTS})
 
 
-def readable(payload: bytes) -> bytes:
-    """Returns a stored entry with absolute references, HTML for XHTML, and each element as RFC 4287 requires it."""
+def readable(payload: bytes, created_us: int) -> bytes:
+    """Returns a stored entry with absolute references, a plain title, a date of publication and HTML texts.
+
+    `created_us` is the date of an entry without `published`. Readers would take `updated`, which changes with each
+    edit, and the other documents have the time of creation too.
+    """
     root = xml.parse_stored(payload)
-    base = rebase("", root.attrib.pop(XML_BASE, None))
+    base = _take_base(root, "")
     alternates: set[tuple[str, str]] = set()
     tags: set[str] = set()
     for child in list(root):
         tag = child.tag
-        own_base = rebase(base, child.attrib.pop(XML_BASE, None))
+        own_base = _take_base(child, base)
         repeated = tag in _ONCE and tag in tags
         tags.add(tag)
         if repeated or not _STEPS.get(tag, _keep_base)(child, own_base) or not _is_first(child, alternates):
             xml.replace_by_text(child, "")
+    if atom.PUBLISHED not in tags:
+        published = xml.new_element(atom.PUBLISHED, {None: ATOM_NS})
+        published.text = format_datetime(created_us)
+        root.append(published)
+    mails = [author.find(_EMAIL) for author in root.iterchildren(atom.AUTHOR)]
+    if None in mails:
+        # feedparser gives the mail address of an author to the authors behind that have none.
+        for mail in mails:
+            if mail is not None:
+                xml.replace_by_text(mail, "")
     return xml.canonical(root)
+
+
+def _take_base(node: Element, outer: str) -> str:
+    """Removes xml:base from an element and returns the base that is in force there."""
+    base = rebase(outer, node.get(XML_BASE))
+    node.attrib.pop(XML_BASE, "")
+    return base
 
 
 def _is_first(node: Element, alternates: set[tuple[str, str]]) -> bool:
@@ -66,11 +87,12 @@ def _write_text(node: Element, base: str) -> bool:
     kind = node.get("type", "text").strip().lower()
     if address := node.get("src", "").strip():
         # Few readers know content that is elsewhere; all know a link.
-        href = harmless(resolve(base, address))
-        _set_text(node, f'<a href="{escape(href)}">{escape(href)}</a>' if href else "", is_markup=True)
+        _set_text(node, link_html(resolve(base, address)), is_markup=True)
     elif kind in TEXT_TYPES:
         text = read_text(node, TEXT_TYPES[kind], base)
-        _set_text(node, text.value, is_markup=text.is_markup)
+        # Most readers show a title as it is, and a summary or content as HTML, whatever its type is.
+        is_body = node.tag in (atom.SUMMARY, atom.CONTENT)
+        _set_text(node, text.html if is_body else text.plain, is_markup=is_body)
     else:
         _keep_base(node, base)
     return True

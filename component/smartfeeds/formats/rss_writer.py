@@ -19,7 +19,7 @@ from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import ACTIVITY_NS, Entry, EntryText, Person, has_more, read_entry
+from smartfeeds.formats.entry import ACTIVITY_NS, Category, Entry, EntryText, Person, has_more, read_entry
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.losses import icon_losses, losses_of
@@ -111,6 +111,8 @@ def _item(head: FeedHead, item: Item, losses: list[FormatLoss]) -> bytes:
         losses.append(FormatLoss(item.id, "a deleted item: RSS has no form for it"))
         return b""
     losses += losses_of(entry, "rss")
+    if head.for_readers:
+        _simplify(entry)
     links, complete = _links(entry)
     lines = [
         f"<item{_language(entry.language)}>",
@@ -125,6 +127,14 @@ def _item(head: FeedHead, item: Item, losses: list[FormatLoss]) -> bytes:
     lines += _bodies(entry)
     elements = [*_atom_elements(item, entry, complete), *_extensions(entry, losses), b"</item>"]
     return "\n".join(lines).encode() + b"\n" + b"".join(element + b"\n" for element in elements)
+
+
+def _simplify(entry: Entry) -> None:
+    """Leaves only RSS elements of authors and categories. Readers that know the Atom elements beside them, too, show
+    the same author twice, and few of them read a name in `author`."""
+    entry.authors = [Person(person.label) for person in entry.authors]
+    entry.categories = [Category(category.term, category.scheme) for category in entry.categories]
+    entry.content, entry.content_link = entry.shown_content, None
 
 
 def _language(language: str) -> str:

@@ -1,6 +1,7 @@
 """The page of an entry: its whole content, its files, and links to the entries beside it."""
 
 from dataclasses import dataclass
+from html import escape
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
@@ -28,11 +29,13 @@ _OTHER_RELS = ("via", "related")
 
 @dataclass(frozen=True, slots=True)
 class EntryFile:
-    """An enclosure. `kind` is "audio", "video" or "image" if the page shows the file itself, else ""."""
+    """An enclosure. `kind` is "audio", "video" or "image" if the page shows the file itself, else "". `picture` is the
+    HTML for an image of another host."""
 
     link: EntryLink
     name: str
     kind: str
+    picture: Markup
 
 
 def page_mark(frame: Frame, site_url: str, shown: ItemShown) -> str:
@@ -52,9 +55,9 @@ def entry_page(frame: Frame, site_url: str, domain: str, shown: ItemShown) -> by
     """
     node, item = shown.node, shown.item
     entry = read_entry(item)
-    body = body_of(entry, WHOLE)
+    body = body_of(frame, entry, WHOLE)
     path = entry_path(node.name, item.id)
-    files = _files(entry, site_url)
+    files = _files(frame, entry, site_url)
     return frame.page(
         "entry.html",
         entry=entry,
@@ -103,15 +106,18 @@ def _shortened(text: str, most: int) -> str:
     return f"{text[:most].rpartition(' ')[0] or text[:most]} …"
 
 
-def _files(entry: Entry, site_url: str) -> list[EntryFile]:
-    """The enclosures. A page loads nothing from other hosts, so it shows only files of this site themselves."""
+def _files(frame: Frame, entry: Entry, site_url: str) -> list[EntryFile]:
+    """The enclosures. A page loads nothing from other hosts, so it shows only files of this site themselves, and images
+    as the operator allows."""
     files = []
     for link in entry.enclosures[:_MAX_FILES]:
         if link_of(link.href):
             name = link.title or urlsplit(link.href).path.rstrip("/").rpartition("/")[2] or link.href
             kind = link.type.partition("/")[0].lower()
-            is_shown = link.href.startswith(f"{site_url}/") and kind in _PLAYED
-            files.append(EntryFile(link, name, kind if is_shown else ""))
+            is_own = link.href.startswith(f"{site_url}/")
+            picture = "" if is_own or kind != "image" else frame.image(escape(link.href), escape(name), False)
+            # The frame escapes nothing, and gets escaped texts.
+            files.append(EntryFile(link, name, kind if is_own and kind in _PLAYED else "", Markup(picture)))  # noqa: S704
     return files
 
 

@@ -120,7 +120,7 @@ async def test_a_deleted_item_is_gone_and_its_tombstone_says_so(notes: Web) -> N
 async def test_an_item_is_one_of_two_forms(notes: Web) -> None:
     """[SF-058] Nothing else is offered."""
     await notes.component.publish(ALICE, "notes", "a")
-    assert (await notes.get("/entries/notes/a", accept="text/html")).status == 406
+    assert (await notes.get("/entries/notes/a", accept="text/plain")).status == 406
 
 
 @pytest.mark.parametrize("item_id", ["a b", "a/b", "a:b", "?", "ü", "..", "%", "tag:example.org,2026:x"])

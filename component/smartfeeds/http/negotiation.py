@@ -60,6 +60,7 @@ OF_LIST = (JSON, HTML, OPML, NNO)
 OF_RIVER = (JSON, HTML, ATOM)
 OF_SEARCH = (JSON, HTML)
 OF_ENTRY = (ATOM, JSON)
+OF_ENTRY_PAGE = (*OF_ENTRY, HTML)
 # The alternate links of a feed; feed readers take the first one that they know.
 LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
 

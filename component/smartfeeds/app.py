@@ -32,6 +32,7 @@ from smartfeeds.http.health import Health
 from smartfeeds.http.look import ImagePolicy, SiteLook
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions, Site
+from smartfeeds.http.web.sign_in import XmppSignIn
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
@@ -43,6 +44,7 @@ from smartfeeds.service.admin_process import Announcement, OperationTools, Servi
 from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
+from smartfeeds.service.sign_ins import SignIn, SignIns
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
@@ -69,6 +71,7 @@ from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
+from smartfeeds.xmpp.http_auth import Confirmation, encode_confirm
 from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.router import StanzaRouter
@@ -145,6 +148,7 @@ class App:
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.dispatcher.register(HELD, ConsumerKind(held))
         self._bounces = Bounces(self.service, clock=clock)
+        self.sign_ins = SignIns(clock)
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
         info = ServiceInfo(
             domain=domain,
@@ -178,6 +182,7 @@ class App:
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
             chat=self.bot,
+            on_sign_in=self._on_sign_in,
             presences=self.presences,
         )
         self._done: Counter[type[Request]] = Counter()
@@ -219,6 +224,7 @@ class App:
                 health,
                 clock,
                 self._admit,
+                XmppSignIn(self.sign_ins, self._ask_to_confirm, chat=self.bot is not None),
             )
             if settings.http.listen
             else None
@@ -260,6 +266,7 @@ class App:
             self.dispatcher,
             stream.outbox,
             stream.call,
+            self.sign_ins,
             is_available=self.availability.is_available,
             clock=clock,
             monotonic=system.monotonic,
@@ -292,6 +299,15 @@ class App:
     async def _authenticate(self, text: str) -> Token:
         """The token of a bearer text. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
+
+    def _on_sign_in(self, user: Jid, confirmation: Confirmation) -> None:
+        self.sign_ins.answer(confirmation.code, user, accepted=confirmation.accepted)
+
+    def _ask_to_confirm(self, sign_in: SignIn, url: str, text: str) -> None:
+        """Asks the user of a sign-in to confirm it (XEP-0070)."""
+        self.stream.outbox.reply(
+            encode_confirm(self.settings.component.jid, str(sign_in.target), sign_in.shown_code, url, text)
+        )
 
     def _admit(self, sender: Jid, data: bytes) -> str:
         """Why XML of a sender is refused before it is parsed, or "".

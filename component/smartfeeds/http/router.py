@@ -155,7 +155,9 @@ async def _response(exchange: _Exchange, answered: Answered) -> web.StreamRespon
         return answered
     reply = _unsent(exchange, answered)
     if call is not None:
-        reply = for_reader(frame_of(call), call.header("Accept"), reply)
+        reply = for_reader(
+            frame_of(call), call.header("Accept"), reply, navigates=call.header("Sec-Fetch-Mode") == "navigate"
+        )
     if resource is not None and resource.cors and _is_readable_elsewhere(reply.status):
         reply = reply.with_headers(Access_Control_Allow_Origin="*")
     return await _send(exchange.request, reply)

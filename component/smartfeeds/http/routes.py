@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from smartfeeds.core import urls
 from smartfeeds.http import conflicts, entries, feeds, health, lists, openapi, publishing
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
+from smartfeeds.http.web import sign_in
 from smartfeeds.http.web import static_files as static
 
 
@@ -27,6 +29,7 @@ class Handlers:
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
+    sign_in: sign_in.SignInPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,13 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
     Route("GET", "/openapi.json", "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
     Route("GET", "/", "root", static.ROOT, lambda _: static.get_root),
-    Route("GET", static.LOGIN, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", urls.LOGIN, "login", sign_in.SHOW, lambda h: h.sign_in.show),
+    Route("POST", urls.LOGIN, "login", sign_in.SIGN_IN, lambda h: h.sign_in.post),
+    Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),
+    Route("POST", urls.LOGIN_WAIT, "login", sign_in.COMPLETE, lambda h: h.sign_in.complete),
+    Route("GET", urls.LOGIN_BASIC, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", urls.ACCOUNT, "account", sign_in.ACCOUNT_PAGE, lambda h: h.sign_in.account),
+    Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
     Route("GET", f"{static.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )

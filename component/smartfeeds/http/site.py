@@ -24,6 +24,7 @@ from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.web.feed_page import Pages
+from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -60,6 +61,7 @@ class Site:
         health: Health,
         now_us: Callable[[], int],
         admit: Admit,
+        xmpp: XmppSignIn,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -87,6 +89,7 @@ class Site:
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
+            sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

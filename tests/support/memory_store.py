@@ -14,7 +14,7 @@ from typing import TypeVar
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.chat import ChatRow
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
+from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -393,7 +393,7 @@ class MemoryReadTx:
         found |= {Consumer(no, PUSH) for no, node in data.nodes.items() if node.state is NodeState.DELETED}
         for (node_no, order, name), mark in data.marks.items():
             places = data.feeds[node_no].places[Order(order)]
-            if places and places[-1][0] > mark.key_us:
+            if places and places[-1][0] > mark.key_us and Consumer(node_no, name).kind != HELD:
                 found.add(Consumer(node_no, name))
         return sorted(found)
 

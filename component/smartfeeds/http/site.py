@@ -14,6 +14,7 @@ from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.health import Health
+from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
 from smartfeeds.http.openapi import OpenApiDocument
@@ -61,6 +62,7 @@ class Site:
         health: Health,
         now_us: Callable[[], int],
         admit: Admit,
+        fetch_image: FetchImage,
         xmpp: XmppSignIn,
     ) -> None:
         self._handle = handle
@@ -89,6 +91,7 @@ class Site:
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
+            images=Images(options.look.image_links, fetch_image, now_us),
             sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(
@@ -96,6 +99,16 @@ class Site:
         )
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = AddressQuota(options.bounds.per_address)
+
+    def readings(self) -> dict[str, int]:
+        """The metrics of connections and pulls, by name."""
+        return {
+            "http_connections": self.listener.connections,
+            "http_refused": self.listener.refused,
+            "http_unreadable": self.listener.unreadable,
+            "http_held": self.feeds.waiting.held,
+            "http_kept": self.feeds.cache_hits,
+        }
 
     async def stop(self) -> None:
         """Closes every connection and finishes changes that have begun."""

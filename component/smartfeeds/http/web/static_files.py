@@ -20,6 +20,7 @@ STATIC = "/static/"
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",
     "sign_in.js": "text/javascript; charset=utf-8",
+    "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }

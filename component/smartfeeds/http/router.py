@@ -155,7 +155,9 @@ async def _response(exchange: _Exchange, answered: Answered) -> web.StreamRespon
         return answered
     reply = _unsent(exchange, answered)
     if call is not None:
-        reply = for_reader(frame_of(call), call.header("Accept"), reply)
+        reply = for_reader(
+            frame_of(call), call.header("Accept"), reply, navigates=call.header("Sec-Fetch-Mode") == "navigate"
+        )
     return await _send(exchange.request, reply)
 
 

@@ -29,6 +29,7 @@ from smartfeeds.http.streams import Streams
 from smartfeeds.http.web.admin import WebAdmin
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
+from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -66,6 +67,7 @@ class Site:
         now_us: Callable[[], int],
         admit: Admit,
         fetch_image: FetchImage,
+        xmpp: XmppSignIn,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -97,6 +99,7 @@ class Site:
             admin=Administration(handle, publishing.change, options.domain, bodies),
             web_admin=WebAdmin(handle, publishing.change, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
+            sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TextIO, get_args, get_origin, get_type_hints
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from structlog.types import Processor
@@ -65,6 +65,7 @@ LOOP_LAG_SECONDS = Gauge(
     "smartfeeds_loop_lag_seconds", "Seconds by which the event loop was late at the last measurement", registry=REGISTRY
 )
 SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "Version of the database schema", registry=REGISTRY)
+ProcessCollector(namespace="smartfeeds", registry=REGISTRY)  # memory, processor time and files, read from /proc
 
 
 # Metrics that are read when the registry is scraped. Each annotated field is a metric: its name, and its help text. The

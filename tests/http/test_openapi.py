@@ -1,9 +1,9 @@
 """The description at /openapi.json is a valid one, is complete, and is what the running service does."""
 
 import asyncio
-import contextlib
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,7 @@ from unittest.mock import Mock
 
 import jsonschema
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis.errors import Unsatisfiable
 from openapi_spec_validator import validate
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from smartfeeds.core.options import OPTIONS
 from smartfeeds.core.tokens import TokenScope
@@ -39,9 +28,8 @@ from support.versions import B1, C1, version
 from support.web import Got, Web, WebStarter
 from support.website import running_site
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 METHODS = ("get", "put", "post", "patch", "delete")
-EXAMPLES = 50
+EXAMPLES = 20
 ATOM = "application/atom+xml"
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -269,6 +257,7 @@ async def everything(  # noqa: C901 - one list
     await ask(pull, "PUT", "/feeds/new/", b'{"deliver_payloads": "maybe"}', **json_)
     await ask(pull, "PUT", "/feeds/new/", **mine)
     await ask(pull, "PUT", "/feeds/new/", **mine)
+    await ask(pull, "PUT", "/feeds/new/", b'{"title": "New"}', **json_)
     await ask(item, "DELETE", "/entries/notes/p0", **mine)
     await ask(items, "DELETE", "/entries/notes/", **mine)
     await ask(pull, "DELETE", "/feeds/new/", **mine)
@@ -455,54 +444,54 @@ async def test_every_documented_answer_comes_and_no_other(
     assert sorted(documented() - seen) == [] == sorted(seen - documented())
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-async def test_nothing_that_is_made_up_gets_another_answer(start_web: WebStarter, mode: GenerationMode) -> None:
-    """[design 5] Values that the schemas allow, and values that they do not: every answer is documented."""
-    web = await start_web()
+# Whether a payload or an option is acceptable is decided by Atom, ActivityStreams and XEP-0060, which JSON Schema
+# cannot describe. Whether an entity tag is current depends on the item. An unknown suffix belongs to the name of a
+# feed, whose address redirects. For all other operations each request that the schemas allow must be accepted.
+CONFIGURATION = """
+[[operations]]
+include-operation-id = ["putItem", "postItem", "createFeed"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "406", "409", "412", "429"]
+[[operations]]
+include-operation-id = "retractItem"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "412", "429"]
+[[operations]]
+include-operation-id = "document"
+checks.negative_data_rejection.expected-statuses = ["308", "400", "401", "403", "404", "405", "406", "409", "429"]
+"""
+
+
+@pytest.mark.timeout(600)
+async def test_schemathesis_finds_nothing(
+    start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[design 5] All checks in the phases examples, coverage and fuzzing, with valid and invalid data."""
+    monkeypatch.setattr("smartfeeds.http.feeds.Feeds._wait_s", lambda *_values: 0)  # nobody waits for items
+    web = await start_web(limits={"publishes_per_s": 1_000_000})
     await web.component.create(ALICE, "notes", access_model="open")
     await web.component.publish(ALICE, "notes", "a")
     token = await bearer(web, ALICE, TokenScope.ADMIN)
-    asked = await asyncio.to_thread(make_up, web.origin, token, mode)
-    assert asked > len(operations()) * EXAMPLES
-    assert (await web.get("/readyz")).status == 200
-
-
-def make_up(origin: str, token: str, mode: GenerationMode) -> int:
-    """Asks for each operation again and again; how many requests that were."""
-    schema = schemathesis.openapi.from_dict(document())
-    settings = hypothesis_settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
+    (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml")),
+        *(
+            "run",
+            f"{web.origin}/openapi.json",
+            "--header",
+            f"Authorization: {token}",
+            "--no-color",
+            "--output-sanitize",
+            "false",
+        ),
+        *("--checks", "all", "--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES)),
+        *("--continue-on-failure", "--seed", "1", "--generation-deterministic"),
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
-    asked = 0
-    for result in schema.get_all_operations():
-        operation = result.ok()
-        try:
-            strategy = operation.as_strategy(generation_mode=mode)
-        except schemathesis.errors.InvalidSchema:
-            continue
+    output, _ = await process.communicate()
+    report = output.decode()
+    cases = re.search(r"(\d+) generated", report)
 
-        @settings
-        @given(case=strategy)
-        def run(case: Case) -> None:
-            nonlocal asked
-            for name in (None, "notes"):
-                if name and "name" in case.path_parameters:
-                    case.path_parameters = {**case.path_parameters, "name": name}
-                    case.headers = {**(case.headers or {}), "Authorization": token}
-                # Nobody waits: what is no number is refused, any other is 0.
-                if case.path == "/feeds/{name}/" and case.method == "GET" and isinstance(case.query, dict):
-                    timeout = str(case.query.get("timeout", "0")).strip()
-                    case.query = {**case.query, "timeout": "0" if timeout.isdigit() else timeout}
-                asked += 1
-                case.validate_response(case.call(base_url=origin, allow_redirects=False), checks=CHECKS)
-
-        # Some operations have nothing in them that could be wrong.
-        with contextlib.suppress(Unsatisfiable) if mode.is_negative else contextlib.nullcontext():
-            run()
-    return asked
+    assert process.returncode == 0, report
+    assert cases is not None and int(cases[1]) > 1_000, report
+    assert (await web.get("/readyz")).status == 200

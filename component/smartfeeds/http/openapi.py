@@ -20,7 +20,12 @@ from smartfeeds.http.operations import IF_NONE_MATCH, NAME_TEXT, Content, Operat
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.replies import Reply
 
-OPENAPI = Operation("openapi", "This document", {200: {n.JSON.bare_type: {"type": "object", "required": ["openapi"]}}})
+OPENAPI = Operation(
+    "openapi",
+    "This document",
+    {200: {n.JSON.bare_type: {"type": "object", "required": ["openapi"]}}},
+    cors=True,
+)
 _ANONYMOUS: list[dict[str, list[str]]] = [{}, {"token": []}]
 _TOKEN: list[dict[str, list[str]]] = [{"token": []}]
 # The variables of the path templates.
@@ -93,7 +98,7 @@ class OpenApiDocument:
     """Serves the document, which is written once."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
-        headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding", "Access-Control-Allow-Origin": "*"}
         self._reply = Reply(dump_json(content), n.JSON.bare_type, headers=headers)
 
     async def get(self, call: HttpCall) -> Reply:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from smartfeeds.core import urls
 from smartfeeds.http import administration as admin
-from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing
+from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing, river
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.http.web import admin as web_admin
+from smartfeeds.http.web import sign_in
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 
@@ -27,6 +29,7 @@ class Handlers:
 
     pull: Handler
     lists: lists.Lists
+    rivers: river.Rivers
     entries: entries.Entries
     publishing: publishing.Publishing
     conflicts: conflicts.Conflicts
@@ -35,6 +38,7 @@ class Handlers:
     admin: admin.Administration
     web_admin: web_admin.WebAdmin
     images: images.Images
+    sign_in: sign_in.SignInPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +112,17 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
     Route("GET", "/openapi.json", "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
-    Route("GET", "/", "root", static.ROOT, lambda _: static.get_root),
-    Route("GET", static.LOGIN, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", "/", "river", river.GET_RIVER, lambda h: h.rivers.get),
+    Route("GET", "/river.json", "river", river.river_document(n.JSON), lambda h: h.rivers.get),
+    Route("GET", "/river.atom", "river", river.river_document(n.ATOM), lambda h: h.rivers.get),
+    Route("GET", "/search", "search", river.SEARCH_FEEDS, lambda h: h.rivers.search),
+    Route("GET", urls.LOGIN, "login", sign_in.SHOW, lambda h: h.sign_in.show),
+    Route("POST", urls.LOGIN, "login", sign_in.SIGN_IN, lambda h: h.sign_in.post),
+    Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),
+    Route("POST", urls.LOGIN_WAIT, "login", sign_in.COMPLETE, lambda h: h.sign_in.complete),
+    Route("GET", urls.LOGIN_BASIC, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", urls.ACCOUNT, "account", sign_in.ACCOUNT_PAGE, lambda h: h.sign_in.account),
+    Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
     Route("GET", f"{static.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )

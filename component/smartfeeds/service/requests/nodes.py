@@ -22,6 +22,20 @@ class NodeCreated(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class EnsureNode(NodeRequest):
+    """Creates a node, or checks that the actor owns one with these options, as PUT does (RFC 9110 9.3.4)."""
+
+    form: FormFields
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEnsured(Answer):
+    """`created` is false if the node existed already."""
+
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GetConfiguration(NodeRequest):
     """XEP-0060 8.2."""
 

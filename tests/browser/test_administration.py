@@ -53,7 +53,8 @@ async def test_a_feed_is_managed_without_script(busy: Web, browser: Browser) -> 
     """Created, shared, and deleted with its name typed, by a browser that runs no script."""
     tab = await signed_in(browser, busy, java_script_enabled=False)
     page = tab.page
-    await tab.go("/admin/")
+    await tab.go("/account")
+    await page.get_by_role("link", name="Administration").click()
     await page.get_by_role("link", name="Feeds", exact=True).click()
     await page.get_by_label("Name", exact=True).fill("été & more")
     await page.get_by_label("Title").fill("Summer")

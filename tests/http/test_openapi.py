@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -20,19 +21,38 @@ from smartfeeds.http.operations import Operation
 from smartfeeds.http.routes import TABLE, document
 from smartfeeds.http.web.static_files import static_path
 from support.bearer import bearer
-from support.component import ALICE, BOB, CAROL, EVE, entry
+from support.component import ALICE, BOB, CAROL, EVE, bare, entry
 from support.raw import connected, request
 from support.versions import B1, C1, version
 from support.web import Got, Web, WebStarter
 from support.website import running_site
 
-METHODS = ("get", "put", "post", "delete")
+METHODS = ("get", "put", "post", "patch", "delete")
 EXAMPLES = 20
 ATOM = "application/atom+xml"
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 ACTIVITY = json.dumps({"verb": "post", "object": {"objectType": "note", "content": "hello"}}).encode()
 BIG = b"x" * 400_000
+
+# The bodies of the operations of administration, by path and method.
+ADMINISTRATION = {
+    ("/feeds/{name}/", "patch"): "{}",
+    ("/options/{name}/", "get"): "",
+    ("/members/{name}/", "get"): "",
+    ("/members/{name}/{jid}", "put"): '{"affiliation": "member"}',
+    ("/members/{name}/{jid}", "delete"): "",
+    ("/subscriptions/{name}/", "get"): "",
+    ("/subscriptions/{name}/{jid}", "put"): "",
+    ("/subscriptions/{name}/{jid}", "delete"): "",
+    ("/tokens/", "get"): "",
+    ("/tokens/", "post"): '{"feed": "*", "scope": "read"}',
+    ("/tokens/{token}", "delete"): "",
+    ("/consumers/", "get"): "",
+    ("/consumers/", "post"): '{"consumer": "*"}',
+    ("/mirrors/", "get"): "",
+    ("/statistics", "get"): "",
+}
 
 IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP", b"....ftypavif")
 
@@ -52,6 +72,8 @@ def concrete(path: str, feed: str = "notes") -> str:
         "id": "torn" if path.startswith("/conflicts/") else "a",
         "suffix": "rss",
         "file": static_path("app.js").rpartition("/")[2],
+        "jid": "bob@example.org",
+        "token": "0" * 12,
         "digest": "0",
     }
     query = "?timeout=0" if path == "/feeds/{name}/" else ""
@@ -198,6 +220,7 @@ async def everything(  # noqa: C901 - one list
         for _ in range(2):
             await ask(item, "PUT", f"/entries/notes/p{number}", body, **headers)
         await ask(items, "POST", "/entries/notes/", body, **headers)
+    await administer(ask, mine)
     carol = {"Authorization": await bearer(web, CAROL, TokenScope.ADMIN), "Content_Type": ATOM}
     bob = await bearer(web, BOB, TokenScope.PUBLISH)
     await ask(conflict, "POST", concrete(conflict), b"{}", Authorization=bob, Content_Type=JSON)
@@ -252,8 +275,9 @@ async def everything(  # noqa: C901 - one list
             if got.status == 429:
                 break
         found.append((template, method.lower(), got))
-    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST")):
-        kind = JSON if template in (pull, conflict) else ATOM
+    slow = ((pull, "PATCH"), ("/members/{name}/{jid}", "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST"))
+    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST"), *slow):
+        kind = ATOM if template in (item, items) else JSON
         async with connected(small.port) as raw:
             headers = (f"Authorization: {small_token}", f"Content-Type: {kind}", "Content-Length: 5")
             raw.say(request(concrete(template, "slow"), *headers, method=method))
@@ -262,13 +286,45 @@ async def everything(  # noqa: C901 - one list
     return found
 
 
+async def administer(ask: Callable[..., Awaitable[Got]], mine: dict[str, str]) -> None:
+    """Requests that get the answers of administration that only one operation has."""
+    patch, member, subscription = "/feeds/{name}/", "/members/{name}/{jid}", "/subscriptions/{name}/{jid}"
+    json_ = {**mine, "Content_Type": JSON}
+    options = await ask("/options/{name}/", "GET", "/options/notes/", **mine)
+    await ask("/options/{name}/", "GET", "/options/notes/", **mine, If_None_Match=options.header("ETag"))
+    await ask(patch, "PATCH", "/feeds/notes/", b'{"title": "x"}', **json_)
+    await ask(patch, "PATCH", "/feeds/notes/", b'{"title": "y"}', **json_, If_Match=options.header("ETag"))
+    await ask(patch, "PATCH", "/feeds/notes/", b'{"deliver_payloads": "maybe"}', **json_)
+    await ask(member, "PUT", "/members/notes/zoe@example.org", b'{"affiliation": "member"}', **json_)
+    await ask(member, "PUT", "/members/notes/alice@example.org", b'{"affiliation": "none"}', **json_)
+    await ask(member, "DELETE", "/members/notes/alice@example.org", **mine)
+    await ask(member, "DELETE", "/members/notes/zoe@example.org", **mine)
+    await ask(subscription, "PUT", "/subscriptions/notes/alice@example.org", **mine)
+    for folder in ("members", "subscriptions"):
+        await ask(f"/{folder}/{{name}}/", "GET", f"/{folder}/notes/", **mine)
+    await ask(subscription, "DELETE", "/subscriptions/notes/alice@example.org", **mine)
+    created = await ask("/tokens/", "POST", "/tokens/", b'{"feed": "*", "scope": "read"}', **json_)
+    for _ in range(2):
+        await ask("/tokens/{token}", "DELETE", f"/tokens/{created.json['id']}", **mine)
+    for path in ("/tokens/", "/consumers/", "/mirrors/", "/statistics"):
+        await ask(path, "GET", path, **mine)
+    await ask("/consumers/", "POST", "/consumers/", b'{"consumer": "*"}', **json_)
+    await ask("/consumers/", "POST", "/consumers/", b'{"consumer": "none"}', **json_)
+    for template, method in ((patch, "PATCH"), (member, "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST")):
+        await ask(template, method, concrete(template), BIG, **json_)
+        await ask(template, method, concrete(template), b"x", **mine, Content_Type="text/plain")
+
+
 async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Got]]:
     """What any operation may be answered with: no host, no credentials, no rights, nothing there, no store."""
     found: list[tuple[str, str, Got]] = []
     eve = await bearer(web, EVE, TokenScope.ADMIN)
+    publisher = await bearer(web, ALICE, TokenScope.PUBLISH)
     for path, method in operations():
         body = entry("t").encode() if path.startswith("/entries") and method in ("put", "post") else None
         kind = {"Content_Type": ATOM} if body else {}
+        if body is None and ADMINISTRATION.get((path, method)):
+            body, kind = ADMINISTRATION[path, method].encode(), {"Content_Type": JSON}
 
         async def ask(target: str, path: str = path, method: str = method, **headers: str) -> None:
             found.append((path, method, await web.ask(method.upper(), target, body, **kind, **headers)))  # noqa: B023
@@ -283,13 +339,17 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
             await ask(concrete(path, missing), Authorization=token)
         elif path == "/static/{file}":
             await ask("/static/missing")
+        if (path, method) in ADMINISTRATION:
+            await ask(concrete(path), Authorization=publisher)
 
     async def fail(*_values: object, **_more: object) -> Any:
         raise StoreError("gone")
 
     monkeypatch.setattr(web.component.app.service, "read", fail)
     for path, method in operations():
-        got = await web.ask(method.upper(), concrete(path), Authorization=token)
+        body = ADMINISTRATION.get((path, method), "").encode() or None
+        kind = {"Content_Type": JSON} if body else {}
+        got = await web.ask(method.upper(), concrete(path), body, Authorization=token, **kind)
         found.append((path, method, got))
     monkeypatch.undo()
     return found
@@ -299,7 +359,11 @@ async def test_every_documented_answer_comes_and_no_other(
     start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[SF-112] Each status and each media type of each operation, with bodies as their schemas say."""
-    web = await start_web(site={"images": "on"}, net={"fetch_allow": ["127.0.0.0/8"]})
+    web = await start_web(
+        pubsub={"admins": [bare(ALICE)], "creators": ["example.org"]},
+        site={"images": "on"},
+        net={"fetch_allow": ["127.0.0.0/8"]},
+    )
     await web.component.create(ALICE, "notes", access_model="open")
     await web.component.create(ALICE, "closed", access_model="authorize")
     await web.component.affiliate(ALICE, "notes", CAROL, "publish-only")

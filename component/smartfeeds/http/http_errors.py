@@ -15,7 +15,9 @@ _log = structlog.get_logger()
 
 PROBLEM = "application/problem+json"
 # Basic comes first: browsers read only the first scheme of a line, and they can ask a person for a password only.
-CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8", Bearer realm="smartfeeds"'
+BASIC_CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8"'
+BEARER_CHALLENGE = 'Bearer realm="smartfeeds"'
+CHALLENGE = f"{BASIC_CHALLENGE}, {BEARER_CHALLENGE}"
 CLOSED = "the feed is closed: send a token"
 RETRY_AFTER_S = 5
 STORE_AWAY = "the store cannot be used at the moment"

@@ -155,7 +155,9 @@ async def _response(exchange: _Exchange, answered: Answered) -> web.StreamRespon
         return answered
     reply = _unsent(exchange, answered)
     if call is not None:
-        reply = for_reader(frame_of(call), call.header("Accept"), reply)
+        reply = for_reader(
+            frame_of(call), call.header("Accept"), reply, navigates=call.header("Sec-Fetch-Mode") == "navigate"
+        )
     return await _send(exchange.request, reply)
 
 
@@ -178,6 +180,7 @@ def _read_values(call: HttpCall, values: Mapping[str, str]) -> None:
     call.name = decode_value(values["name"]) if "name" in values else ""
     call.item_id = decode_value(values["id"]) if "id" in values else ""
     call.suffix = values.get("suffix", "")
+    call.subject = next((decode_value(values[name]) for name in ("jid", "token") if name in values), "")
 
 
 def _authorize(call: HttpCall, operation: Operation) -> None:
@@ -193,7 +196,7 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
             text = f"this takes a bearer token with the scope {operation.scope.text} on this feed"
             raise FeedError(Condition.NOT_AUTHORIZED, text)
         call.require(operation.scope, call.name)
-    if not is_xml_text(call.name) or not is_xml_text(call.item_id):
+    if not is_xml_text(f"{call.name}{call.item_id}{call.subject}"):
         raise FeedError(Condition.BAD_REQUEST, "names and ids cannot hold characters that XML cannot carry")
 
 

@@ -25,6 +25,7 @@ from smartfeeds.service import (
     documents,
     nodes,
     pulls,
+    river,
     sessions,
     subscriptions,
 )
@@ -66,6 +67,10 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     discovery.GetAddressInfo: ("get_address_info", discovery.address_info),
     r.GetNodes: ("get_nodes", discovery.address_items),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
+    river.GetRiver: ("get_river", river.get_river),
+    river.GetChangedNodes: ("get_changed_nodes", river.get_changed_nodes),
+    river.GetHeadlines: ("get_headlines", river.get_headlines),
+    river.SearchFeeds: ("search_feeds", river.search_feeds),
     contacts.ContactProbe: ("probe", contacts.answer_probe),
     contacts.ContactArrived: ("contact_arrived", contacts.read_arrival),
     contacts.NotifyRequested: ("notify_requested", contacts.read_announced_items),

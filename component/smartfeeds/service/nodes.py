@@ -12,6 +12,7 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
 from smartfeeds.service.items import retire
+from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -121,6 +122,8 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult 
     node = lock_located(tx, _owned(tx, context, request.node, request.actor))
     if is_reserved(node.name, context.policy.domain):
         raise FeedError(Condition.NOT_ALLOWED, "this node follows the node of the item; configure that node")
+    if request.expected is not None and options_tag(node.options) not in request.expected:
+        raise FeedError(Condition.PRECONDITION_NOT_MET, "the options of the node have changed; read them again")
     if request.form is not None:
         options = _of_kind(tx, context, node, request.form)
         if request.form.get(KIND, ("",))[:1] not in ((), ("",), (options.kind.value,)):

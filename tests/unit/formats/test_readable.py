@@ -84,7 +84,7 @@ def test_references_are_absolute_and_no_base_is_left() -> None:
             '<link href="http://x/"></link><link href="http://y/"></link>',
             '<link href="http://x/" rel="alternate"></link>',
         ),
-        ('<link href="javascript:x"></link><link rel="via" href=""></link>', ""),
+        ('<link href="javascript:x"></link><link rel="via" href=""></link><link href="relative"></link>', ""),
         ("<id> urn:x:1\n</id>", "<id>urn:x:1</id>"),
     ],
 )  # fmt: skip

@@ -115,8 +115,7 @@ class Entries:
             "Cache-Control": "no-cache" if public else _PRIVATE,
             "Vary": "Accept, Authorization",
         }
-        # A page of another host must put the token into the header itself; a browser does not add it.
-        if public or call.token is not None:
+        if public or call.bearer:
             headers |= _EXPOSED
         if as_json:
             body = self._encoder.activity(answer.node, answer.item, sync=sync)

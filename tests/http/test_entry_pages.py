@@ -144,7 +144,9 @@ async def test_page_links_to_the_entries_beside_it(notes: Web) -> None:
     for item_id in ("a", "b", "c", "d"):
         page = tree(await page_of(notes, item_id))
         beside[item_id] = (*links(page, "prev"), "|", *links(page, "next"))
-        assert [one.get("href") for one in page.iterfind(".//nav/a")] == [one for one in beside[item_id] if one != "|"]
+        assert [one.get("href") for one in page.iterfind(".//nav[@class='pager beside']/a")] == [
+            one for one in beside[item_id] if one != "|"
+        ]
 
     path = "/entries/notes/"
     assert beside == {

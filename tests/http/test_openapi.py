@@ -227,7 +227,7 @@ async def everything(  # noqa: C901 - one list
     await tear(web, token, C1)
     await ask(conflict, "POST", concrete(conflict), b"keep=", **form)
     await ask(item, "GET", "/entries/notes/torn?sync=true", Accept=JSON)
-    for accept in (ATOM, JSON, "image/png"):
+    for accept in (ATOM, JSON, "text/html", "image/png"):
         await ask(item, "GET", concrete(item), Accept=accept)
         await ask(item, "GET", "/entries/notes/gone", Accept=accept)
     await ask(item, "GET", concrete(item), If_None_Match="*")

@@ -20,6 +20,8 @@ from smartfeeds.http.entries import ITEM_CONTENT, Entries, Handle, entry_url, ex
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.post_fields import POST_PARAMETERS
+from smartfeeds.http.posts import PostReader
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.preconditions import item_tag
@@ -40,8 +42,9 @@ _log = structlog.get_logger()
 _CHANGED = {"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
 _EXPOSED = {**_CHANGED, "Access-Control-Expose-Headers": "ETag, Location"}
 
-_BODIES: Content = {kind: {"type": "string"} for kind in n.ATOM.accept_types} | {
-    kind: {"type": "object"} for kind in n.JSON.accept_types
+_HTML = n.HTML.accept_types[:1]
+_BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, *_HTML)} | {
+    kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.JSON_FEED.bare_type, n.WEB_FORM)
 }
 
 PUT_ITEM = Operation(
@@ -49,7 +52,7 @@ PUT_ITEM = Operation(
     "Creates or replaces an item",
     {200: ITEM_CONTENT, 201: ITEM_CONTENT, 204: {}},
     errors=(409, 412, 429),
-    parameters=(IF_MATCH, IF_NONE_MATCH, SYNC),
+    parameters=(IF_MATCH, IF_NONE_MATCH, SYNC, *POST_PARAMETERS),
     body=_BODIES,
     scope=TokenScope.PUBLISH,
     cors=True,
@@ -59,8 +62,9 @@ POST_ITEM = Operation(
     "Publishes an item; the service chooses its id",
     {200: ITEM_CONTENT, 201: ITEM_CONTENT},
     errors=(429,),
-    parameters=(SYNC,),
+    parameters=(SYNC, *POST_PARAMETERS),
     body=_BODIES,
+    body_required=False,
     scope=TokenScope.PUBLISH,
     cors=True,
 )
@@ -90,10 +94,11 @@ DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204:
 class Publishing:
     """Handles PUT, POST and DELETE of items and feeds."""
 
-    def __init__(self, handle: Handle, service: str, bodies: BodyReader, entries: Entries) -> None:
+    def __init__(self, handle: Handle, service: str, bodies: BodyReader, posts: PostReader, entries: Entries) -> None:
         self._handle = handle
         self._service = service
         self._bodies = bodies
+        self._posts = posts
         self._entries = entries
         self._tasks: set[asyncio.Task[Answer]] = set()
 
@@ -128,7 +133,7 @@ class Publishing:
         chooses it."""
         expected = expected_of(call) if call.item_id else None
         sync = read_flag(call.query, "sync")
-        draft, form = await self._bodies.draft(call, call.item_id)
+        draft, form = await self._posts.draft(call, call.item_id)
         request = Publish(
             call.actor,
             self._service,

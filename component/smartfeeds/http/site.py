@@ -17,6 +17,7 @@ from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
 from smartfeeds.http.openapi import OpenApiDocument
+from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
@@ -64,7 +65,7 @@ class Site:
         encoder = Encoder()
         entries = Entries(handle, options.domain, encoder)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
-        publishing = Publishing(handle, options.domain, bodies, entries)
+        publishing = Publishing(handle, options.domain, bodies, PostReader(bodies), entries)
         self.feeds = Feeds(
             self._pull,
             authenticate,

@@ -78,6 +78,11 @@ def clean(text: EntryText) -> CleanHtml:
     return CleanHtml(_TAG.sub(_Rewriter(), _CLEANER.clean(value)), cut)
 
 
+def harmless_html(html: str) -> str:
+    """HTML that is stored: without scripts and styles, and with its pictures."""
+    return _CLEANER.clean(html)
+
+
 def _beginning(value: str) -> tuple[str, bool]:
     """The beginning of HTML up to the limits, and whether it was cut."""
     bare = _BARE.sub("", value[: 4 * MAX_CHARACTERS])

@@ -15,7 +15,7 @@ from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.errors import StoreError
 from smartfeeds.http import router, server
 from smartfeeds.http.negotiation import ATOM
-from smartfeeds.http.static import static_path
+from smartfeeds.http.web.static_files import static_path
 from support.component import ALICE, Component
 from support.raw import Heard, Raw, connected, request
 from support.web import Web

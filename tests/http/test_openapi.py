@@ -29,7 +29,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.http.openapi import document as document_of
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.routes import TABLE, document
-from smartfeeds.http.static import static_path
+from smartfeeds.http.web.static_files import static_path
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, EVE, entry
 from support.raw import connected, request

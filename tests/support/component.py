@@ -286,6 +286,9 @@ class Component:
     async def settle(self) -> None:
         """Returns once everything delivered so far is worked off and everything it caused is on the wire."""
         await self._round_trip()
+        # The stanzas of a sender whose former requests were expensive wait, and this request overtakes them.
+        while self.app.stream.turns.stanzas:
+            await self._round_trip()
         await self.app.router.drain()
         await self.app.presences.idle()
         await self.app.dispatcher.idle()

@@ -52,10 +52,8 @@ class HttpCall:
     request: web.BaseRequest
     address: str
     origin: str
-    base_path: str
     path: str
     query: str
-    look: SiteLook
     proxied: bool = False
     credential: str = field(default="", repr=False)
     actor: Jid = ANONYMOUS
@@ -64,6 +62,8 @@ class HttpCall:
     item_id: str = ""
     suffix: str = ""
     written: bool = False
+    base_path: str = ""
+    look: SiteLook = DEFAULT_LOOK
 
     @property
     def site_url(self) -> str:
@@ -132,12 +132,12 @@ class CallReader:
             request,
             address,
             origin,
-            base_path,
             path,
             request.rel_url.raw_query_string,
-            self.look,
             proxied,
             credential_of(request.headers.get("Authorization", "")),
+            base_path=base_path,
+            look=self.look,
         )
 
     def _origin(self, request: web.BaseRequest, proto: str, host: str) -> str:

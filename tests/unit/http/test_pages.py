@@ -20,14 +20,19 @@ from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
-from smartfeeds.http.pages import CACHE_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader
 from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.article import article
+from smartfeeds.http.web.feed_list import feed_list
+from smartfeeds.http.web.feed_page import CACHE_BYTES, Pages
+from smartfeeds.http.web.frame import PAGE_POLICY, Frame
+from smartfeeds.http.web.problem_page import for_reader
 from smartfeeds.service.requests import FeedPage, Page, ResultSet
 from support.prose import ATOM, PROSE, html_entry, note
 from support.xml_work import xml_work
 
 ORIGIN = "https://feeds.example.org"
+FRAME = Frame()
 HOST = "http://host.example"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 KEY_US = 1_767_225_600_000_000
@@ -50,7 +55,7 @@ def page(*items: Item, query: str = "", of: Node | None = None, older: bool = Fa
     view: View = (parse_view(asked.view) if asked.view else BARE) or SMART
     ends = ("cursor:1_0_00000000", "cursor:2_0_00000000") if items else (None, None)
     answer = FeedPage(of, view, "v", True, Page(of.name, items, ResultSet(3, *ends, 0), False), newer, older)
-    return Pages("feeds.example.org").feed(answer, PageAddress(ORIGIN, of.name, asked)).decode()
+    return Pages("feeds.example.org").feed(FRAME, answer, PageAddress(ORIGIN, of.name, asked)).decode()
 
 
 def tree(text: str) -> etree._Element:
@@ -117,9 +122,9 @@ def test_page_of_a_feed_without_feed_data_has_no_room_for_it() -> None:
 
 def test_list_links_to_what_lists_all_feeds() -> None:
     """[ESS-024] The page of all feeds links to the NNO file, and to the OPML file."""
-    found = links_of(feed_list([], ORIGIN, "", "", 0), f"{ORIGIN}/feeds/")
+    found = links_of(feed_list(FRAME, [], ORIGIN, "", "", 0), f"{ORIGIN}/feeds/")
     assert [(link.type, link.href) for link in found] == [(LinkType.NNO, f"{ORIGIN}/feeds.nno")]
-    opml = tree(feed_list([], ORIGIN, "", "", 0)).xpath("//link[@type='text/x-opml']/@href")
+    opml = tree(feed_list(FRAME, [], ORIGIN, "", "", 0)).xpath("//link[@type='text/x-opml']/@href")
     assert opml == ["/feeds.opml"]
 
 
@@ -188,7 +193,7 @@ def test_texts_of_strangers_are_text() -> None:
 def test_item_without_payload_is_shown() -> None:
     """What is no Atom entry still has its place and its time."""
     for payload in ("", "<x xmlns='urn:example:x'/>"):
-        found = tree(article(node(), item(payload)))
+        found = tree(article(FRAME, node(), item(payload)))
         assert found.xpath("//time/@datetime") == ["2026-01-01T00:00:00Z"]
 
 
@@ -196,20 +201,20 @@ def test_times_beyond_all_calendars_are_shown() -> None:
     """The first and the last day that an entry can name make no error."""
     for date in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"):
         text = f"<entry xmlns='{ATOM}'><published>{date}</published></entry>"
-        assert tree(article(node(), item(text))).xpath("//time/@datetime") == [date]
+        assert tree(article(FRAME, node(), item(text))).xpath("//time/@datetime") == [date]
 
 
 def test_deleted_item_shows_nothing_of_itself() -> None:
     """[SF-013] Of a tombstone that still holds words, none is shown."""
-    found = article(node(), item(html_entry("Secret", "secret"), deleted=True, revision=2))
+    found = article(FRAME, node(), item(html_entry("Secret", "secret"), deleted=True, revision=2))
     assert "ecret" not in found
     assert tree(found).xpath("string(//span[@class='badge gone'])") == "deleted"
 
 
 def test_edited_item_says_when() -> None:
     """A changed item has both times; one that is as it came has one."""
-    assert tree(article(node(), item(note("a")))).xpath("//*[@class='badge']") == []
-    found = tree(article(node(), item(note("a"), revision=2, modified_us=KEY_US + 3_600_000_000)))
+    assert tree(article(FRAME, node(), item(note("a")))).xpath("//*[@class='badge']") == []
+    found = tree(article(FRAME, node(), item(note("a"), revision=2, modified_us=KEY_US + 3_600_000_000)))
     assert found.xpath("//time/@datetime") == ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"]
 
 
@@ -221,7 +226,7 @@ def test_entry_shows_its_parts() -> None:
         "<source><title>Elsewhere</title><link rel='self' href='https://s.example/'/></source>"
         "<author><name>Ann</name><uri>javascript:alert(1)</uri></author>"
     )
-    found = tree(article(node(), item(note("text", more))))
+    found = tree(article(FRAME, node(), item(note("text", more))))
     assert found.xpath("string(//ul[@class='files']/li)") == "a.ogg audio/ogg 1.2 MB"
     assert len(found.xpath("//ul[@class='files']/li")) == 1
     assert found.xpath("//p[@class='tags']/a/@href") == ["/feeds/notes/?category=a%20b"]
@@ -237,7 +242,7 @@ def test_article_parses_its_payload_once(monkeypatch: pytest.MonkeyPatch, sync: 
     payload = f'<entry xmlns="{ATOM_NS}"><title>T</title><content>c</content>{history if sync else ""}</entry>'
     one = item()._replace(payload=payload.encode())
     with xml_work(monkeypatch) as work:
-        text = article(node(), one, sync=sync)
+        text = article(FRAME, node(), one, sync=sync)
     assert work.parses == 1 and ("bob" in text) is sync
 
 
@@ -248,14 +253,15 @@ def test_kept_articles_are_bounded_and_fresh() -> None:
     for number in range(20):
         one = item(note(f"text {number}"), modified_us=KEY_US + number, revision=number + 1)
         answer = FeedPage(node(), BARE, "v", True, Page("notes", (one,), ResultSet(1, "1", "1", 0), False))
-        assert f"text {number}" in pages.feed(answer, place).decode()
-        assert pages.feed(answer, place) == pages.feed(answer, place)
+        assert f"text {number}" in pages.feed(FRAME, answer, place).decode()
+        assert pages.feed(FRAME, answer, place) == pages.feed(FRAME, answer, place)
     assert 0 < pages._articles.size_bytes <= 3_000 < CACHE_BYTES
 
 
 def test_list_of_feeds_shows_each() -> None:
     """Title, description, number of entries, last change, and the ways on."""
     shown = feed_list(
+        FRAME,
         [
             node("a", title="A & B", description="<all>"),
             node("c", NodeKind.GENERIC),
@@ -292,7 +298,7 @@ def test_list_of_feeds_shows_each() -> None:
 def test_problem_is_told_as_the_asker_likes(accept: str, html: bool) -> None:
     """A page for who likes pages better, JSON for everybody else; status and headers are the same."""
     reply = error_reply(HttpError(HTTPStatus.NOT_FOUND, "there is no <such> feed", Allow="GET"))
-    told = for_reader(accept, reply)
+    told = for_reader(FRAME, accept, reply)
     assert (told.status, told.headers["Allow"]) == (HTTPStatus.NOT_FOUND, "GET")
     if not html:
         assert told == reply
@@ -306,13 +312,13 @@ def test_problem_is_told_as_the_asker_likes(accept: str, html: bool) -> None:
 def test_page_of_a_problem_is_made_of_its_values() -> None:
     """Not of its JSON, which is never read again."""
     reply = replace(error_reply(HttpError(HTTPStatus.NOT_FOUND, "no such feed")), body=b"no JSON")
-    assert "no such feed" in for_reader(BROWSER, reply).body.decode()
+    assert "no such feed" in for_reader(FRAME, BROWSER, reply).body.decode()
 
 
 def test_answers_that_are_no_problems_are_left() -> None:
     """Only problems are told in another way."""
     reply = Reply(b"{}", "application/json")
-    assert for_reader(BROWSER, reply) is reply
+    assert for_reader(FRAME, BROWSER, reply) is reply
     assert error_reply(HttpError(HTTPStatus.NOT_FOUND)).media_type == PROBLEM
 
 
@@ -362,7 +368,7 @@ def luminance(colour: str) -> float:
 )
 def test_letters_can_be_read(pair: tuple[str, str], dark: bool) -> None:
     """Every colour of letters on every ground has a contrast of 4.5 or more (WCAG 2.2, 1.4.3)."""
-    style = (files("smartfeeds.http") / "static" / "style.css").read_text("utf-8")
+    style = (files("smartfeeds.http.web") / "static" / "style.css").read_text("utf-8")
     blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[dark]))
     one, other = sorted(luminance(colours[name]) for name in pair)

@@ -7,8 +7,8 @@ import pytest
 
 from smartfeeds.core.model import Item
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS, with_child
-from smartfeeds.http.pages import person_of
 from smartfeeds.http.sync_json import write_shared, write_version
+from smartfeeds.http.web.frame import person_of
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Flag, ForeignMarkup, HistoryRecord, Version

@@ -37,6 +37,8 @@ def read_json_post(data: bytes, item_id: str, *, is_json_feed: bool = False) -> 
         raise FeedError(Condition.INVALID_PAYLOAD, draft.reason)
     if warnings or draft.warnings:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the {what} is faulty: {(*warnings, *draft.warnings)[0]}")
+    if what == "item" and not draft.deleted:
+        _complete(draft.entry)
     return draft.entry
 
 
@@ -69,10 +71,7 @@ def _item(value: JsonObject, *, is_json_feed: bool) -> ItemDraft | SkippedItem:
     address = members.get("url")
     if isinstance(address, str) and address:
         checked_address(address, LINK)
-    draft = read_json_feed_item(members)
-    if isinstance(draft, ItemDraft) and not draft.deleted:
-        _complete(draft.entry)
-    return draft
+    return read_json_feed_item(members)
 
 
 def _tags(value: Json) -> Json:

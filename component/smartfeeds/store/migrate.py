@@ -37,6 +37,7 @@ REVISIONS = (
     "0020",
     "0021",
     "0022",
+    "0024",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from smartfeeds.http import conflicts, entries, feeds, health, lists, openapi, publishing
+from smartfeeds.http import conflicts, entries, feeds, files, health, lists, openapi, publishing
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
@@ -24,6 +24,7 @@ class Handlers:
     lists: lists.Lists
     entries: entries.Entries
     publishing: publishing.Publishing
+    files: files.FileReplies
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
@@ -57,6 +58,7 @@ TABLE: tuple[Route, ...] = (
     Route("DELETE", "/entries/{name}/{id}", "entries", publishing.RETRACT_ITEM, lambda h: h.publishing.retract),
     Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish),
     Route("DELETE", "/entries/{name}/", "entries", publishing.PURGE, lambda h: h.publishing.purge),
+    Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),

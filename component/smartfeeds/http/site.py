@@ -7,12 +7,14 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
+from smartfeeds.http.changes import Changes
 from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
+from smartfeeds.http.files import FileReplies
 from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
@@ -23,6 +25,7 @@ from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
@@ -30,7 +33,7 @@ from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The settings. `base_url` is the address of this site, "" to use the origin of the request. `body_bytes` and
-    `body_s` limit the size of a request body and the time for it to arrive."""
+    `body_s` limit the size of a request body and the time for it to arrive, `upload_bytes` the size of a file."""
 
     listen: str
     domain: str
@@ -42,6 +45,7 @@ class HttpOptions:
     heartbeat_s: float
     body_bytes: int
     body_s: float
+    upload_bytes: int
     bounds: ConnectionLimits
 
 
@@ -60,12 +64,15 @@ class Site:
         health: Health,
         now_us: Callable[[], int],
         admit: Admit,
+        files: Files,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
         entries = Entries(handle, options.domain, encoder)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
-        publishing = Publishing(handle, options.domain, bodies, PostReader(bodies), entries)
+        self._changes = changes = Changes(handle)
+        uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
+        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads), entries)
         self.feeds = Feeds(
             self._pull,
             authenticate,
@@ -83,7 +90,8 @@ class Site:
             lists=Lists(handle, options.domain, now_us),
             entries=entries,
             publishing=publishing,
-            conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
+            files=FileReplies(handle, options.domain, files),
+            conflicts=Conflicts(handle, changes.perform, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
         )
@@ -97,7 +105,7 @@ class Site:
         """Closes every connection and finishes changes that have begun."""
         await self.feeds.waiting.stop()
         await self.listener.stop()
-        await self.handlers.publishing.stop()
+        await self._changes.stop()
 
     async def _pull(self, request: PullFeed) -> FeedPage:
         answer = await self._handle(request)

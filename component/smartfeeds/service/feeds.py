@@ -96,7 +96,6 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),
     files.AddFile: ("add_file", files.add_file),
-    files.RemoveUnusedFiles: ("remove_unused_files", files.remove_unused),
     subscriptions.Bounce: ("bounce", subscriptions.end_after_bounce),
     contacts.ChangeContact: ("change_contact", contacts.change_contact),
     contacts.ContactLeft: ("contact_left", contacts.end_temporary),

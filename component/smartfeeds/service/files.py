@@ -8,7 +8,7 @@ from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
-from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Request
+from smartfeeds.service.requests import Answer, NodeRequest
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # A file is uploaded before the item that refers to it is published. A file that is unused for longer is removed.
@@ -52,11 +52,6 @@ class FileShown(Answer):
     public: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveUnusedFiles(Request):
-    """Removes rows of files that no item has used for a while."""
-
-
 def plan_upload(tx: ReadTx, context: Context, request: PlanUpload) -> UploadPlan:
     """Returns the space that the actor has left. Raises FeedError if the actor may not publish."""
     _feed(tx, context, request.node, request.actor)
@@ -96,11 +91,13 @@ def get_file(tx: ReadTx, context: Context, request: GetFile) -> FileShown:
     return FileShown(file, _is_public(located.node))
 
 
-def remove_unused(tx: WriteTx, context: Context, _request: RemoveUnusedFiles) -> EmptyResult:
-    """Removes a bounded number of rows of unused files. Their bytes go with `FileFolder.remove_unknown`."""
-    for file in tx.unused_files(context.now_us - GRACE_US, REMOVED):
+def remove_unused(tx: WriteTx, context: Context) -> int:
+    """Removes a bounded number of rows of unused files, and returns their number. The bytes go with
+    `FileFolder.remove_unknown`."""
+    files = tx.unused_files(context.now_us - GRACE_US, REMOVED)
+    for file in files:
         tx.remove_file(file)
-    return EmptyResult()
+    return len(files)
 
 
 def too_little_space(left_bytes: int) -> FeedError:

@@ -78,6 +78,7 @@ class PendingFile:
 
     def __init__(self, folder: FileFolder) -> None:
         self._folder = folder
+        self._path = folder.path / NEW
         self._file: IO[bytes] | None = None
         self._hash = hashlib.sha256()
         self._buffer = bytearray()
@@ -91,9 +92,8 @@ class PendingFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
-            # Not in a thread: the caller may have been cancelled, and both calls return at once.
             self._file.close()
-            Path(self._file.name).unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
 
     async def write(self, data: bytes) -> None:
         """Appends bytes."""
@@ -115,8 +115,11 @@ class PendingFile:
     def _create(self) -> IO[bytes]:
         try:
             folder = self._folder.path / NEW
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return tempfile.NamedTemporaryFile(dir=folder, delete=False)  # noqa: SIM115 - closed in __aexit__
+            for part in (self._folder.path, folder):
+                part.mkdir(mode=0o700, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=folder)
+            self._path = Path(name)
+            return os.fdopen(handle, "wb")
         except OSError as error:
             raise _failure(error, "cannot be created") from error
 
@@ -136,7 +139,7 @@ class PendingFile:
             self._file.flush()
             os.fsync(self._file.fileno())
             target.parent.mkdir(mode=0o700, exist_ok=True)
-            Path(self._file.name).rename(target)
+            self._path.rename(target)
             for folder in (target.parent, self._folder.path):
                 _sync(folder)
         except OSError as error:

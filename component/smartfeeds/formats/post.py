@@ -67,7 +67,7 @@ def titled(post: Post) -> tuple[str, EntryText | None]:
         title = first_line(content.value if content.kind is TextKind.TEXT else content.plain)
         is_whole = content.kind is TextKind.TEXT and content.value.strip() == title
         return title, None if is_whole else content
-    title = next((file.title for file in post.enclosures if file.title), "") or post.link
+    title = next((file.title or file.type or file.href for file in post.enclosures), post.link)
     if not title:
         raise FeedError(Condition.BAD_REQUEST, "the post is empty: send a text, a title, a link or a file")
     return clean(title), None

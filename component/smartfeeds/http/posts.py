@@ -82,7 +82,7 @@ class PostReader:
     async def _file(self, call: HttpCall, fields: dict[str, str], name: UploadName) -> Element:
         """An entry with the body as its enclosure."""
         # What is wrong with the fields is found before the file is read.
-        entry_of(_post({f.TITLE: name.name or name.media_type, **fields}, None))
+        entry_of(_post({f.TITLE: name.media_type, **fields}, None))
         return await self._of_text("", fields, (await self._uploads.from_body(call, name),))
 
     async def _multipart(self, call: HttpCall, fields: dict[str, str]) -> Element:

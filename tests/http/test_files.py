@@ -127,9 +127,12 @@ async def test_files_of_closed_feeds_stay_closed(notes: Web) -> None:
         "POST", "/entries/closed/", PHOTO, accept=ATOM, Authorization=token, Content_Type="image/jpeg"
     )
     ((path, *_),) = enclosures(got)
-    assert (await notes.get(path)).status == (await notes.get("/entries/closed/a")).status == 401
     other = await bearer(notes, BOB, TokenScope.READ)
-    assert (await notes.get(path, Authorization=other)).status == 403
+    for headers in ({}, {"Authorization": other}):
+        file, item = await notes.get(path, **headers), await notes.get("/entries/closed/a", **headers)
+        assert (file.status, file.json["detail"]) == (404, item.json["detail"])
+    await notes.component.configure(ALICE, "closed", access_model="authorize")
+    assert (await notes.get(path)).status == (await notes.get("/entries/closed/a")).status == 401
     own = await notes.get(path, Authorization=token)
     assert (own.status, own.header("Cache-Control").startswith("private")) == (200, True)
     elsewhere = path.replace("/closed/", "/notes/")

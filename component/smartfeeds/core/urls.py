@@ -12,6 +12,8 @@ FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
 FILES = "/files/"
+MICROPUB = "/micropub/"
+MEDIA = "/media/"
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.
 _SEGMENT = "!$'()*+,;=:@"
 # The characters of an XMPP address that stay unescaped; an IPv6 address has brackets (RFC 5122 2.2).
@@ -44,6 +46,16 @@ def list_path(suffix: str = "") -> str:
 def entry_path(name: str, item_id: str = "", folder: str = ENTRIES) -> str:
     """Returns the path of an item, or of all items of a feed. In the folder CONFLICTS it is that of their conflicts."""
     return f"{folder}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
+
+
+def micropub_path(name: str) -> str:
+    """Returns the path of the Micropub endpoint of a feed."""
+    return f"{MICROPUB}{_quoted(name)}"
+
+
+def media_path(name: str) -> str:
+    """Returns the path to which Micropub clients send files for a feed."""
+    return f"{MEDIA}{_quoted(name)}"
 
 
 def xmpp_uri(service: str, node: str, item_id: str = "") -> str:

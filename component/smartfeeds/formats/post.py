@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lxml import etree
+
 from smartfeeds.core.urls import harmless
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
+from smartfeeds.formats.entry import EntryLink, EntryText
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.links import is_uri
@@ -35,10 +37,9 @@ def entry_of(post: Post) -> Element:
     not repeated. Raises FeedError(BAD_REQUEST) for an empty post and for an address that is none.
     """
     builder = EntryBuilder(0, "")
-    title, content = titled(post)
-    builder.add(atom.TITLE, title)
-    if content is not None:
-        add_content(builder, content)
+    builder.add(atom.TITLE, " ".join(clean(post.title).split()))
+    if post.content is not None and post.content.value.strip():
+        builder.add(atom.CONTENT, clean(post.content.value), type="html" if post.content.is_markup else "")
     if post.link:
         builder.add_link("alternate", checked_address(post.link, "link"))
     for tag in post.tags:
@@ -47,30 +48,28 @@ def entry_of(post: Post) -> Element:
         builder.add_link(
             "enclosure", checked_address(file.href, "attach"), clean(file.type), clean(file.title), file.length
         )
+    complete(builder.entry)
     return builder.entry
 
 
-def add_content(builder: EntryBuilder, content: EntryText) -> None:
-    """Adds an atom:content."""
-    kind = "html" if content.is_markup else ""
-    builder.add(atom.CONTENT, clean(content.value), type=kind)
-
-
-def titled(post: Post) -> tuple[str, EntryText | None]:
-    """The title and the content of the entry. Raises FeedError(BAD_REQUEST) for a post without text, link and file."""
-    title, content = " ".join(clean(post.title).split()), post.content
-    if content is not None and not content.value.strip():
-        content = None
-    if title:
-        return title, content
-    if content is not None:
-        title = first_line(content.value if content.kind is TextKind.TEXT else content.plain)
-        is_whole = content.kind is TextKind.TEXT and content.value.strip() == title
-        return title, None if is_whole else content
-    title = next((file.title or file.type or file.href for file in post.enclosures), post.link)
-    if not title:
+def complete(entry: Element) -> None:
+    """Gives an entry without a title the first line of its text, as `entry_of` does. Raises FeedError(BAD_REQUEST) for
+    an entry without text, link and file."""
+    title, content = entry.find(atom.TITLE), entry.find(atom.CONTENT)
+    if title is not None and (title.text or "").strip():
+        return
+    if title is None:
+        title = etree.SubElement(entry, atom.TITLE)
+    texts = [atom.text_of(entry, tag) for tag in (atom.CONTENT, atom.SUMMARY)]
+    is_text = content is not None and content.get("type", "text") == "text"
+    if is_text and content is not None:
+        texts[0] = atom.string_of(content)
+    links = [link.get("title") or link.get("type") or link.get("href") or "" for link in entry.iterchildren(atom.LINK)]
+    title.text = first_line(next(filter(None, (*texts, *links)), ""))
+    if not title.text:
         raise FeedError(Condition.BAD_REQUEST, "the post is empty: send a text, a title, a link or a file")
-    return clean(title), None
+    if is_text and content is not None and texts[0].strip() == title.text:
+        entry.remove(content)
 
 
 def first_line(text: str) -> str:

@@ -1,12 +1,11 @@
 """Items that are published as JSON: an activity, an item of a JSON Feed, or the few members of a post."""
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import atom
 from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.items import ItemDraft, SkippedItem
 from smartfeeds.formats.json_feed import read_json_feed_item
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
-from smartfeeds.formats.post import checked_address, first_line
+from smartfeeds.formats.post import checked_address, complete
 from smartfeeds.formats.xml import Element
 from smartfeeds.http.post_fields import LINK
 from smartfeeds.http.sync_json import MEMBER
@@ -38,7 +37,7 @@ def read_json_post(data: bytes, item_id: str, *, is_json_feed: bool = False) -> 
     if warnings or draft.warnings:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the {what} is faulty: {(*warnings, *draft.warnings)[0]}")
     if what == "item" and not draft.deleted:
-        _complete(draft.entry)
+        complete(draft.entry)
     return draft.entry
 
 
@@ -81,15 +80,3 @@ def _tags(value: Json) -> Json:
     if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
         raise FeedError(Condition.INVALID_PAYLOAD, "tags is an array of texts")
     return value
-
-
-def _complete(entry: Element) -> None:
-    """Gives an entry without a title the first line of its text. Raises FeedError for one that says nothing."""
-    title, content = entry.find(atom.TITLE), entry.find(atom.CONTENT)
-    if title is None or (title.text or "").strip():
-        return
-    is_text = content is not None and content.get("type") != "html"
-    if content is None and entry.find(atom.LINK) is None and entry.find(atom.SUMMARY) is None:
-        raise FeedError(Condition.INVALID_PAYLOAD, "the item is empty: send a title, a content, a link or a file")
-    if is_text and content is not None:
-        title.text = first_line(atom.string_of(content))

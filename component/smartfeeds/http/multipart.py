@@ -1,6 +1,6 @@
 """Bodies of several parts: fields as text, and files that go to a folder while they arrive (RFC 7578)."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -26,11 +26,14 @@ class Parts(NamedTuple):
     files: list[tuple[str, EntryLink]]
 
 
-Upload = Callable[[UploadName, AsyncIterator[bytes]], Awaitable[EntryLink]]
+BeforeFile = Callable[[Sequence[tuple[str, str]]], Awaitable[None]]
 
 
-async def read_parts(call: HttpCall, uploads: Uploads, limit_bytes: int) -> Parts:
-    """The parts of a body. All fields together have at most `limit_bytes`.
+async def read_parts(
+    call: HttpCall, uploads: Uploads, limit_bytes: int, before_file: BeforeFile | None = None
+) -> Parts:
+    """The parts of a body. All fields together have at most `limit_bytes`. `before_file` is called with the fields that
+    came before a file, and may reject the request.
 
     Raises HttpError, and FeedError(BAD_REQUEST) for a body that is malformed.
     """
@@ -43,6 +46,8 @@ async def read_parts(call: HttpCall, uploads: Uploads, limit_bytes: int) -> Part
                 raise FeedError(Condition.BAD_REQUEST, "a part of the body is itself a multipart; send its parts")
             _check_encoding(part)
             if part.filename is not None:
+                if before_file is not None:
+                    await before_file(parts.fields)
                 await _read_file(call, uploads, part, parts)
             else:
                 limit_bytes -= await _read_field(part, parts, limit_bytes, uploads.timeout_s)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from smartfeeds.http import conflicts, entries, feeds, files, health, lists, openapi, publishing
+from smartfeeds.http import conflicts, entries, feeds, files, health, lists, micropub, openapi, publishing
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
@@ -25,6 +25,7 @@ class Handlers:
     entries: entries.Entries
     publishing: publishing.Publishing
     files: files.FileReplies
+    micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
@@ -58,6 +59,9 @@ TABLE: tuple[Route, ...] = (
     Route("DELETE", "/entries/{name}/{id}", "entries", publishing.RETRACT_ITEM, lambda h: h.publishing.retract),
     Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish),
     Route("DELETE", "/entries/{name}/", "entries", publishing.PURGE, lambda h: h.publishing.purge),
+    Route("GET", "/micropub/{name}", "micropub", micropub.QUERY, lambda h: h.micropub.query),
+    Route("POST", "/micropub/{name}", "micropub", micropub.CREATE, lambda h: h.micropub.post),
+    Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
     Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),

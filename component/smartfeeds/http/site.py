@@ -18,6 +18,7 @@ from smartfeeds.http.files import FileReplies
 from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
+from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
@@ -90,6 +91,7 @@ class Site:
             lists=Lists(handle, options.domain, now_us),
             entries=entries,
             publishing=publishing,
+            micropub=Micropub(changes, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies),
             health=health,

@@ -9,7 +9,7 @@ import pytest
 from smartfeeds.core.files import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Store, WriteTx
-from smartfeeds.store.files import BUFFER_BYTES, NEW, FileFolder
+from smartfeeds.store.files import BUFFER_BYTES, NEW, FileFolder, copy_files
 from store.values import add_feed, item
 
 DIGEST = hashlib.sha256(b"photo").hexdigest()
@@ -207,3 +207,16 @@ async def test_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "files").write_text("a file")
     with pytest.raises(StoreError, match=str(tmp_path)):
         await stored(FileFolder(tmp_path / "files"), b"x")
+
+
+async def test_backup_of_a_folder(tmp_path: Path) -> None:
+    """Whole files only; a copy that was interrupted before is no obstacle."""
+    folder, copy = FileFolder(tmp_path / "files"), FileFolder(tmp_path / "copy")
+    assert copy_files(folder.path, copy.path) == 0
+    kept = [await stored(folder, data) for data in (b"1", b"2")]
+    (folder.path / NEW / "tmp1").write_bytes(b"half")
+    (tmp_path / "copy.part" / "xx").mkdir(parents=True)
+    assert copy_files(folder.path, copy.path) == 2
+    assert names(copy) == sorted(file.digest for file in kept)
+    with pytest.raises(StoreError, match="cannot be copied"):
+        copy_files(folder.path, copy.path)

@@ -7,6 +7,7 @@ A file without a row in the database is removed by the next `remove_unknown`, wh
 import asyncio
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
@@ -23,6 +24,34 @@ BUFFER_BYTES = 262_144  # a thread writes this much at a time
 def folder_of(database: Path) -> Path:
     """The folder for the files of a database."""
     return database.with_name(f"{database.name}-files")
+
+
+def copy_files(source: Path, target: Path) -> int:
+    """Copies the files of a folder to a new folder, which appears when it is complete, and returns their number. Other
+    processes may add and remove files meanwhile. Raises StoreError.
+
+    A copy that begins after that of the database has every file that the database names.
+    """
+    part = target.with_name(f"{target.name}.part")
+    count = 0
+    try:
+        if not source.is_dir():
+            return 0
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(mode=0o700)
+        for folder in _folders(source):
+            (part / folder.name).mkdir(mode=0o700)
+            for name in _names(folder):
+                try:
+                    shutil.copy2(folder / name, part / folder.name / name)
+                    count += 1
+                except FileNotFoundError:
+                    continue  # no item used it any more
+        part.rename(target)
+        _sync(target.parent)
+    except OSError as error:
+        raise _failure(error, "cannot be copied") from error
+    return count
 
 
 class FileFolder:

@@ -24,7 +24,7 @@ _TYPES: Mapping[str, str] = MappingProxyType(
         "ogg": "audio/ogg", "opus": "audio/ogg", "wav": "audio/wav", "weba": "audio/webm",
         "m4v": "video/mp4", "mp4": "video/mp4", "mov": "video/quicktime", "ogv": "video/ogg", "webm": "video/webm",
         "pdf": "application/pdf", "epub": "application/epub+zip", "zip": "application/zip", "gz": "application/gzip",
-        "tar": "application/x-tar", "ics": "text/calendar", "csv": "text/csv", "bin": OCTETS,
+        "tar": "application/x-tar", "ics": "text/calendar", "csv": "text/csv",
     }
 )  # fmt: skip
 _EXTENSIONS = {kind: extension for extension, kind in reversed(list(_TYPES.items()))}

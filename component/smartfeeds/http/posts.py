@@ -60,7 +60,7 @@ class PostReader:
         FeedError for a payload that XMPP would reject too, HttpError for a body that cannot be read.
         """
         if call.media_type in _WHOLE_FEEDS:
-            raise unsupported(f"an item is one of {', '.join(_MEDIA_TYPES)}, or a file", _MEDIA_TYPES)
+            raise unsupported(f"an item is one of {', '.join(DOCUMENT_TYPES)}, or a file", DOCUMENT_TYPES)
         fields = f.fields_of_call(call)
         if call.media_type == n.MULTIPART:
             return draft_of(await self._multipart(call, fields)), n.JSON
@@ -68,8 +68,8 @@ class PostReader:
             return draft_of(await self._file(call, fields, name)), n.JSON
         read, form = _READERS[call.media_type]
         if charset_of(call) not in CHARSETS:
-            raise unsupported("the charset of a body must be UTF-8", _MEDIA_TYPES)
-        body = _Body(call, item_id, await self._bodies.read(call, _MEDIA_TYPES), fields)
+            raise unsupported("the charset of a body must be UTF-8", DOCUMENT_TYPES)
+        body = _Body(call, item_id, await self._bodies.read(call, DOCUMENT_TYPES), fields)
         if call.media_type in _OWN_FIELDS:
             if fields:
                 raise FeedError(
@@ -211,7 +211,8 @@ _READERS: Mapping[str, tuple[_Read, Representation]] = MappingProxyType(
         "": (PostReader.default, n.JSON),
     }
 )
-_MEDIA_TYPES = tuple(filter(None, _READERS))
+# The media types of documents; every other body is a file.
+DOCUMENT_TYPES = tuple(filter(None, _READERS))
 # Media types that curl and a form send by default, whatever the body is.
 _UNDECLARED = frozenset({"", n.WEB_FORM})
 # Documents that somebody might take for items: they are rejected, not stored as files.

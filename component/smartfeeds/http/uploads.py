@@ -71,7 +71,9 @@ class UploadName:
     @classmethod
     def of(cls, name: str, declared_type: str) -> "UploadName":
         """The name without folders; without a declared type that of the name. Raises HttpError(415)."""
-        name, media_type = safe_name(name), declared_type or media_type_of(name) or OCTETS
+        name = safe_name(name)
+        # Many clients declare OCTETS for every file.
+        media_type = declared_type if declared_type not in ("", OCTETS) else media_type_of(name) or OCTETS
         if _MEDIA_TYPE.fullmatch(media_type) is None:
             raise HttpError(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{media_type[:60]!r} is no media type such as image/jpeg"

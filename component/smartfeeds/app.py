@@ -30,9 +30,8 @@ from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
-from smartfeeds.http.look import ImagePolicy, SiteLook
-from smartfeeds.http.server import ConnectionLimits
-from smartfeeds.http.site import HttpOptions, Site
+from smartfeeds.http.site import Site
+from smartfeeds.http_setup import http_options
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
@@ -84,6 +83,9 @@ DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
 # A whole feed may be long, and its server may hold a pull for a minute.
 MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
+
+# A reader waits for the image.
+IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
 _log = structlog.get_logger()
 
@@ -146,7 +148,7 @@ class App:
         )
         held = HeldSender(self.service, outbox, self.sender.counters, self.availability, clock=clock)
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
-        self.dispatcher.register(HELD, ConsumerKind(held))
+        self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         self._bounces = Bounces(self.service, clock=clock)
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
         info = ServiceInfo(
@@ -194,6 +196,7 @@ class App:
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()
         self._fetch_allowed = tuple(ip_network(text) for text in settings.net.fetch_allow)
+        self._image_fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter)
         self._fetchers = (
             Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
@@ -215,7 +218,7 @@ class App:
         health = Health(self._unready, metrics_text, networks)
         self.site = (
             Site(
-                _http_options(settings, policy.max_request_bytes),
+                http_options(settings, policy.max_request_bytes),
                 self.handle,
                 self._authenticate,
                 observe_request,
@@ -223,6 +226,7 @@ class App:
                 clock,
                 self._admit,
                 self.files,
+                self._fetch_image,
             )
             if settings.http.listen
             else None
@@ -297,6 +301,10 @@ class App:
         """The token of a bearer text. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
+    async def _fetch_image(self, address: str, accept: str, max_bytes: int) -> bytes:
+        """The body at the address of an image. Raises FetchError."""
+        return (await self._image_fetcher.get(address, accept=accept, max_bytes=max_bytes)).body
+
     def _admit(self, sender: Jid, data: bytes) -> str:
         """Why XML of a sender is refused before it is parsed, or "".
 
@@ -330,7 +338,7 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for fetcher in self._fetchers:
+            for fetcher in (*self._fetchers, self._image_fetcher):
                 await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
@@ -389,7 +397,7 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
-            **_http_readings(self.site),
+            **(self.site.readings() if self.site is not None else {}),
         )
 
     async def _unready(self) -> dict[str, str]:
@@ -452,42 +460,6 @@ class App:
         limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else self._fetch_allowed)
         async with Fetcher(limits, limiter=self._limiter) as fetcher:
             await Planet(plan, self.service, fetcher, self._source_tools).run()
-
-
-def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:
-    http, site = settings.http, settings.site
-    return HttpOptions(
-        listen=http.listen,
-        domain=settings.component.jid,
-        base_url=http.base_url,
-        look=SiteLook(site.name, site.accent, images=ImagePolicy(site.images)),
-        proxies=tuple(ip_network(text) for text in http.proxies),
-        poll_default_s=http.poll_default_s,
-        poll_max_s=http.poll_max_s,
-        heartbeat_s=http.heartbeat_s,
-        body_bytes=body_bytes,
-        body_s=http.first_request_s,
-        upload_bytes=http.upload_bytes,
-        bounds=ConnectionLimits(
-            connections=http.connections,
-            per_address=http.connections_per_address,
-            first_request_s=http.first_request_s,
-            idle_s=http.idle_s,
-            unread_s=http.unread_s,
-        ),
-    )
-
-
-def _http_readings(site: Site | None) -> dict[str, int]:
-    if site is None:
-        return {}
-    return {
-        "http_connections": site.listener.connections,
-        "http_refused": site.listener.refused,
-        "http_unreadable": site.listener.unreadable,
-        "http_held": site.feeds.waiting.held,
-        "http_kept": site.feeds.cache_hits,
-    }
 
 
 async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:

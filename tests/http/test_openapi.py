@@ -35,6 +35,7 @@ from support.component import ALICE, BOB, CAROL, EVE, entry
 from support.raw import connected, request
 from support.versions import B1, C1, version
 from support.web import Got, Web, WebStarter
+from support.website import running_site
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 METHODS = ("get", "put", "post", "delete")
@@ -44,6 +45,8 @@ JSON = "application/json"
 PROBLEM = "application/problem+json"
 ACTIVITY = json.dumps({"verb": "post", "object": {"objectType": "note", "content": "hello"}}).encode()
 BIG = b"x" * 400_000
+
+IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP", b"....ftypavif")
 
 PathMethod = tuple[str, str]  # the path as it is documented, the method
 Seen = tuple[str, str, str, str]  # and the status and media type of an answer
@@ -61,6 +64,7 @@ def concrete(path: str, feed: str = "notes") -> str:
         "id": "torn" if path.startswith("/conflicts/") else "a",
         "suffix": "rss",
         "file": static_path("app.js").rpartition("/")[2],
+        "digest": "0",
     }
     query = "?timeout=0" if path == "/feeds/{name}/" else ""
     return re.sub(r"{(\w+)}", lambda found: known[found[1]], path) + query
@@ -229,6 +233,16 @@ async def everything(  # noqa: C901 - one list
     await ask(items, "DELETE", "/entries/notes/", **mine)
     await ask(pull, "DELETE", "/feeds/new/", **mine)
 
+    image = "/images/{digest}"
+    links = web.component.app.site.handlers.images.links if web.component.app.site else None
+    assert links is not None
+    async with running_site() as host:
+        for number, body in enumerate((*IMAGES, b"<svg/>")):
+            host.pages[f"/{number}"] = body
+            await ask(image, "GET", links.path(host.url(f"/{number}")))
+        await ask(image, "GET", links.path(host.url("/0")), If_None_Match="*")
+        await ask(image, "GET", "/images/0?url=http%3A%2F%2Fx.example%2F")
+        await ask(image, "GET", "/images/0?link=x")
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
         await ask(path, "GET", path)
     for name in ("app.js", "style.css", "icon.svg"):
@@ -296,7 +310,7 @@ async def test_every_documented_answer_comes_and_no_other(
     start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[SF-112] Each status and each media type of each operation, with bodies as their schemas say."""
-    web = await start_web()
+    web = await start_web(site={"images": "on"}, net={"fetch_allow": ["127.0.0.0/8"]})
     await web.component.create(ALICE, "notes", access_model="open")
     await web.component.create(ALICE, "closed", access_model="authorize")
     await web.component.affiliate(ALICE, "notes", CAROL, "publish-only")

@@ -5,7 +5,7 @@ from smartfeeds.core.model import Mark
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.view import Order
 from smartfeeds.store.base import Store, WriteTx
-from store.values import add_feed, subscription
+from store.values import add_feed, item, subscription
 
 BOB = Contact("feeds.x", "bob@x", ContactState.ASKED)
 BOB_AT_NEWS = Contact("news@feeds.x", "bob@x", ContactState.GRANTED)
@@ -80,3 +80,13 @@ async def test_mark_of_held_events_is_removed_with_the_subscription(store: Store
     assert [row.consumer.name for row in rows] == ["held:2", "held:2"]
     await store.write(lambda tx: tx.remove_consumer(held_consumer(node.node_no, 2)))
     assert await store.read(lambda tx: tx.consumers((0, "", ""), 9)) == []
+
+
+async def test_consumer_of_held_events_never_is_behind(store: Store) -> None:
+    """The return of the subscriber starts its delivery. A look that lists it would read all absent subscribers."""
+    node = await store.write(add_feed(item("a", 10), name="a"))
+    held = held_consumer(node.node_no, 1)
+    await store.write(lambda tx: tx.set_mark(node.node_no, Order.MODIFIED, held.name, Mark(0, "")))
+    assert await store.read(lambda tx: tx.behind()) == []
+    await store.write(lambda tx: tx.put_item(node.node_no, item("b", 20)))
+    assert await store.read(lambda tx: tx.behind()) == []

@@ -14,7 +14,7 @@ from typing import TypeVar
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.chat import ChatRow
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
+from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
 from smartfeeds.core.files import FeedFile, file_ids
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
@@ -39,6 +39,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.presence import Contact
+from smartfeeds.core.sessions import Session
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
@@ -100,6 +101,7 @@ class Data:
     request_forms: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
+    sessions: dict[str, Session] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
     chats: dict[str, ChatRow] = field(default_factory=dict)
     files: dict[tuple[int, str], FeedFile] = field(default_factory=dict)
@@ -394,7 +396,7 @@ class MemoryReadTx:
         found |= {Consumer(no, PUSH) for no, node in data.nodes.items() if node.state is NodeState.DELETED}
         for (node_no, order, name), mark in data.marks.items():
             places = data.feeds[node_no].places[Order(order)]
-            if places and places[-1][0] > mark.key_us:
+            if places and places[-1][0] > mark.key_us and Consumer(node_no, name).kind != HELD:
                 found.add(Consumer(node_no, name))
         return sorted(found)
 
@@ -448,6 +450,17 @@ class MemoryReadTx:
     def tokens_of(self, jid: str) -> list[Token]:
         own = [token for token in self._data.tokens.values() if token.jid == jid]
         return sorted(own, key=lambda token: (token.created_us, token.token_id))
+
+    def session(self, session_id: str) -> Session | None:
+        return self._data.sessions.get(session_id)
+
+    def sessions_of(self, jid: str) -> list[Session]:
+        own = [session for session in self._data.sessions.values() if session.jid == jid]
+        return sorted(own, key=lambda session: (session.seen_us, session.session_id))
+
+    def ended_sessions(self, now_us: int, limit: int) -> list[str]:
+        ended = [session for session in self._data.sessions.values() if session.expires_us <= now_us]
+        return [session.session_id for session in sorted(ended, key=lambda one: one.expires_us)][:limit]
 
     def mirror(self, name: str) -> MirrorRow | None:
         return self._data.mirrors.get(name)
@@ -760,6 +773,15 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_token(self, token_id: str) -> None:
         self._drop(self._data.tokens, token_id)
+        for session in list(self._data.sessions.values()):
+            if session.token_id == token_id:
+                self.remove_session(session.session_id)
+
+    def put_session(self, session: Session) -> None:
+        self._set(self._data.sessions, session.session_id, session)
+
+    def remove_session(self, session_id: str) -> None:
+        self._drop(self._data.sessions, session_id)
 
     def put_mirror(self, row: MirrorRow) -> None:
         self._set(self._data.mirrors, row.mirror.name, row)

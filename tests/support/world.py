@@ -275,7 +275,7 @@ class World:
         )
         dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         held = HeldSender(self.service, self.wire, self.sender.counters, self.availability, clock=self.clock)
-        dispatcher.register(HELD, ConsumerKind(held))
+        dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         return dispatcher
 
     def set_policy(self, **changes: object) -> None:

@@ -27,7 +27,9 @@ def catalogue(language: str) -> dict[object, str]:
 
 
 def fields(text: str) -> set[str]:
-    """The names of the values in a text."""
+    """The names of the values in a text: `{name}` in modules, `%(name)s` in templates."""
+    if named := set(re.findall(r"%\((\w+)\)s", text)):
+        return named
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
 

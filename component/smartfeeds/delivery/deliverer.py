@@ -117,6 +117,8 @@ class ConsumerKind:
     At most `at_once` deliveries run at a time, and `host_at_once` to one host. After failures for `give_up_s`
     seconds, or `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives
     up. With `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed one by one.
+    With `on_demand` the store does not list the consumers that are behind, so those that are followed are woken when
+    the deliveries resume.
     """
 
     deliverer: Deliverer
@@ -126,3 +128,4 @@ class ConsumerKind:
     give_up_s: float | None = None
     give_up_failures: int | None = None
     every_feed: bool = False
+    on_demand: bool = False

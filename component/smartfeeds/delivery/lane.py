@@ -188,7 +188,7 @@ class DeliveryLane:
             if self.follows(consumer):
                 self.plan(consumer)
         self.wake_consumers(behind)
-        self.wake(self._woken)
+        self.wake(list(self._followed) if self._kind.on_demand else self._woken)
         self._woken.clear()
 
     async def pause(self, grace_s: float = 0.0) -> None:

@@ -1,4 +1,6 @@
-"""Background work of the store: the end of leases, the expiry of items, and purges that a stop interrupted."""
+"""Background work of the store: the end of leases, the expiry of items, the end of sessions, and purges that a
+stop interrupted.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,6 +12,7 @@ from smartfeeds.service.expiry import due_expiry
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.leases import due_leases
 from smartfeeds.service.publishing import due_purges
+from smartfeeds.service.sessions import due_sessions
 from smartfeeds.service.steps import WriteStep
 from smartfeeds.store.base import ReadTx
 
@@ -45,9 +48,11 @@ class Sweep:
 
 
 # The pause of LEASES is the greatest delay of the end of a lease; a sweep without work is one look-up in an index. The
-# pause of EXPIRY bounds only how long expired items use space: requests never see them. A purge is due if its process
+# pause of EXPIRY bounds only how long expired items use space: requests never see them. So does the
+# pause of SESSIONS for ended sessions. A purge is due if its process
 # was stopped; LOOK_S is also the pause after which changes of other processes are searched.
 LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)
 PURGES = Sweep("purges", due_purges, LOOK_S)
-SWEEPS = (LEASES, EXPIRY, PURGES)
+SESSIONS = Sweep("sessions", due_sessions, 600.0)
+SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS)

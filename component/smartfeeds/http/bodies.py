@@ -86,7 +86,12 @@ class BodyReader:
         return {KIND: (str(kind),), **{f"{PUBSUB}{name}": _values(name, one) for name, one in value.items()}}
 
     async def read(self, call: HttpCall, media_types: Iterable[str]) -> bytes:
-        """A whole body. Raises HttpError: 413, 408, or 415 with the supported media types for a compressed body."""
+        """A whole body, which is read once.
+
+        Raises HttpError: 413, 408, or 415 with the supported media types for a compressed body.
+        """
+        if call.body is not None:
+            return call.body
         if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
             raise unsupported("a body must have no Content-Encoding", media_types)
         request = call.request
@@ -110,7 +115,8 @@ class BodyReader:
             raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
         if size_bytes > self.limit_bytes:
             raise self._too_large()
-        return bytes(body)
+        call.body = bytes(body)
+        return call.body
 
     def _too_large(self) -> HttpError:
         text = f"a body is at most {self.limit_bytes} bytes long"

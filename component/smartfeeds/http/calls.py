@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from aiohttp import HttpVersion11, web
 
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.sessions import Session, parse_session
 from smartfeeds.core.tokens import Token, TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.http_errors import HttpError
@@ -44,9 +45,11 @@ class HttpCall:
     `origin` is scheme and host without a slash at the end, `base_path` the path of `http.base_url` ("" without one),
     and `path` the raw path behind it. `look` is the look of the site. `proxied`: the address comes from a header of a
     proxy.
-    `credential` is the token as sent, "" for a request without one. After authentication `actor` is the JID that the
-    token acts as and `token` the token. `name`, `item_id` and `suffix` are what the path names, "" if its route has no
-    such variable. `written`: the response was sent already, by `HeldPulls`.
+    `credential` is the token as sent, or the cookie of a session, "" for a request without either. After authentication
+    `actor` is the JID that the token acts as and `token` the token. `session` is set if the token comes from the cookie
+    (`http.sessions`); then `form_token` is what its forms must carry. `body` is set if the router has read the body.
+    `name`, `item_id` and `suffix` are what the path names, "" if its route has no such variable.
+    `written`: the response was sent already, by `HeldPulls`.
     """
 
     request: web.BaseRequest
@@ -58,6 +61,9 @@ class HttpCall:
     credential: str = field(default="", repr=False)
     actor: Jid = ANONYMOUS
     token: Token | None = None
+    session: Session | None = None
+    form_token: str = ""
+    body: bytes | None = None
     name: str = ""
     item_id: str = ""
     suffix: str = ""
@@ -211,6 +217,16 @@ def split_base_url(base_url: str) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}".lower(), parts.path.rstrip("/")
 
 
+def is_from_elsewhere(call: HttpCall) -> bool:
+    """Whether a page of another origin sends a request, so that its cookies do not count. A link to a page of ours is
+    no such request: the other page cannot read the response (Fetch Metadata; RFC 6265 section 8.2)."""
+    site = call.header("Sec-Fetch-Site")
+    if site:
+        follows_link = call.method in ("GET", "HEAD") and call.header("Sec-Fetch-Mode") == "navigate"
+        return site not in ("same-origin", "none") and not follows_link
+    return call.header("Origin").lower() not in ("", call.origin)
+
+
 def is_from_here(call: HttpCall) -> bool:
     """Whether a request comes from a page of this service, as a browser states (Fetch standard; Fetch Metadata), or
     from a program, which sends neither header and has its credentials from nobody's browser."""
@@ -265,6 +281,7 @@ def credential_of(header: str) -> str:
             value = ""
     elif scheme.lower() != "bearer":
         value = ""
-    if not value or len(value) > MAX_TOKEN:
+    # The text of a session counts in its cookie only, because there its forms are checked.
+    if not value or len(value) > MAX_TOKEN or parse_session(value) is not None:
         raise HttpError(HTTPStatus.UNAUTHORIZED, "credentials are a bearer token, or one as the password of Basic")
     return value

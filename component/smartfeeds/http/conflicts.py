@@ -26,6 +26,7 @@ from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import read_fields, read_parameters
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.sessions import FORM_TOKEN
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.http.web.conflict_page import conflicts_page
 from smartfeeds.http.web.frame import frame_of, page_reply
@@ -190,7 +191,7 @@ def _tags(value: Mapping[str, Json], name: str) -> tuple[str, ...] | None:
 def _of_form(body: bytes) -> _Decision:
     """The same from a form, where a name is repeated for each tag."""
     try:
-        pairs = read_fields(body.decode("ascii"), _MAX_FIELDS)
+        pairs = [pair for pair in read_fields(body.decode("ascii"), _MAX_FIELDS) if pair[0] != FORM_TOKEN]
     except UnicodeDecodeError:
         raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
     tags = {name: tuple(value for one, value in pairs if one == name) for name in _MEMBERS}

@@ -1,7 +1,12 @@
 """The look of the site, as the operator configures it."""
 
-from dataclasses import dataclass
+import hashlib
+import hmac
+from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import quote
+
+IMAGES = "/images/"
 
 
 class ImagePolicy(Enum):
@@ -14,14 +19,30 @@ class ImagePolicy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageLinks:
+    """Makes and checks the paths of images. Processes with equal keys accept each other's paths."""
+
+    key: bytes = field(repr=False)
+
+    def path(self, address: str) -> str:
+        """Returns the path of the image at an address."""
+        return f"{IMAGES}{self.digest(address)}?url={quote(address, safe='')}"
+
+    def digest(self, address: str) -> str:
+        """Returns the digest that belongs to an address."""
+        return hmac.digest(self.key, address.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:32]
+
+
+@dataclass(frozen=True, slots=True)
 class SiteLook:
     """The name of the site, its accent colour (`#rrggbb`, "" for the default), the path of its logo ("" for the
-    default) and how pages show images."""
+    default), how pages show images, and the paths of images (None: they are always links to their hosts)."""
 
     name: str = "Smart Feeds"
     accent: str = ""
     logo: str = ""
     images: ImagePolicy = ImagePolicy.OFF
+    image_links: ImageLinks | None = None
 
 
 DEFAULT_LOOK = SiteLook()

@@ -27,6 +27,7 @@ _VARIABLES: Mapping[str, Parameter] = {
     "name": Parameter("name", NAME_TEXT, "name of the feed", "path"),
     "id": Parameter("id", NAME_TEXT, "id of the item", "path"),
     "suffix": Parameter("suffix", {"enum": list(SUFFIXES)}, "format of the document", "path"),
+    "digest": Parameter("digest", TEXT, "digest of the address, as the pages contain it", "path"),
     "file": Parameter("file", TEXT, "file name as the pages link to it", "path"),
 }
 _DESCRIPTIONS: Mapping[int, str] = {
@@ -51,6 +52,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     416: "the file has no such part",
     415: "the media type of the body is not supported",
     429: "too many requests; retry later",
+    502: "another server does not provide what this response needs",
     503: "the service is temporarily unavailable; retry later",
 }
 

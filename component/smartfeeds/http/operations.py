@@ -32,7 +32,8 @@ class Operation:
     derive from the other fields. `scope` is what a token needs on the feed of the path: None means that rights are not
     checked here, READ that a request without a token is anonymous, any other scope that a token is required. `cors`
     lets pages of other hosts use the operation. `body` is empty for an operation that ignores its body. `hint` is added
-    to the error for a method that the path does not have.
+    to the error for a method that the path does not have. `guests`: a form of people who are not signed in, which must
+    carry a form token, too.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Operation:
     scope: TokenScope | None = None
     cors: bool = False
     hint: str = ""
+    guests: bool = False
 
     @property
     def needs_token(self) -> bool:

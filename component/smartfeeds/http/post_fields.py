@@ -14,6 +14,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import Parameter
 from smartfeeds.http.queries import MAX_QUERY_BYTES, read_fields
+from smartfeeds.http.sessions import FORM_TOKEN
 
 MAX_FIELDS = 64
 _TEXT = {"type": "string"}
@@ -112,6 +113,8 @@ def known_fields(pairs: Iterable[tuple[str, str]]) -> Fields:
     """The values of each field of a form, in their order. Raises FeedError(BAD_REQUEST) for another name."""
     fields: dict[str, tuple[str, ...]] = {}
     for name, value in pairs:
+        if name == FORM_TOKEN:
+            continue
         field = _FORM_NAMES.get(name.removesuffix("[]"))
         if field is None:
             known = ", ".join((*FIELDS, CONTENT_HTML))

@@ -12,15 +12,15 @@ from typing import TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 
-from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, CallReader, HttpCall, is_from_here
+from smartfeeds.http.calls import ANONYMOUS, CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.frame import frame_of
 from smartfeeds.http.web.problem_page import for_reader
 from smartfeeds.http.wire import AlreadySent, early_writer, has_begun
@@ -59,7 +59,7 @@ class HttpRouter:
     """Answers every request. `resources` are tried in their order."""
 
     def __init__(
-        self, callers: CallReader, resources: Iterable[Resource], authenticate: Authenticate, observe: Observe
+        self, callers: CallReader, resources: Iterable[Resource], sessions: Sessions, observe: Observe
     ) -> None:
         self._callers = callers
         resources = list(resources)
@@ -70,7 +70,7 @@ class HttpRouter:
         for resource in resources:
             server.methods.update(resource.methods)
         self._fixed[_SERVER] = server
-        self._authenticate = authenticate
+        self._sessions = sessions
         self._observe = observe
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -109,14 +109,12 @@ class HttpRouter:
             text = f"the methods of this address are {allowed}{hint}"
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow=allowed)
         operation, handler = bound
-        if call.credential:
-            call.token = await self._authenticate(call.credential)
-            actor = parse_jid(call.token.jid)
-            assert actor is not None
-            call.actor = actor
+        await self._sessions.identify(call)
         if values:
             _read_values(call, values)
         _authorize(call, operation)
+        if call.session is not None or operation.guests:
+            await self._sessions.check_form(call)
         return await handler(call)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from smartfeeds.http import conflicts, entries, feeds, files, health, lists, micropub, openapi, publishing
+from smartfeeds.http import conflicts, entries, feeds, files, health, images, lists, micropub, openapi, publishing
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
@@ -29,6 +30,7 @@ class Handlers:
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
+    images: images.Images
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
+    Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

@@ -16,6 +16,7 @@ from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.files import FileReplies
 from smartfeeds.http.health import Health
+from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
 from smartfeeds.http.micropub import Micropub
@@ -25,6 +26,7 @@ from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
+from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.feed_page import Pages
@@ -66,17 +68,19 @@ class Site:
         now_us: Callable[[], int],
         admit: Admit,
         files: Files,
+        fetch_image: FetchImage,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
         entries = Entries(handle, options.domain, encoder)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
+        sessions = Sessions(handle, authenticate, options.domain, bodies)
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads), entries)
         self.feeds = Feeds(
             self._pull,
-            authenticate,
+            sessions.authenticate,
             options.domain,
             encoder,
             document_writers(now_us),
@@ -84,8 +88,8 @@ class Site:
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )
-        self._complete = CompleteFeeds(self._pull, authenticate, options.domain)
-        self._streams = Streams(self.feeds, authenticate, heartbeat_s=options.heartbeat_s)
+        self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
+        self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
@@ -96,12 +100,23 @@ class Site:
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
+            images=Images(options.look.image_links, fetch_image, now_us),
         )
         self.router = HttpRouter(
-            CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), authenticate, observe
+            CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe
         )
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = AddressQuota(options.bounds.per_address)
+
+    def readings(self) -> dict[str, int]:
+        """The metrics of connections and pulls, by name."""
+        return {
+            "http_connections": self.listener.connections,
+            "http_refused": self.listener.refused,
+            "http_unreadable": self.listener.unreadable,
+            "http_held": self.feeds.waiting.held,
+            "http_kept": self.feeds.cache_hits,
+        }
 
     async def stop(self) -> None:
         """Closes every connection and finishes changes that have begun."""

@@ -26,6 +26,7 @@ from smartfeeds.service import (
     files,
     nodes,
     pulls,
+    sessions,
     subscriptions,
 )
 from smartfeeds.service import requests as r
@@ -77,6 +78,8 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     administration.CountStore: ("count_store", administration.count_store),
     administration.ListAddresses: ("list_addresses", administration.list_addresses),
     admin_tokens.ListTokens: ("list_tokens", admin_tokens.list_tokens),
+    sessions.GetSession: ("get_session", sessions.get_session),
+    sessions.ListSessions: ("list_sessions", sessions.list_sessions),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
 }
@@ -101,6 +104,9 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     contacts.ContactLeft: ("contact_left", contacts.end_temporary),
     admin_tokens.AddToken: ("add_token", admin_tokens.add_token),
     admin_tokens.RevokeToken: ("revoke_token", admin_tokens.revoke_token),
+    sessions.BeginSession: ("begin_session", sessions.begin_session),
+    sessions.RenewSession: ("renew_session", sessions.renew_session),
+    sessions.EndSessions: ("end_sessions", sessions.end_sessions),
     admin_mirrors.AddMirror: ("add_mirror", admin_mirrors.add_mirror),
     admin_mirrors.RemoveMirror: ("remove_mirror", admin_mirrors.remove_mirror),
     admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),

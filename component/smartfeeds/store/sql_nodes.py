@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.attachments import is_listed
+from smartfeeds.core.consumers import HELD
 from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
 from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.view import Order
@@ -32,8 +33,11 @@ def item_above(order: Order) -> str:
     return f"EXISTS (SELECT 1 FROM item i WHERE i.node_no = mark.node_no AND i.{KEYS[order]} > mark.key_us)"
 
 
+# The marks of held events never are behind: their number is that of the absent subscribers, and the return of a
+# subscriber starts their delivery. The look for consumers that are behind would read all of them again and again.
+LOOKED_FOR = f"consumer NOT GLOB '{HELD}:*'"
 FALL_BEHIND = (
-    "UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ?"
+    f"UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ? AND {LOOKED_FOR}"
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
 )
 _BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch, Wait
+from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch, Wait
 from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
@@ -86,7 +86,7 @@ class PushReads(NodeReads):
 
     def behind(self) -> list[Consumer]:
         """Returns the consumers with items above a mark, by node_no and name. `PUSH` is one of them for a node that has
-        events to send or is deleted. The cost grows with the result.
+        events to send or is deleted. Consumers of held events are not listed. The cost grows with the result.
         """
         self.settle()
         return [Consumer(*row) for row in self._db.rows(_BEHIND)]
@@ -160,8 +160,8 @@ class PushWrites(NodeWrites, PushReads):
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         """Stores how far the consumer of this name has come in an order of a feed."""
         above = f"SELECT EXISTS (SELECT 1 FROM item WHERE node_no = ? AND {KEYS[order]} > ?)"
-        behind = self._number(above, (node_no, mark.key_us))
-        self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor, behind))
+        behind = Consumer(node_no, name).kind != HELD and self._number(above, (node_no, mark.key_us))
+        self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor, int(behind)))
 
     def set_wait(self, consumer: Consumer, wait: Wait | None) -> None:
         """Stores why a consumer waits; None removes it."""

@@ -1,20 +1,26 @@
-"""Bearer tokens, mirrors, redirects, fetched documents and users of the chat bot in SQL.
+"""Bearer tokens, sessions, mirrors, redirects, fetched documents and users of the chat bot in SQL.
 
 No other table refers to these.
 """
 
 from smartfeeds.core.chat import ChatRow, dump_chat_settings, load_chat_settings
 from smartfeeds.core.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
+from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import CHAT, DOCUMENT, MIRROR, REDIRECT, TOKEN
+from smartfeeds.store.sql_tables import CHAT, DOCUMENT, MIRROR, REDIRECT, SESSION, TOKEN
 
 
 def _to_token(row: Row) -> Token:
     token_id, digest, jid, scope, *rest = row
     return Token(token_id, digest, jid, SCOPES[scope], *rest)
+
+
+def _to_session(row: Row) -> Session:
+    session_id, digest, jid, scope, *rest = row
+    return Session(session_id, digest, jid, SCOPES[scope], *rest)
 
 
 def _to_mirror(row: Row) -> MirrorRow:
@@ -28,7 +34,7 @@ def _to_chat(row: Row) -> ChatRow:
 
 
 class RecordReads(NodeReads):
-    """The part of ReadTx for tokens, mirrors, redirects, documents and users of the chat bot."""
+    """The part of ReadTx for tokens, sessions, mirrors, redirects, documents and users of the chat bot."""
 
     def token(self, token_id: str) -> Token | None:
         """Returns the bearer token with this id, even if it has expired."""
@@ -44,6 +50,23 @@ class RecordReads(NodeReads):
         """Returns the bearer tokens of a bare JID, oldest first. The cost grows with the result."""
         rows = self._db.rows(f"{TOKEN.select} WHERE jid = ? ORDER BY created_us, token_id", (jid,))
         return [_to_token(row) for row in rows]
+
+    def session(self, session_id: str) -> Session | None:
+        """Returns the session with this id, even if it has ended."""
+        row = self._db.row(f"{SESSION.select} WHERE session_id = ?", (session_id,))
+        return _to_session(row) if row else None
+
+    def sessions_of(self, jid: str) -> list[Session]:
+        """Returns the sessions of a bare JID, the one that was used last at the end. The cost grows with the result."""
+        rows = self._db.rows(f"{SESSION.select} WHERE jid = ? ORDER BY seen_us, session_id", (jid,))
+        return [_to_session(row) for row in rows]
+
+    def ended_sessions(self, now_us: int, limit: int) -> list[str]:
+        """Returns the ids of the first sessions that have ended by this time."""
+        rows = self._db.rows(
+            "SELECT session_id FROM session WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit)
+        )
+        return [str(row[0]) for row in rows]
 
     def mirror(self, name: str) -> MirrorRow | None:
         """Returns the mirror with this name."""
@@ -86,7 +109,7 @@ class RecordReads(NodeReads):
 
 
 class RecordWrites(NodeWrites, RecordReads):
-    """The part of WriteTx for tokens, mirrors, redirects, documents and users of the chat bot."""
+    """The part of WriteTx for tokens, sessions, mirrors, redirects, documents and users of the chat bot."""
 
     def add_token(self, token: Token) -> None:
         """Stores a new bearer token. Raises StoreError if its id exists."""
@@ -95,8 +118,20 @@ class RecordWrites(NodeWrites, RecordReads):
         self._change(TOKEN.insert, values)
 
     def remove_token(self, token_id: str) -> None:
-        """Removes a bearer token."""
+        """Removes a bearer token, and the sessions of users who signed in with it."""
         self._change(TOKEN.delete, (token_id,))
+        self._change("DELETE FROM session WHERE token_id = ?", (token_id,))
+
+    def put_session(self, session: Session) -> None:
+        """Stores a session, or replaces it."""
+        s = session
+        scope, times = s.scope.text, (s.created_us, s.seen_us, s.expires_us, s.limit_us)
+        values = (s.session_id, s.digest, s.jid, scope, s.feed, s.token_id, s.label, *times)
+        self._change(SESSION.replace, values)
+
+    def remove_session(self, session_id: str) -> None:
+        """Removes a session."""
+        self._change(SESSION.delete, (session_id,))
 
     def put_mirror(self, row: MirrorRow) -> None:
         """Stores a mirror, or replaces the mirror with its name."""

@@ -66,6 +66,11 @@ REQUEST_FORM = Table("request_form", "node_no, whom", "since_us, forms")
 
 CONTACT = Table("contact", "address, jid", "state")
 TOKEN = Table("token", "token_id", "digest, jid, scope, feed, label, created_us, expires_us")
+SESSION = Table(
+    "session",
+    "session_id",
+    "digest, jid, scope, feed, token_id, label, created_us, seen_us, expires_us, limit_us",
+)
 MIRROR = Table("mirror", "name", "configured, settings, state")
 REDIRECT = Table("redirect", "name", "uri, creator")
 CHAT = Table("chat", "jid", "room, settings")

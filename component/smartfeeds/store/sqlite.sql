@@ -198,6 +198,26 @@ CREATE TABLE token (
 
 CREATE INDEX token_jid ON token (jid, created_us);
 
+-- Sessions of browsers; digest is the SHA-256 of the secret in the cookie, token_id '' after a sign-in over XMPP
+-- (core/sessions.py).
+CREATE TABLE session (
+    session_id TEXT NOT NULL PRIMARY KEY,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    jid TEXT NOT NULL,
+    scope TEXT NOT NULL CHECK (scope IN ('read', 'publish', 'admin')),
+    feed TEXT NOT NULL,
+    token_id TEXT NOT NULL,
+    label TEXT NOT NULL,
+    created_us INTEGER NOT NULL,
+    seen_us INTEGER NOT NULL,
+    expires_us INTEGER NOT NULL,
+    limit_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX session_jid ON session (jid, seen_us);
+CREATE INDEX session_token ON session (token_id);
+CREATE INDEX session_end ON session (expires_us);
+
 -- Bare JIDs that are subscribed to the presence of one of our addresses (core.presence).
 CREATE TABLE contact (
     address TEXT NOT NULL,

@@ -20,7 +20,7 @@ def article(frame: Frame, node: Node, item: Item, *, sync: bool = False) -> str:
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None
     entry = read_entry(item._replace(payload=payload))
-    body = body_of(entry)
+    body = body_of(frame, entry)
     return frame.render(
         "article.html",
         entry=entry,
@@ -39,9 +39,9 @@ def article(frame: Frame, node: Node, item: Item, *, sync: bool = False) -> str:
     )
 
 
-def body_of(entry: Entry) -> CleanHtml:
+def body_of(frame: Frame, entry: Entry) -> CleanHtml:
     """The text under the title: the content, or the summary if the content is empty."""
     for text in (entry.content, entry.summary):
-        if isinstance(text, EntryText) and (body := clean(text)).html.strip():
+        if isinstance(text, EntryText) and (body := clean(text, frame.image)).html.strip():
             return body
     return CleanHtml("", False)

@@ -32,19 +32,19 @@ def conflicts_page(
                 "path": entry_path(name, one.item.id, CONFLICTS),
                 "id": one.item.id,
                 "tags": one.tags,
-                "sides": _sides(one),
+                "sides": _sides(frame, one),
             }
             for one in conflict_list.entries
         ],
     )
 
 
-def _sides(entry: ConflictedItem) -> list[dict[str, object]]:
+def _sides(frame: Frame, entry: ConflictedItem) -> list[dict[str, object]]:
     """The versions of an item. `top` is the last change of a version, with author and time."""
     sides: list[dict[str, object]] = []
     for tag, version in entry.versions:
         content = read_entry(entry.item._replace(payload=version.payload, deleted=version.deleted.on))
-        body = body_of(content)
+        body = body_of(frame, content)
         markup = Markup(body.html)  # noqa: S704 - it was cleaned
         sides.append({"tag": tag, "top": version.top, "entry": content, "body": markup, "cut": body.cut})
     return sides

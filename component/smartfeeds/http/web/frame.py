@@ -19,7 +19,8 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.sanitise import LINK_REL, link_of
+from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_writer
+from smartfeeds.http.web.sanitise import link_of
 from smartfeeds.http.web.static_files import static_path
 from smartfeeds.texts import Texts, choose_language, translation_of
 
@@ -55,6 +56,11 @@ class Frame:
         """The texts in the language of the reader."""
         return Texts(self.language)
 
+    @property
+    def image(self) -> ImageWriter:
+        """The writer for the images of other hosts."""
+        return image_writer(self.look, self.base)
+
     def render(self, template: str, **values: object) -> str:
         """Returns a page or a part of one. `values` are the variables of the template."""
         return _environment(self.language).get_template(template).render(frame=self, base=self.base, **values)
@@ -72,6 +78,8 @@ def frame_of(call: HttpCall) -> Frame:
         call.base_path,
         choose_language(n.languages(call.header("Accept-Language"))),
         theme if theme in THEMES else "",
+        str(call.actor) if call.session is not None else "",
+        call.form_token if call.session is not None else "",
     )
 
 

@@ -1,6 +1,6 @@
 """Sanitises the HTML of entries for our pages (RFC 4287 8.1).
 
-Only listed elements and attributes stay. A browser loads nothing from other hosts: their pictures become links.
+Only listed elements and attributes stay. A browser loads nothing from other hosts: `image` writes their pictures.
 Headings are moved below those of the page. The Content-Security-Policy of the page is a second line of defence.
 """
 
@@ -14,11 +14,11 @@ from urllib.parse import quote, urlsplit
 import nh3
 
 from smartfeeds.formats.entry import EntryText, TextKind
+from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_link
 
 # Limits for one text; the page links to the whole entry. The time for deep nesting grows with its square.
 MAX_CHARACTERS = 65_536
 MAX_TAGS = 2_000
-LINK_REL = "noopener noreferrer nofollow ugc"
 
 _LINK_SCHEMES = frozenset({"http", "https", "mailto", "xmpp"})
 _BLOCKS = (
@@ -70,12 +70,12 @@ class CleanHtml(NamedTuple):
     cut: bool
 
 
-def clean(text: EntryText) -> CleanHtml:
+def clean(text: EntryText, image: ImageWriter = image_link) -> CleanHtml:
     """A text construct as harmless HTML; plain text keeps its lines and shows its addresses as links."""
     if text.kind is TextKind.TEXT:
         return CleanHtml(_linked(text.value[:MAX_CHARACTERS].strip()), len(text.value) > MAX_CHARACTERS)
     value, cut = _beginning(text.value)
-    return CleanHtml(_TAG.sub(_Rewriter(), _CLEANER.clean(value)), cut)
+    return CleanHtml(_TAG.sub(_Rewriter(image), _CLEANER.clean(value)), cut)
 
 
 def harmless_html(html: str) -> str:
@@ -131,10 +131,11 @@ _CLEANER = nh3.Cleaner(
 
 
 class _Rewriter:
-    """Rewrites each tag in turn: moves headings down, and makes links of pictures of other hosts."""
+    """Rewrites each tag in turn: moves headings down, and replaces pictures of other hosts."""
 
-    def __init__(self) -> None:
+    def __init__(self, image: ImageWriter) -> None:
         self._in_link = False
+        self._image = image
 
     def __call__(self, match: re.Match[str]) -> str:
         end, name, values = match[1], match[2], match[3]
@@ -151,13 +152,9 @@ class _Rewriter:
 
     def _picture(self, values: Mapping[str, str], tag: str) -> str:
         source = values.get("src", "")
-        label = values.get("alt", "").strip()
         if source.startswith("data:"):
             return tag
-        if self._in_link or not source:
-            return f"[picture: {label}]" if label else "[picture]"
-        text = label or source.partition("?")[0].rstrip("/").rpartition("/")[2] or source
-        return f'<a class="picture" href="{source}" rel="{LINK_REL}">{text}</a>'
+        return self._image(source, values.get("alt", "").strip(), self._in_link)
 
 
 _ADDRESS = re.compile(r"\b(?:https?://|xmpp:)[^\s<>\"'`{}|\\^]{3,2000}", re.IGNORECASE)

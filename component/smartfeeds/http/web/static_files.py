@@ -21,6 +21,7 @@ STATIC = "/static/"
 LOGIN = "/login"
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",
+    "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }

@@ -3,7 +3,7 @@
 from smartfeeds.store.migrations import run_script
 
 revision = "0024"
-down_revision = "0022"
+down_revision = "0023"
 
 _TABLES = """
 CREATE TABLE file (

@@ -1,0 +1,75 @@
+"""Images of entries in a browser: the service loads them, and their host does not see the reader."""
+
+import base64
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from support.browser import Tab, open_tab
+from support.component import ALICE
+from support.prose import html_entry
+from support.web import Web, WebStarter
+from support.website import Site, running_site
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[Site]:
+    """A host with one image."""
+    async with running_site() as site:
+        site.pages["/cat.png"] = PNG
+        yield site
+
+
+async def open_feed(
+    browser: Browser, start_web: WebStarter, host: Site, policy: str, *, script: bool = True
+) -> tuple[Web, Tab]:
+    """The page of a feed with an entry that has an image, and one whose image is missing."""
+    web = await start_web(site={"images": policy}, net={"fetch_allow": ["127.0.0.0/8"]})
+    await web.component.create(ALICE, "cats")
+    images = f'<img src="{host.url("/cat.png")}" alt="a cat"><img src="{host.url("/dog.png")}" alt="a dog">'
+    await web.component.publish(ALICE, "cats", "cat", html_entry("Pets", f"<p>{images}</p>"))
+    tab = await open_tab(browser, web.origin, java_script_enabled=script)
+    await tab.go("/feeds/cats/")
+    return web, tab
+
+
+async def test_images_are_links_by_default(browser: Browser, start_web: WebStarter, host: Site) -> None:
+    _, tab = await open_feed(browser, start_web, host, "off")
+    await expect(tab.page.get_by_role("link", name="a cat")).to_have_attribute("href", host.url("/cat.png"))
+    assert await tab.page.locator(".entry img").count() == 0
+    assert host.asked == []
+    tab.check()
+
+
+async def test_images_are_shown_through_the_service(browser: Browser, start_web: WebStarter, host: Site) -> None:
+    _, tab = await open_feed(browser, start_web, host, "on")
+    image = tab.page.get_by_role("img", name="a cat")
+    await expect(image).to_be_visible()
+    assert await image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+    assert tab.elsewhere == []
+    [request] = [request for request in host.asked if request.path == "/cat.png"]
+    assert request.headers["User-Agent"].startswith("smartfeeds/")
+
+
+async def test_click_loads_an_image_in_its_place(browser: Browser, start_web: WebStarter, host: Site) -> None:
+    """The label of an image that cannot be loaded stays."""
+    _, tab = await open_feed(browser, start_web, host, "click")
+    assert host.asked == []
+    await tab.page.get_by_role("link", name="a cat").click()
+    await expect(tab.page.get_by_role("img", name="a cat")).to_be_visible()
+    dog = tab.page.get_by_role("link", name="a dog")
+    await dog.click()
+    await expect(dog).to_have_class("picture load failed")
+    assert (tab.elsewhere, tab.errors) == ([], [])
+
+
+async def test_click_opens_an_image_without_a_script(browser: Browser, start_web: WebStarter, host: Site) -> None:
+    web, tab = await open_feed(browser, start_web, host, "click", script=False)
+    await tab.page.get_by_role("link", name="a cat").click()
+    await tab.page.wait_for_url(f"{web.origin}/images/**")
+    assert tab.elsewhere == []

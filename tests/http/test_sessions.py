@@ -1,0 +1,230 @@
+"""Sessions over HTTP: who a cookie stands for, which changes it allows, and that nothing of one reader reaches another.
+
+"Here" is a page of the service, as the browser states it in `Sec-Fetch-Site` or `Origin`.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.sessions import IDLE_S, RENEWED_S, form_token
+from smartfeeds.core.tokens import TokenScope
+from smartfeeds.service.sessions import EndSessions
+from smartfeeds.service.tokens import revoke_token
+from support.bearer import bearer
+from support.browsing import FORM, SignedIn, sign_in
+from support.component import ALICE, BOB, DOMAIN, bare, entry
+from support.web import Web
+
+ATOM = "application/atom+xml"
+
+
+@pytest.fixture
+async def closed(web: Web) -> Web:
+    """A feed that Alice alone reads, and one for everybody."""
+    await web.component.create(ALICE, "closed", access_model="whitelist", title="Closed")
+    await web.component.publish(ALICE, "closed", "secret")
+    await web.component.create(ALICE, "open")
+    await web.component.publish(ALICE, "open", "a")
+    return web
+
+
+async def end_all(web: Web, user: str) -> None:
+    actor = parse_jid(bare(user))
+    assert actor is not None
+    await web.component.app.service.handle(EndSessions(actor, DOMAIN, None))
+
+
+async def put(browser: SignedIn, **headers: str) -> int:
+    """Publishes an entry by a script of our page, and returns the status."""
+    answer = await browser.change("PUT", "/entries/closed/new", entry("x").encode(), Content_Type=ATOM, **headers)
+    return answer.status
+
+
+async def test_session_reads_and_writes_as_its_user(closed: Web) -> None:
+    alice, bob = await sign_in(closed, ALICE), await sign_in(closed, BOB)
+    assert (await alice.get("/feeds/closed/?timeout=0")).status == 200
+    assert (await bob.get("/feeds/closed/?timeout=0")).status == 404
+    assert await put(alice) == 201
+    assert await put(bob) == 404
+
+
+async def test_session_has_the_scope_and_the_feed_of_its_token(closed: Web) -> None:
+    reader = await sign_in(closed, ALICE, TokenScope.READ)
+    elsewhere = await sign_in(closed, ALICE, TokenScope.ADMIN, "open")
+    assert (await reader.get("/feeds/closed/?timeout=0")).status == 200
+    assert await put(reader) == 403
+    assert (await elsewhere.get("/feeds/closed/?timeout=0")).status == 403
+    assert await put(elsewhere) == 403
+
+
+async def test_ended_session_is_that_of_an_anonymous_reader(closed: Web) -> None:
+    """An open feed stays readable, a closed one disappears, and a change asks for a sign-in."""
+    alice = await sign_in(closed, ALICE)
+    await end_all(closed, ALICE)
+    assert (await alice.get("/feeds/open/?timeout=0")).status == 200
+    assert (await alice.get("/feeds/closed/?timeout=0")).status == 404
+    assert await put(alice) == 401
+
+
+async def test_authorization_header_wins_over_the_cookie(closed: Web) -> None:
+    alice = await sign_in(closed, ALICE)
+    token = await bearer(closed, BOB, TokenScope.READ)
+    assert (await alice.get("/feeds/closed/?timeout=0", Authorization=token)).status == 404
+    assert (await alice.get("/feeds/open/?timeout=0", Authorization="Bearer wrong")).status == 401
+
+
+async def test_text_of_a_session_is_no_bearer_token(closed: Web) -> None:
+    """Otherwise a request could do without the form token."""
+    alice = await sign_in(closed, ALICE)
+    assert (await closed.get("/feeds/open/?timeout=0", Authorization=f"Bearer {alice.text}")).status == 401
+
+
+async def test_requests_keep_a_session_alive(closed: Web) -> None:
+    alice = await sign_in(closed, ALICE)
+    for _ in range(3):
+        closed.component.clock.advance(IDLE_S - 1)
+        assert (await alice.get("/feeds/closed/?timeout=0")).status == 200
+    closed.component.clock.advance(IDLE_S)
+    assert (await alice.get("/feeds/closed/?timeout=0")).status == 404
+
+
+async def test_session_is_renewed_once_an_hour(closed: Web) -> None:
+    alice = await sign_in(closed, ALICE)
+    service = closed.component.app.service
+
+    async def seen_us() -> int:
+        session = await service.read(lambda tx, _context: tx.session(alice.session_id))
+        assert session is not None
+        return session.seen_us
+
+    began_us = await seen_us()
+    closed.component.clock.advance(RENEWED_S - 1)
+    await alice.get("/feeds/closed/?timeout=0")
+    assert await seen_us() == began_us
+    closed.component.clock.advance(1)
+    await alice.get("/feeds/closed/?timeout=0")
+    assert await seen_us() == began_us + RENEWED_S * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X_CSRF_Token": ""},
+        {"X_CSRF_Token": "forged"},
+        {"X_CSRF_Token": form_token("sfs_another_session")},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "none"},
+        {"Sec_Fetch_Site": ""},
+        {"Sec_Fetch_Site": "", "Origin": "https://evil.example"},
+        {"Sec_Fetch_Site": "", "Origin": "null"},
+    ],
+    ids=str,
+)
+async def test_change_by_cookie_needs_the_form_token_and_a_page_of_ours(closed: Web, headers: dict[str, str]) -> None:
+    alice = await sign_in(closed, ALICE)
+    assert await put(alice, **headers) in (401, 403)
+    assert (await alice.get("/entries/closed/new")).status == 404
+    assert await put(alice) == 201
+
+
+async def test_origin_is_enough_for_browsers_without_fetch_metadata(closed: Web) -> None:
+    alice = await sign_in(closed, ALICE)
+    assert await put(alice, Sec_Fetch_Site="", Origin=closed.origin) == 201
+
+
+async def test_form_token_of_one_user_does_not_serve_another(closed: Web) -> None:
+    alice, bob = await sign_in(closed, ALICE), await sign_in(closed, BOB)
+    assert await put(alice, X_CSRF_Token=bob.csrf) == 403
+
+
+async def test_form_carries_its_token_as_a_field(closed: Web) -> None:
+    """The field counts; the form reaches its handler, which here rejects a feed without conflicts."""
+    alice = await sign_in(closed, ALICE)
+    assert (await alice.post("/conflicts/closed/secret", "keep=x")).status == 404
+    headers = {"Cookie": alice.cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": FORM}
+    for body in (b"keep=x", b"keep=x&csrf=", b"keep=x&csrf=forged"):
+        assert (await closed.ask("POST", "/conflicts/closed/secret", body, **headers)).status == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "cors"},
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"},
+        {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors"},
+        {"Origin": "https://evil.example"},
+    ],
+    ids=str,
+)
+async def test_cookie_does_not_count_in_requests_of_other_pages(closed: Web, headers: dict[str, str]) -> None:
+    """The other page receives what everybody may read, and a closed feed does not exist for it."""
+    alice = await sign_in(closed, ALICE)
+    assert (await closed.get("/feeds/closed/?timeout=0", Cookie=alice.cookie, **headers)).status == 404
+    public = await closed.get("/feeds/open/?timeout=0", Cookie=alice.cookie, **headers)
+    assert (public.status, public.header("Access-Control-Allow-Origin")) == (200, "*")
+
+
+async def test_link_from_another_page_opens_a_closed_feed(closed: Web) -> None:
+    alice = await sign_in(closed, ALICE)
+    headers = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    assert (await closed.get("/feeds/closed/", "text/html", Cookie=alice.cookie, **headers)).status == 200
+
+
+@pytest.mark.parametrize("path", ["/feeds/open/", "/feeds/open.rss", "/entries/open/a", "/conflicts/open/", "/feeds/"])
+@pytest.mark.parametrize("accept", ["text/html, */*;q=0.1", "*/*"])
+async def test_no_shared_cache_stores_what_a_session_read(closed: Web, path: str, accept: str) -> None:
+    alice = await sign_in(closed, ALICE)
+    answer = await alice.get(f"{path}{'?timeout=0' if path == '/feeds/open/' else ''}", accept)
+    assert answer.status == 200
+    directives = answer.header("Cache-Control")
+    assert "private" in directives or "no-store" in directives
+    if "html" in answer.header("Content-Type"):
+        assert "Cookie" in answer.header("Vary")
+
+
+async def test_page_of_one_reader_does_not_reach_another(closed: Web) -> None:
+    """Pages are cached by reader: each has its own form token, and an anonymous reader none."""
+    alice, bob = await sign_in(closed, ALICE), await sign_in(closed, BOB)
+    other = await sign_in(closed, ALICE)
+    tags = set()
+    for _ in range(2):
+        for browser in (alice, bob, other):
+            page = await browser.get("/feeds/open/", "text/html")
+            tags.add(page.header("ETag"))
+            assert page.status == 200
+            assert not any(
+                one.csrf in page.text or one.text in page.text for one in (alice, bob, other) if one is not browser
+            )
+        page = await closed.get("/feeds/open/", "text/html")
+        tags.add(page.header("ETag"))
+        assert not any(text in page.text for one in (alice, bob) for text in (one.csrf, one.text, "alice@"))
+    assert len(tags) == 4
+
+
+async def test_stream_and_held_pull_end_with_the_session(start_web: Any) -> None:
+    web = await start_web(http={"heartbeat_s": 3_600})
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    alice = await sign_in(web, ALICE)
+    held = asyncio.create_task(alice.get("/feeds/closed/"))
+    headers = {"Cookie": alice.cookie, "Accept": "text/event-stream", "Sec-Fetch-Site": "same-origin"}
+    async with web.session.get(f"{web.origin}/feeds/closed/", headers=headers) as stream:
+        await web.holding(2)
+        await end_all(web, ALICE)
+        await web.component.publish(ALICE, "closed", "secret")
+        text = (await stream.content.read()).decode()
+    assert (await held).status == 401
+    assert "event: error" in text and "secret" not in text
+    assert json.loads(text.rpartition("data: ")[2])["status"] == 401
+
+
+async def test_session_of_a_revoked_token_ends(closed: Web) -> None:
+    token_id = (await bearer(closed, ALICE, TokenScope.READ)).split("_")[1]
+    alice = await sign_in(closed, ALICE, TokenScope.READ, token_id=token_id)
+    assert (await alice.get("/feeds/closed/?timeout=0")).status == 200
+    await closed.component.app.service.write(lambda tx, context: revoke_token(tx, context, token_id))
+    assert (await alice.get("/feeds/closed/?timeout=0")).status == 404

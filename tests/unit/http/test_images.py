@@ -1,0 +1,155 @@
+"""Images of entries, which the service loads and caches."""
+
+import asyncio
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import ConfigError
+from smartfeeds.formats.entry import EntryText, TextKind
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.images import FAILED_S, MAX_BYTES, STORED_S, Images, image_type
+from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.images import image_writer
+from smartfeeds.http.web.sanitise import clean
+
+LINKS = ImageLinks(b"k" * 32)
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+CAT = "https://pictures.example/cat.png?size=1&a=b"
+
+
+@dataclass
+class Host:
+    """A host of images, and the clock."""
+
+    body: bytes = PNG
+    now_us: int = 0
+    requests: list[str] = field(default_factory=list)
+    gate: asyncio.Event | None = None
+
+    async def fetch(self, address: str, accept: str, max_bytes: int) -> bytes:
+        self.requests.append(address)
+        assert "svg" not in accept
+        assert max_bytes == MAX_BYTES
+        if self.gate is not None:
+            await self.gate.wait()
+        if not self.body:
+            raise ConfigError("no such host")
+        return self.body
+
+    def images(self, links: ImageLinks | None = LINKS) -> Images:
+        return Images(links, self.fetch, lambda: self.now_us)
+
+
+async def load(images: Images, path: str) -> Reply:
+    path, _, query = path.partition("?")
+    return await images.get(HttpCall(make_mocked_request("GET", path), "127.0.0.1", "http://x", path, query))
+
+
+async def test_image_is_loaded_once() -> None:
+    host = Host()
+    images = host.images()
+    reply = await load(images, LINKS.path(CAT))
+    assert (reply.body, reply.media_type) == (PNG, "image/png")
+    assert reply.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert await load(images, LINKS.path(CAT)) is reply
+    assert host.requests == [CAT]
+    host.now_us += STORED_S * US_PER_S
+    await load(images, LINKS.path(CAT))
+    assert host.requests == [CAT, CAT]
+
+
+async def test_readers_at_the_same_time_share_one_load() -> None:
+    host = Host(gate=asyncio.Event())
+    images = host.images()
+    loads = [asyncio.create_task(load(images, LINKS.path(CAT))) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert host.gate is not None
+    host.gate.set()
+    assert {reply.body for reply in await asyncio.gather(*loads)} == {PNG}
+    assert host.requests == [CAT]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        LINKS.path("https://other.example/").split("?")[0] + "?url=" + quote(CAT, safe=""),
+        ImageLinks(b"other").path(CAT),
+        "/images/" + "0" * 32,
+        "/images/?url=" + quote(CAT, safe=""),
+        "/images/%E2%98%83?url=" + quote(CAT, safe=""),
+    ],
+)
+async def test_only_addresses_of_our_pages_are_loaded(path: str) -> None:
+    """Anybody could use the service to fetch anything otherwise."""
+    host = Host()
+    with pytest.raises(HttpError) as error:
+        await load(host.images(), path)
+    assert (error.value.status, host.requests) == (404, [])
+
+
+async def test_nothing_is_loaded_if_pages_have_no_images() -> None:
+    host = Host()
+    with pytest.raises(HttpError):
+        await load(host.images(None), LINKS.path(CAT))
+    assert host.requests == []
+
+
+@pytest.mark.parametrize("body", [b"", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"<html>", b"RIFF....WAVE"])
+async def test_other_content_is_no_image(body: bytes) -> None:
+    """The first bytes decide. A failure is remembered for a while, whoever asks."""
+    host = Host(body)
+    images = host.images()
+    for _ in range(2):
+        with pytest.raises(HttpError) as error:
+            await load(images, LINKS.path(CAT))
+        assert error.value.status == 502
+    assert len(host.requests) == 1
+    host.now_us += FAILED_S * US_PER_S
+    host.body = PNG
+    assert (await load(images, LINKS.path(CAT))).media_type == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "image/webp"),
+        (b"\x00\x00\x00\x20ftypavif", "image/avif"),
+        (b"\x00\x00\x00\x20ftypisom", ""),
+        (b"GIF", ""),
+    ],
+)
+def test_type_of_an_image(body: bytes, media_type: str) -> None:
+    assert image_type(body) == media_type
+
+
+HTML = f'<p>A <img src="{CAT.replace("&", "&amp;")}" alt="my &lt;cat&gt;"></p>'
+
+
+def written(policy: ImagePolicy, html: str = HTML) -> str:
+    look = SiteLook(images=policy, image_links=LINKS)
+    return clean(EntryText(TextKind.HTML, html), image_writer(look, "/base")).html
+
+
+def test_images_are_shown_by_the_choice_of_the_operator() -> None:
+    path = f"/base{LINKS.path(CAT)}"
+    label = "my \N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}cat\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+    assert f'<img src="{path}" alt="{label}" loading="lazy"' in written(ImagePolicy.ON)
+    assert f'<a class="picture load" href="{path}" data-label="{label}">{label}</a>' in written(ImagePolicy.CLICK)
+    assert 'href="https://pictures.example/cat.png?size=1&amp;a=b"' in written(ImagePolicy.OFF)
+
+
+@pytest.mark.parametrize("policy", [ImagePolicy.ON, ImagePolicy.CLICK])
+@pytest.mark.parametrize("source", ["javascript:alert(1)", "//x.example/a.png", "a.png", "ftp://x/a.png", '"><script>'])
+def test_images_without_an_address_of_the_web_are_labels(policy: ImagePolicy, source: str) -> None:
+    html = written(policy, f'<img alt="x" src="{source}">')
+    assert "href" not in html
+    assert "src=" not in html

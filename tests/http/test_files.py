@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from lxml import etree
+from structlog.testing import capture_logs
 from yarl import URL
 
 from smartfeeds.core.tokens import TokenScope
@@ -299,9 +300,18 @@ async def test_upload_that_stops_is_ended(start_web: Any) -> None:
     web = await start_web(http={"first_request_s": 0.05})
     await web.component.create(ALICE, "notes")
     token = await bearer(web, ALICE, TokenScope.PUBLISH)
-    async with connected(web.port) as raw:
-        raw.say(_head(token, "Content-Length: 1000") + b"x")
-        assert (await raw.hear()).status == 408
+    multipart_type = "Content-Type: multipart/form-data; boundary=x"
+    disposition = b"--x\r\nContent-Disposition: form-data; name=f"
+    for headers, body in (
+        ((), b"x"),
+        ((multipart_type,), b"--"),
+        ((multipart_type,), disposition + b"\r\n\r\nfield"),
+        ((multipart_type,), disposition + b"; filename=a\r\n\r\n"),
+        ((multipart_type,), disposition + b"; filename=a\r\n\r\nfile"),
+    ):
+        async with connected(web.port) as raw:
+            raw.say(_head(token, "Content-Length: 1000", *headers) + body)
+            assert (await raw.hear()).status == 408
     assert names(web) == []
 
 
@@ -368,3 +378,13 @@ async def test_full_disk_is_no_incident(notes: Web, token: str, tmp_path: Path) 
     notes.component.app.files.path = tmp_path / "file"
     got = await upload(notes, token)
     assert (got.status, "incident" in got.text) == (503, False)
+
+
+async def test_file_that_is_missing_on_the_disk(notes: Web, token: str) -> None:
+    """404, and the log has its digest."""
+    ((path, *_),) = enclosures(await upload(notes, token))
+    (digest,) = names(notes)
+    notes.component.app.files.path_of(digest).unlink()
+    with capture_logs() as logs:
+        assert (await notes.get(path)).status == 404
+    assert [(one["event"], one["digest"]) for one in logs] == [("file_missing", digest)]

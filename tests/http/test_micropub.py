@@ -317,12 +317,20 @@ async def test_invalid_requests(notes: Web, token: str, body: Any) -> None:
 
 @pytest.mark.parametrize(
     ("body", "media_type"),
-    [(b"{", "application/json"), (b"[]", "application/json"), (b"\xff", FORM), (b"x", "text/plain"), (b"", "")],
+    [(b"{", "application/json"), (b"[]", "application/json"), (b"\xff", FORM)],
 )
 async def test_unreadable_requests(notes: Web, token: str, body: bytes, media_type: str) -> None:
     """[MP-12] No incident."""
     got = await notes.ask("POST", "/micropub/notes", body, Authorization=token, Content_Type=media_type)
     assert (got.status, got.json["error"]) == (400, "invalid_request"), got.text
+
+
+@pytest.mark.parametrize("path", ["/micropub/notes", "/media/notes"])
+async def test_other_media_types(notes: Web, token: str, path: str) -> None:
+    """[MP-12] 415 names what is accepted."""
+    for media_type in ("text/plain", ""):
+        got = await notes.ask("POST", path, b"x", Authorization=token, Content_Type=media_type)
+        assert (got.status, "multipart/form-data" in got.header("Accept")) == (415, True)
 
 
 async def test_missing_entries(notes: Web, token: str) -> None:

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import IO
 from urllib.parse import quote
 
+import structlog
 from aiohttp import web
 
 from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile
@@ -24,6 +25,8 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.uploads import Files
 from smartfeeds.service.files import FileShown, GetFile
 
+_log = structlog.get_logger()
+
 CHUNK_BYTES = 65_536
 _BYTES = {"type": "string", "format": "binary"}
 _RANGE = Parameter("Range", {"type": "string"}, "bytes=FIRST-LAST: a part of the file", "header")
@@ -37,7 +40,6 @@ GET_FILE = Operation(
     scope=TokenScope.READ,
     cors=True,
 )
-_YEAR_S = 31_536_000
 
 
 class FileReplies:
@@ -57,13 +59,15 @@ class FileReplies:
         known = unless_known(call.header("If-None-Match"), Reply(headers=headers))
         if known.status is HTTPStatus.NOT_MODIFIED:
             return known
+        headers["Content-Type"] = file.media_type if file.media_type in SHOWN_TYPES else OCTETS
         start, end = _range(call, file)
         is_part = (start, end) != (0, file.size_bytes)
         if is_part:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size_bytes}"
         opened = await self._files.open(file.digest)
         if opened is None:
-            raise FeedError(Condition.ITEM_NOT_FOUND, "the file was lost; the operator has the details")
+            _log.error("file_missing", digest=file.digest, feed=call.name)
+            raise FeedError(Condition.ITEM_NOT_FOUND, "the file is missing on this service; tell its operator")
         try:
             return await _send(
                 call, opened, start, end, headers, HTTPStatus.PARTIAL_CONTENT if is_part else HTTPStatus.OK
@@ -77,7 +81,8 @@ async def _send(
 ) -> web.StreamResponse:
     """Writes a part of a file. Each piece waits until the client has read most of those before it; a client that does
     not read is disconnected (`HttpListener.watch`)."""
-    response = web.StreamResponse(status=status, headers=headers)
+    # With the common headers of all responses: nosniff above all.
+    response = web.StreamResponse(status=status, headers=Reply(headers=headers).all_headers())
     response.content_length = end - start
     await response.prepare(call.request)
     if call.method != "HEAD":
@@ -96,7 +101,8 @@ def _headers(file: FeedFile, *, public: bool) -> dict[str, str]:
     shown = file.media_type in SHOWN_TYPES
     headers = {
         "Accept-Ranges": "bytes",
-        "Cache-Control": f"{'public' if public else 'private'}, max-age={_YEAR_S if public else 0}, no-transform",
+        # A file never changes, but its feed may be closed.
+        "Cache-Control": "no-cache, no-transform" if public else "private, no-cache, no-transform",
         "Content-Disposition": _disposition("inline" if shown else "attachment", file.name or file.file_id),
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "ETag": f'"{file.digest[:32]}"',
@@ -104,8 +110,7 @@ def _headers(file: FeedFile, *, public: bool) -> dict[str, str]:
     }
     if public:
         headers["Access-Control-Allow-Origin"] = "*"
-    # The common headers of all responses: nosniff above all.
-    return Reply(media_type=file.media_type if shown else OCTETS, headers=headers).all_headers()
+    return headers
 
 
 def _disposition(kind: str, name: str) -> str:

@@ -22,7 +22,7 @@ from smartfeeds.formats.json_text import JsonObject, dump_json, load_json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
 from smartfeeds.formats.xml import Element, parse_stored
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import Authenticate, HttpCall, is_from_here
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.entries import Entries, Handle, entry_url
@@ -74,13 +74,14 @@ _ERRORS: Mapping[int, str] = {
 }
 _OBJECT: Content = {n.JSON.bare_type: {"type": "object"}}
 _TEXT = {"type": "string"}
-_FAILURES = (401, 403, 404, 408, 412, 413, 415, 429)
+# Forms are not listed by their types: the router would refuse those of other hosts, but here a token decides.
+_ANYTHING: Content = {"*/*": {"type": "string", "format": "binary"}}
 
 QUERY = Operation(
     "micropubQuery",
     "Micropub: the configuration, or the source of an entry",
     {200: _OBJECT},
-    errors=_FAILURES,
+    errors=(403,),
     parameters=(
         Parameter("q", {"enum": ["config", "source", "syndicate-to"]}, "what to return"),
         Parameter("url", _TEXT, "for source: the address of the entry"),
@@ -92,16 +93,16 @@ CREATE = Operation(
     "micropub",
     "Micropub: creates, updates, deletes an entry; a form, an h-entry in JSON, or a form with files",
     {201: {}, 204: {}},
-    errors=_FAILURES,
-    body=_OBJECT,
+    errors=(403, 429),
+    body={**_OBJECT, **_ANYTHING},
     cors=True,
 )
 MEDIA = Operation(
     "micropubMedia",
     "Micropub: stores the part named file of a form, for an entry that follows",
     {201: {}},
-    errors=_FAILURES,
-    body={"*/*": {"type": "string", "format": "binary"}},
+    errors=(403, 429),
+    body=_ANYTHING,
     cors=True,
 )
 
@@ -188,7 +189,7 @@ class Micropub:
 
     async def _media(self, call: HttpCall) -> Reply:
         if call.media_type != n.MULTIPART:
-            raise FeedError(Condition.BAD_REQUEST, "a file is a part named file of multipart/form-data")
+            raise unsupported(f"a file is a part named file of {n.MULTIPART}", (n.MULTIPART,))
         parts = await self._parts(call)
         if len(parts.files) != 1:
             raise FeedError(Condition.BAD_REQUEST, f"{len(parts.files)} files; send one, as the part file")
@@ -216,21 +217,21 @@ class Micropub:
         removals: Properties | Sequence[str] = delete if is_names(delete) else values_of(delete, "delete")
         item_id = _take_address(call, command(request, "url"))
         _require(call)
-        for attempt in range(TRIES):
+        for _ in range(TRIES):
             item = (await self._entries.read(call, item_id)).item
             if item.deleted:
                 raise FeedError(Condition.BAD_REQUEST, "url: the entry was deleted")
             builder = EntryBuilder(0, "")
             builder.entry = parse_stored(item.payload)
             microformats.change(builder, read_entry(item), replace=replace, add=add, delete=removals)
-            expected = ItemPrecondition(frozenset({item_tag(item)}))
             try:
-                await self._publish(call, builder.entry, item_id, expected)
-                break
+                await self._publish(call, builder.entry, item_id, ItemPrecondition(frozenset({item_tag(item)})))
             except FeedError as error:
-                if error.condition is not Condition.PRECONDITION_NOT_MET or attempt == TRIES - 1:
+                if error.condition is not Condition.PRECONDITION_NOT_MET:
                     raise
-        return Reply(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
+            else:
+                return Reply(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
+        raise FeedError(Condition.BUSY, "somebody else changes the entry again and again; retry later")
 
     async def delete(self, call: HttpCall, request: MicropubRequest) -> Reply:
         """Deletes an entry."""
@@ -296,7 +297,7 @@ class Micropub:
             await self._identify(call, first_of(lists_of(pairs), TOKEN_FIELD))
             request = request_of_form(pairs)
         else:
-            raise FeedError(Condition.BAD_REQUEST, f"the body is one of {', '.join(_BODIES)}")
+            raise unsupported(f"the body is one of {', '.join(_BODIES)}", _BODIES)
         if destination := command(request, "mp-destination"):
             call.name = _destination(call, destination)
         return request

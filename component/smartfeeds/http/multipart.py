@@ -12,7 +12,7 @@ from smartfeeds.formats.entry import EntryLink
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.post_fields import MAX_FIELDS
-from smartfeeds.http.uploads import UploadName, Uploads, invite, paced
+from smartfeeds.http.uploads import UploadName, Uploads, invite, paced, within
 
 MAX_FILES = 20
 _CHUNK_BYTES = 65_536
@@ -41,7 +41,7 @@ async def read_parts(
     await invite(call)
     try:
         reader = MultipartReader(call.request.headers, call.request.content)
-        while (part := await reader.next()) is not None:
+        while (part := await within(reader.next(), uploads.timeout_s)) is not None:
             if not isinstance(part, BodyPartReader):
                 raise FeedError(Condition.BAD_REQUEST, "a part of the body is itself a multipart; send its parts")
             _check_encoding(part)
@@ -63,7 +63,7 @@ async def _read_file(call: HttpCall, uploads: Uploads, part: BodyPartReader, par
     declared_type = part.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     name = UploadName.of(part.filename or "", declared_type)
     # A form without a chosen file sends an empty part without a name.
-    first = await part.read_chunk(_CHUNK_BYTES)
+    first = await within(part.read_chunk(_CHUNK_BYTES), uploads.timeout_s)
     if not name.name and not first:
         return
     link = await uploads.receive(call, name, _chunks(part, first), await uploads.space_bytes(call))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO, Protocol, Self, TypeVar
 
 from aiohttp import HttpVersion11
 
@@ -24,6 +24,8 @@ from smartfeeds.http.server import AddressQuota
 from smartfeeds.http.wire import invite_body
 from smartfeeds.service.files import AddFile, FileShown, PlanUpload, UploadPlan, too_little_space
 from smartfeeds.service.requests import Answer, Request
+
+T = TypeVar("T")
 
 AT_ONCE = 4  # uploads of one user
 SLOWEST_BYTES_PER_S = 8_192
@@ -175,18 +177,20 @@ async def invite(call: HttpCall) -> None:
         await invite_body(call.request)
 
 
+async def within(work: Awaitable[T], timeout_s: float) -> T:
+    """The result of reading from a client. Raises HttpError(408)."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await work
+    except TimeoutError:
+        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
+
+
 async def paced(chunks: AsyncIterator[bytes], timeout_s: float) -> AsyncIterator[bytes]:
     """The chunks of a body. Raises HttpError(408) after a pause of `timeout_s`, or if the whole is slower than
     SLOWEST_BYTES_PER_S."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + timeout_s
-    while True:
-        try:
-            async with asyncio.timeout_at(min(deadline_s, loop.time() + timeout_s)):
-                chunk = await anext(chunks, None)
-        except TimeoutError:
-            raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the file did not arrive in time", **_CLOSE) from None
-        if chunk is None:
-            return
+    while (chunk := await within(anext(chunks, None), min(timeout_s, deadline_s - loop.time()))) is not None:
         deadline_s += len(chunk) / SLOWEST_BYTES_PER_S
         yield chunk

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
@@ -23,13 +24,17 @@ from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
+from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
+from smartfeeds.http.web.admin import WebAdmin
 from smartfeeds.http.web.feed_page import Pages
+from smartfeeds.http.web.river_page import RiverPages
+from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -69,6 +74,7 @@ class Site:
         admit: Admit,
         files: Files,
         fetch_image: FetchImage,
+        xmpp: XmppSignIn,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -93,6 +99,7 @@ class Site:
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
+            rivers=Rivers(handle, options.domain, RiverPages()),
             entries=entries,
             publishing=publishing,
             micropub=Micropub(changes, handle, authenticate, options.domain, bodies, uploads, entries),
@@ -100,7 +107,10 @@ class Site:
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
+            admin=Administration(handle, changes.perform, options.domain, bodies),
+            web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
+            sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

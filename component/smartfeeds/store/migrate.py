@@ -39,6 +39,7 @@ REVISIONS = (
     "0022",
     "0023",
     "0024",
+    "0026",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -16,9 +16,11 @@ from openapi_spec_validator import validate
 from smartfeeds.core.options import OPTIONS
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import StoreError
+from smartfeeds.http.negotiation import MULTIPART
 from smartfeeds.http.openapi import document as document_of
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.routes import TABLE, document
+from smartfeeds.http.server import AddressQuota
 from smartfeeds.http.web.admin_sections import SECTIONS
 from smartfeeds.http.web.static_files import static_path
 from support.bearer import bearer
@@ -28,6 +30,8 @@ from support.versions import B1, C1, version
 from support.web import Got, Web, WebStarter
 from support.website import running_site
 
+MICROPUB, MEDIA = "/micropub/{name}", "/media/{name}"
+NOTE = b'{"type":["h-entry"],"properties":{"content":["x"]}}'
 METHODS = ("get", "put", "post", "patch", "delete")
 EXAMPLES = 20
 ATOM = "application/atom+xml"
@@ -253,7 +257,7 @@ async def everything(  # noqa: C901 - one list
     await ask(item, "DELETE", concrete(item), If_Match='"other"', **mine)
     for template, method, headers in ((item, "PUT", atom), (items, "POST", atom), (pull, "PUT", json_)):
         await ask(template, method, concrete(template, "new"), BIG, **headers)
-        await ask(template, method, concrete(template, "new"), b"x", **mine, Content_Type="text/plain")
+        await ask(template, method, concrete(template, "new"), b"x", **mine, Content_Type="text/xml")
     await ask(pull, "PUT", "/feeds/new/", b'{"deliver_payloads": "maybe"}', **json_)
     await ask(pull, "PUT", "/feeds/new/", **mine)
     await ask(pull, "PUT", "/feeds/new/", **mine)
@@ -262,6 +266,8 @@ async def everything(  # noqa: C901 - one list
     await ask(items, "DELETE", "/entries/notes/", **mine)
     await ask(pull, "DELETE", "/feeds/new/", **mine)
 
+    found += await of_files(web, token, bob)
+    found += await of_micropub(web, token, bob)
     image = "/images/{digest}"
     links = web.component.app.site.handlers.images.links if web.component.app.site else None
     assert links is not None
@@ -284,20 +290,31 @@ async def everything(  # noqa: C901 - one list
 
     # Where one may do little, and that quickly.
     theirs = {"Authorization": small_token, "Content_Type": ATOM}
-    for template, method in ((item, "PUT"), (items, "POST"), (item, "DELETE"), (conflict, "POST")):
-        body = None if method == "DELETE" else b"{}" if template == conflict else entry("t").encode()
-        kind = JSON if template == conflict else ATOM
+    bodies = {conflict: (b"{}", JSON), MICROPUB: (NOTE, JSON)}
+    for template, method in ((item, "PUT"), (items, "POST"), (item, "DELETE"), (conflict, "POST"), (MICROPUB, "POST")):
+        body, kind = bodies.get(template, (None if method == "DELETE" else entry("t").encode(), ATOM))
         for _ in range(20):
             got = await small.ask(method, concrete(template), body, **{**theirs, "Content_Type": kind})
             if got.status == 429:
                 break
         found.append((template, method.lower(), got))
+    kinds_of_bodies = {item: ATOM, items: ATOM, MEDIA: f"{MULTIPART}; boundary=x"}
     slow = ((pull, "PATCH"), ("/members/{name}/{jid}", "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST"))
     forms = [
         (path, method.upper()) for path, method in ADMINISTRATION if path.startswith("/admin/") and method == "post"
     ]
-    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST"), *slow, *forms):
-        kind = WEB_FORM if template.startswith("/admin/") else ATOM if template in (item, items) else JSON
+    slow = (
+        *slow,
+        *forms,
+        (item, "PUT"),
+        (items, "POST"),
+        (pull, "PUT"),
+        (conflict, "POST"),
+        (MICROPUB, "POST"),
+        (MEDIA, "POST"),
+    )
+    for template, method in slow:
+        kind = WEB_FORM if template.startswith("/admin/") else kinds_of_bodies.get(template, JSON)
         async with connected(small.port) as raw:
             headers = (
                 f"Authorization: {small_token}",
@@ -308,6 +325,63 @@ async def everything(  # noqa: C901 - one list
             raw.say(request(concrete(template, "slow"), *headers, method=method))
             heard = await raw.hear()
             found.append((template, method.lower(), Got(heard.status, {"Content-Type": PROBLEM}, heard.body)))
+    return found
+
+
+async def of_files(web: Web, token: str, other: str) -> list[tuple[str, str, Got]]:
+    """A file of each type, whole, in parts, and where there is none."""
+    path = "/files/{name}/{id}"
+    found: list[tuple[str, str, Got]] = []
+    for kind in document()["paths"][path]["get"]["responses"]["200"]["content"]:
+        made = await web.ask(
+            "POST", "/entries/notes/", b"file", Authorization=token, Content_Type=kind, Filename="x", Accept=JSON
+        )
+        address = made.json["object"]["attachments"][0]["url"].removeprefix(web.origin)
+        parts: tuple[dict[str, str], ...] = ({}, {"Range": "bytes=1-2"}, {"Range": "bytes=9-"}, {"If_None_Match": "*"})
+        found += [(path, "get", await web.get(address, **headers)) for headers in parts]
+    found.append((path, "get", await web.get("/files/closed/x", Authorization=other)))
+    return found
+
+
+async def of_micropub(web: Web, token: str, other: str) -> list[tuple[str, str, Got]]:
+    """What Micropub clients are answered."""
+    found: list[tuple[str, str, Got]] = []
+
+    async def ask(template: str, method: str, path: str, body: bytes | None = None, **headers: str) -> None:
+        headers = {"Authorization": token, **headers}
+        found.append((template, method.lower(), await web.ask(method, path, body, **headers)))
+
+    await ask(MICROPUB, "GET", "/micropub/notes?q=config")
+    await ask(MICROPUB, "GET", f"/micropub/notes?q=source&url={web.origin}/entries/notes/none")
+    await ask(MICROPUB, "GET", f"/micropub/x?q=source&url={web.origin}/entries/closed/x", Authorization=other)
+    as_json = {"Content_Type": JSON}
+    await ask(MICROPUB, "POST", "/micropub/notes", NOTE, **as_json)
+    address = found[-1][2].header("Location")
+    for headers in ({"Authorization": other}, {}):
+        await ask(
+            MICROPUB,
+            "POST",
+            "/micropub/notes",
+            json.dumps({"action": "delete", "url": address}).encode(),
+            **as_json,
+            **headers,
+        )
+    await ask(MICROPUB, "POST", "/micropub/missing", NOTE, **as_json)
+    await ask(MICROPUB, "POST", "/micropub/notes", BIG, **as_json)
+    await ask(MICROPUB, "POST", "/micropub/notes", b"x", Content_Type="text/plain")
+    form = {"Content_Type": f"{MULTIPART}; boundary=x"}
+    part = b"--x\r\nContent-Disposition: form-data; name=file%b\r\n\r\n%b\r\n--x--\r\n"
+    file = part % (b"; filename=a", b"file")
+    await ask(MEDIA, "POST", "/media/notes", file, **form)
+    await ask(MEDIA, "POST", "/media/notes", file, **form, Authorization=other)
+    await ask(MEDIA, "POST", "/media/missing", file, **form)
+    await ask(MEDIA, "POST", "/media/notes", part % (b"", BIG), **form)
+    await ask(MEDIA, "POST", "/media/notes", b"x", Content_Type="text/plain")
+    assert web.component.app.site is not None
+    uploads = web.component.app.site.handlers.micropub._uploads
+    running, uploads._running = uploads._running, AddressQuota(0)
+    await ask(MEDIA, "POST", "/media/notes", file, **form)
+    uploads._running = running
     return found
 
 

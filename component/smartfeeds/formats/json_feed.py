@@ -214,6 +214,11 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[It
     return head, each(partial(_read_item, feed=value, base=base), items)
 
 
+def read_json_feed_item(value: JsonObject) -> ItemDraft | SkippedItem:
+    """One item of a JSON Feed, without its feed."""
+    return next(each(lambda item, index: _read_item(item, index, {}, ""), [value]))
+
+
 def _channel(feed: JsonObject, base: str) -> Channel:
     """Returns the metadata of a JSON Feed beside its addresses, title and description."""
     icon = text_of(feed.get("icon")).strip()

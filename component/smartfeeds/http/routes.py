@@ -11,7 +11,19 @@ from typing import Any
 
 from smartfeeds.core import urls
 from smartfeeds.http import administration as admin
-from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing, river
+from smartfeeds.http import (
+    conflicts,
+    entries,
+    feeds,
+    files,
+    health,
+    images,
+    lists,
+    micropub,
+    openapi,
+    publishing,
+    river,
+)
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
@@ -32,6 +44,8 @@ class Handlers:
     rivers: river.Rivers
     entries: entries.Entries
     publishing: publishing.Publishing
+    files: files.FileReplies
+    micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
@@ -86,6 +100,10 @@ TABLE: tuple[Route, ...] = (
     Route("DELETE", "/entries/{name}/{id}", "entries", publishing.RETRACT_ITEM, lambda h: h.publishing.retract),
     Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish),
     Route("DELETE", "/entries/{name}/", "entries", publishing.PURGE, lambda h: h.publishing.purge),
+    Route("GET", "/micropub/{name}", "micropub", micropub.QUERY, lambda h: h.micropub.query),
+    Route("POST", "/micropub/{name}", "micropub", micropub.CREATE, lambda h: h.micropub.post),
+    Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
+    Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),

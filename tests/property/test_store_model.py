@@ -259,11 +259,8 @@ class Look:
         places = [NodePlace(node.last_modified_us, node.name) for node in nodes]
         found += [nodes, tx.changed_nodes("a@x", 2), *(tx.changed_nodes("a@x", 9, place) for place in places[:2])]
         items = tx.changed_items(99)
-        numbers = [node.node_no for node in nodes]
-        found += [items, tx.newest_live(numbers), *(tx.item_by_no(edge.item_no) for edge, _ in items[:2])]
-        found += [
-            reader for edge, _ in items[1:3] for reader in (tx.changed_items(2, edge), tx.newest_live(numbers, edge))
-        ]
+        found += [items, *(tx.item_by_no(edge.item_no) for edge, _ in items[:2])]
+        found += [tx.changed_items(2, edge) for edge, _ in items[1:3]]
         return found
 
 

@@ -183,13 +183,6 @@ class MemoryReadTx:
         (found,) = (feed.items[item_no] for feed in self._data.feeds.values() if item_no in feed.items)
         return found._replace(sync=None)
 
-    def newest_live(self, node_nos: Sequence[int], before: Edge | None = None) -> dict[int, int]:
-        newest: dict[int, int] = {}
-        for edge, node_no in self.changed_items(NO_LIMIT, before):
-            if node_no in node_nos:
-                newest.setdefault(node_no, edge.key_us)
-        return newest
-
     def listed_count(self, jid: str) -> int:
         return len(self.listed_nodes(jid, "", NO_LIMIT))
 

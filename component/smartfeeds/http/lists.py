@@ -33,7 +33,7 @@ from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.openapi_schemas import TEXT, ref
+from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
@@ -56,10 +56,11 @@ CACHE_US = 10 * US_PER_S
 CHANGED = "changed"  # the value of `sort`
 LEFT_OUT = "Smartfeeds-Left-Out"  # header: the number of feeds that are not in the document
 _SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
+_PLACE: Schema = {"type": "string"}
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),
-    Parameter("after", TEXT, "feeds after the feed of this name"),
-    Parameter("before", TEXT, "feeds before the feed of this name; cannot be combined with after"),
+    Parameter("after", _PLACE, "feeds after the feed of this name; empty for the first ones"),
+    Parameter("before", _PLACE, "feeds before the feed of this name; empty for the last ones; no effect with sort"),
 )
 _SORT = Parameter(
     "sort", {"enum": [CHANGED]}, "by last change, the newest first; after is then the value that next has"
@@ -263,8 +264,6 @@ class Lists:
 def _query(raw: str, form: Representation) -> dict[str, str]:
     """The parameters. Raises FeedError(BAD_REQUEST)."""
     query = read_parameters(raw, [parameter.name for parameter in PARAMETERS[form]])
-    if len(query.keys() & {"after", "before"}) > 1 or query.keys() >= {"sort", "before"}:
-        raise FeedError(Condition.BAD_REQUEST, "before cannot be combined with after or sort")
     if query.get("sort", CHANGED) != CHANGED:
         raise FeedError(
             Condition.BAD_REQUEST, f"sort must be {CHANGED} or missing; feeds are sorted by name without it"
@@ -287,8 +286,7 @@ def reader_of(call: HttpCall) -> Jid:
 def list_reply(
     call: HttpCall, actor: Jid, form: Representation, body: bytes, suffixes: Mapping[str, Representation]
 ) -> Reply:
-    """The response with a list. Pages of other hosts may read it: it has public data, or what their token allows.
-    `suffixes` are the paths of its other forms."""
+    """The response with a list. `suffixes` are the paths of its other forms."""
     links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in suffixes.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
@@ -296,9 +294,9 @@ def list_reply(
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
         **({"Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY} if form is n.HTML else {}),
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}",
     }
+    if call.bearer or call.anonymous:
+        headers |= {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
     return Reply(body, form.media_type, headers=headers)
 
 

@@ -15,6 +15,11 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 DATE: Schema = {"type": "string", "format": "date-time"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}
+# A date-time of RFC 3339. The days that not every month has are missing: a pattern cannot know the month.
+_DATE_TIME = (
+    "(19[7-9][0-9]|20[0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+    "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9])"
+)
 _TAGS: Schema = {"type": "array", "items": {"type": "string"}}
 _OF_TYPE: Mapping[FieldType, Schema] = {
     FieldType.BOOLEAN: {"type": "boolean"},
@@ -223,9 +228,11 @@ SCHEMAS: Mapping[str, Schema] = {
     },
     "Position": {
         "type": "string",
-        "minLength": 1,
-        "maxLength": 1024,
-        "description": "cursor:..., time:... (a date-time with a zone, or Unix seconds), id:... if items do not move",
+        "pattern": f"^(|cursor:[!-~]{{1,200}}|time:((0|[1-9][0-9]{{0,9}})(\\.[0-9]{{1,6}})?|{_DATE_TIME}))$",
+        "description": (
+            "cursor:..., time:... (a date-time with a zone, or Unix seconds); empty for the end of the feed from which "
+            "the page begins. Where items do not move (order=created), id:... with the id of an item is a position too"
+        ),
         "examples": ["cursor:1304942400_0_82079eb1", "time:2026-01-02T10:00:00Z"],
     },
     "Options": {

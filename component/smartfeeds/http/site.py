@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.complete import CompleteFeeds, is_complete
@@ -25,8 +26,10 @@ from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.web.admin import WebAdmin
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
+from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -64,6 +67,7 @@ class Site:
         now_us: Callable[[], int],
         admit: Admit,
         fetch_image: FetchImage,
+        xmpp: XmppSignIn,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -92,7 +96,10 @@ class Site:
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(document()),
+            admin=Administration(handle, publishing.change, options.domain, bodies),
+            web_admin=WebAdmin(handle, publishing.change, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
+            sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

@@ -90,6 +90,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     r.Retract: ("retract", attachments.retract),
     r.Purge: ("purge", attachments.purge),
     r.CreateNode: ("create", nodes.create),
+    r.EnsureNode: ("ensure", nodes.ensure),
     r.Configure: ("configure", nodes.configure),
     r.DeleteNode: ("delete", attachments.delete),
     r.Subscribe: ("subscribe", subscriptions.subscribe),

@@ -10,17 +10,16 @@ from http import HTTPStatus
 from importlib.resources import files
 
 from smartfeeds.core.urls import FEEDS
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply
 
 STATIC = "/static/"
-LOGIN = "/login"
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",
+    "sign_in.js": "text/javascript; charset=utf-8",
     "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
@@ -67,7 +66,9 @@ async def get_login(call: HttpCall) -> Reply:
     A closed feed cannot ask for the password itself: that would reveal that the feed exists.
     """
     if call.token is None:
-        raise FeedError(Condition.NOT_AUTHORIZED, "log in with a token as the password")
+        raise HttpError(
+            HTTPStatus.UNAUTHORIZED, "log in with a token as the password", WWW_Authenticate=BASIC_CHALLENGE
+        )
     return Reply(
         status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{FEEDS}", "Cache-Control": "no-store"}
     )

@@ -216,6 +216,12 @@ async def everything(  # noqa: C901 - one list
         await ask(path, "GET", path)
         await ask(path, "GET", path, If_None_Match="*")
 
+    for path in ("/", "/river.json", "/river.atom", "/search?q=t"):
+        template = path.partition("?")[0]
+        for kind in [*document()["paths"][template]["get"]["responses"]["200"]["content"], "image/png"]:
+            page = await ask(template, "GET", path, Accept=kind)
+        await ask(template, "GET", path, If_None_Match="*")
+
     mine = {"Authorization": token}
     conflicts, conflict = "/conflicts/{name}/", "/conflicts/{name}/{id}"
     for accept in (JSON, "text/html", "image/png"):
@@ -278,7 +284,7 @@ async def everything(  # noqa: C901 - one list
         await ask(image, "GET", links.path(host.url("/0")), If_None_Match="*")
         await ask(image, "GET", "/images/0?url=http%3A%2F%2Fx.example%2F")
         await ask(image, "GET", "/images/0?link=x")
-    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
         await ask(path, "GET", path)
     for name in ("app.js", "style.css", "icon.svg"):
         got = await ask("/static/{file}", "GET", static_path(name))

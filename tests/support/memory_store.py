@@ -39,6 +39,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.presence import Contact
+from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
@@ -166,6 +167,24 @@ class MemoryReadTx:
             if access.sees_description and (is_listed(node) or access.affiliation in READERS)
         ]
         return found[max(len(found) - limit, 0) :] if newest else found[:limit]
+
+    def changed_nodes(self, jid: str | None, limit: int, before: NodePlace | None = None) -> list[Node]:
+        known = self.nodes("", NO_LIMIT) if jid is None else self.listed_nodes(jid, "", NO_LIMIT)
+        places = {NodePlace(node.last_modified_us, node.name): node for node in known}
+        return [places[place] for place in sorted(places, reverse=True) if before is None or place < before][:limit]
+
+    def changed_items(self, limit: int, before: Edge | None = None) -> list[tuple[Edge, int]]:
+        found = [
+            (Edge(item.modified_us, item.item_no), node_no)
+            for node_no, feed in self._data.feeds.items()
+            for item in feed.items.values()
+            if not item.deleted
+        ]
+        return sorted((one for one in found if before is None or one[0] <= before), reverse=True)[:limit]
+
+    def item_by_no(self, item_no: int) -> Item:
+        (found,) = (feed.items[item_no] for feed in self._data.feeds.values() if item_no in feed.items)
+        return found._replace(sync=None)
 
     def listed_count(self, jid: str) -> int:
         return len(self.listed_nodes(jid, "", NO_LIMIT))

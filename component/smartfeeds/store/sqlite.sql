@@ -83,7 +83,7 @@ CREATE INDEX item_created ON item (node_no, created_us, item_no, change);
 CREATE INDEX item_live ON item (node_no, modified_us, item_no) WHERE change < 2;
 
 -- The items of all nodes, for the river.
-CREATE INDEX item_changed ON item (modified_us, item_no, node_no) WHERE change < 2;
+CREATE INDEX item_changed ON item (modified_us, item_no, node_no, change) WHERE change < 2;
 
 CREATE UNIQUE INDEX item_sync ON item (node_no, sync_id) WHERE sync_id <> '';
 

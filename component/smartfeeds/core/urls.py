@@ -51,6 +51,11 @@ def entry_path(name: str, item_id: str = "", folder: str = ENTRIES) -> str:
     return f"{folder}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
 
 
+def reply_path(name: str, item_id: str) -> str:
+    """Returns the path of the page to answer an item."""
+    return f"{entry_path(name, folder=WRITE)}?reply={quote(item_id, safe='')}"
+
+
 def local_path(text: str) -> str:
     """Returns a path of this site with its query, or an empty text for anything else.
 

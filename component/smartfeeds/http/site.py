@@ -24,6 +24,7 @@ from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.web.editor import Editor
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
@@ -71,6 +72,7 @@ class Site:
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
         sessions = Sessions(handle, authenticate, options.domain, bodies)
         publishing = Publishing(handle, options.domain, bodies, entries)
+        editor = Editor(handle, publishing.change, options.domain, sessions)
         self.feeds = Feeds(
             self._pull,
             sessions.authenticate,
@@ -78,6 +80,7 @@ class Site:
             encoder,
             document_writers(now_us),
             Pages(options.domain).feed,
+            editor.writing,
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )
@@ -92,6 +95,7 @@ class Site:
             health=health,
             openapi=OpenApiDocument(document()),
             images=Images(options.look.image_links, fetch_image, now_us),
+            editor=editor,
             sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(

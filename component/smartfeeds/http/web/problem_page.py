@@ -16,7 +16,7 @@ def problem(frame: Frame, status: HTTPStatus, title: str, detail: str) -> bytes:
     return frame.page("problem.html", status=status.value, title=title, detail=detail, login=LOGIN)
 
 
-def for_reader(frame: Frame, accept: str, reply: Reply, *, navigates: bool) -> Reply:
+def for_reader(frame: Frame, accept: str, reply: Reply, *, navigates: bool = False) -> Reply:
     """A problem as a page if the client prefers HTML to JSON, and every other reply unchanged.
 
     `navigates`: a person opens a page in a browser. The page then has a link to sign in. A challenge for Basic would

@@ -91,7 +91,7 @@ class Site:
             lists=Lists(handle, options.domain, now_us),
             entries=entries,
             publishing=publishing,
-            conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
+            conflicts=Conflicts(handle, publishing.change, options.domain, bodies, editor.writing),
             health=health,
             openapi=OpenApiDocument(document()),
             images=Images(options.look.image_links, fetch_image, now_us),

@@ -93,7 +93,9 @@ TABLE: tuple[Route, ...] = (
 
 def document() -> dict[str, Any]:
     """The OpenAPI document of the table."""
-    return openapi.document((route.method, route.path, route.operation) for route in TABLE)
+    return openapi.document(
+        (route.method, route.path, route.operation) for route in TABLE if not route.operation.for_people
+    )
 
 
 def resources(handlers: Handlers) -> tuple[Resource, ...]:

@@ -20,11 +20,10 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.entry import TextKind, read_entry
 from smartfeeds.formats.written import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import title_of
 from smartfeeds.http.entries import Handle
-from smartfeeds.http.operations import Content, Operation, Parameter
+from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
@@ -48,31 +47,13 @@ from smartfeeds.texts import Texts
 
 PREVIEW = "preview"
 REPLY = "reply"
-_TEXT = {"type": "string"}
-_FIELDS = ("title", "text", "kind", "link", "tags", REPLY, "tag", "action", "csrf")
-_PAGE: Content = {n.HTML.bare_type: _TEXT}
-_FORM: Content = {n.WEB_FORM: {"type": "object", "properties": dict.fromkeys(_FIELDS, _TEXT)}}
 _KINDS = {kind.value: kind for kind in (TextKind.TEXT, TextKind.HTML)}
 
-WRITE_PAGE = Operation(
-    "writePage",
-    "The page to write or edit an entry",
-    {200: _PAGE},
-    parameters=(Parameter(REPLY, _TEXT, "the id of the item that the new entry answers"),),
-    scope=TokenScope.PUBLISH,
-)
-WRITE_ENTRY = Operation(
-    "writeEntry",
-    "Publishes the entry of the form, or shows a preview of it",
-    {200: _PAGE, 303: {}},
-    errors=(409, 429),
-    body=_FORM,
-    scope=TokenScope.PUBLISH,
-)
-DELETE_PAGE = Operation("deletePage", "The page to confirm a deletion", {200: _PAGE}, scope=TokenScope.PUBLISH)
-DELETE_ENTRY = Operation(
-    "deleteEntry", "Deletes an entry", {303: {}}, errors=(409, 429), body=_FORM, scope=TokenScope.PUBLISH
-)
+_RIGHT = TokenScope.PUBLISH
+WRITE_PAGE = page_for_people("writePage", "The page to write or edit an entry", scope=_RIGHT)
+WRITE_ENTRY = page_for_people("writeEntry", "Publishes the entry of the form, or previews it", form=True, scope=_RIGHT)
+DELETE_PAGE = page_for_people("deletePage", "The page to confirm a deletion", scope=_RIGHT)
+DELETE_ENTRY = page_for_people("deleteEntry", "Deletes an entry", form=True, scope=_RIGHT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ test:
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(ARGS)
 
 lint:
-	@tools/setup run
+	@tools/setup lint
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -24,19 +24,22 @@ bench:
 	@tools/setup bench
 	@PYTHONPATH=tests $(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
-# The generated pages: the table rule -> module -> test, and the table of clients, which runs them.
+# The generated pages: the table rule -> module -> test, the man page, and the table of clients, which runs them.
 docs:
 	@tools/setup test
 	@$(BIN)/python tools/rules_table.py
+	@$(BIN)/python tools/man_page.py
 	@$(BIN)/python tools/clients_table.py
 
-# New pins for the newest allowed versions of everything.
+# New pins for the newest allowed versions of everything. The pins for running are a part of those for developing.
+COMPILE := .venv-lock/bin/pip-compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host --all-build-deps --allow-unsafe --strip-extras
+
 lock:
 	@tools/setup run
 	@$(BIN)/python -m venv .venv-lock && .venv-lock/bin/python -m pip install -q pip-tools
-	@.venv-lock/bin/pip-compile -q --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-		--no-emit-trusted-host --all-build-deps --allow-unsafe --strip-extras --extra dev \
-		--output-file requirements-dev.lock pyproject.toml
+	@$(COMPILE) --upgrade --extra dev --output-file requirements-dev.lock pyproject.toml
+	@$(COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 clean:
 	@rm -rf .venv .venv-lock .venv-bench .venv-clients .run tests/integration/js/node_modules tests/clients/js/node_modules

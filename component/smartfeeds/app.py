@@ -39,6 +39,7 @@ from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
+from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
@@ -57,8 +58,6 @@ from smartfeeds.telemetry import (
     GATHERED,
     SCHEMA_VERSION,
     Readings,
-    RecentRates,
-    Throughput,
     metrics_text,
     observe_request,
     requests_refused,
@@ -188,12 +187,10 @@ class App:
             presences=self.presences,
         )
         self._done: Counter[type[Request]] = Counter()
-        self.recent = RecentRates(self._throughput, clock)
+        self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         self._operations = ServiceOperations(
             self.service,
-            OperationTools(
-                self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings, self.recent.rates
-            ),
+            OperationTools(self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings, self.recent),
         )
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()

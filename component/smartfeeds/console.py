@@ -14,7 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from smartfeeds.core.text import one_line
-from smartfeeds.errors import ConfigError, FeedError, FollowError, LinkError, LoginError, SmartfeedsError, StoreError
+from smartfeeds.errors import (
+    ConfigError,
+    DocumentFormatError,
+    FeedError,
+    FollowError,
+    LinkError,
+    LoginError,
+    SmartfeedsError,
+    StoreError,
+)
 
 T = TypeVar("T")
 
@@ -49,6 +58,7 @@ EXIT_HELP: Final = "\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {text}" for co
 
 _CODES: Final[tuple[tuple[type[SmartfeedsError], Exit], ...]] = (
     (ConfigError, Exit.CONFIG),
+    (DocumentFormatError, Exit.USAGE),
     (StoreError, Exit.STORE),
     (LinkError, Exit.LINK),
     (FeedError, Exit.REFUSED),

@@ -60,6 +60,10 @@ class DocumentError(SmartfeedsError):
     """A document cannot be read. The text names the document and the reason."""
 
 
+class DocumentFormatError(DocumentError):
+    """A document is in a format that the command does not read. The text names the document and the formats."""
+
+
 class StoreError(SmartfeedsError):
     """The database cannot be used: full, locked, read-only, corrupt, or newer than this program."""
 
@@ -69,7 +73,7 @@ class LinkError(SmartfeedsError):
 
 
 class FollowError(SmartfeedsError):
-    """A follower stopped with an error. Changes that were delivered, and the stored position, remain valid."""
+    """A follower stopped, or a request of a bot failed. Delivered changes and the stored position remain valid."""
 
 
 class LoginError(FollowError, LinkError):
@@ -92,6 +96,15 @@ class FeedError(SmartfeedsError):
         self.text = text
         self.feature = feature
         self.uri = uri
+
+
+class FormatError(FeedError):
+    """A document is in a format that the reader does not support. The condition is `INVALID_PAYLOAD`."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Condition.INVALID_PAYLOAD, text)
 
 
 def unsupported(feature: str, text: str = "") -> FeedError:

@@ -13,7 +13,8 @@ import yaml
 from click.testing import CliRunner
 
 from smartfeeds.cli import main
-from smartfeeds.cli.probe import CheckState, check_link
+from smartfeeds.cli.findings import CheckState
+from smartfeeds.cli.probe import check_link
 from smartfeeds.config import Settings, load
 from smartfeeds.console import Exit
 from smartfeeds.demo.process import LocalServer

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,7 @@ from smartfeeds.http.queries import MAX_QUERY_BYTES
 from smartfeeds.http.routes import document
 from support.bearer import bearer
 from support.component import ALICE
-from support.raw import connected, request
-from support.web import Web, WebStarter
+from support.web import Web
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 BLOCK = re.compile(r"^```sh http\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -59,63 +57,6 @@ async def test_commands_run_one_after_the_other(web: Web, page: str, tmp_path: P
     status, said = await run(["bash", "-euxo", "pipefail", "-c", script], tmp_path, FEEDS=web.origin, TOKEN=token)
     assert status == 0, said
     assert "We are open" in said and "Closed today" in said
-
-
-async def test_the_proxy_lets_pulls_and_streams_through(
-    start_web: WebStarter, page: str, tmp_path: Path, unused_tcp_port: int
-) -> None:
-    """The configuration of the page, in a real nginx where there is one; always in the service."""
-    web = await start_web(http={"proxies": ["127.0.0.1"]})
-    await filled(web)
-    (location,) = re.findall(r"(?s)```nginx\n(.*?)```", page)
-    headers = dict(re.findall(r"proxy_set_header (\S+) (\S+);", location))
-    assert headers["Forwarded"] == headers["Connection"] == '""'
-    assert headers["X-Forwarded-For"] == "$remote_addr", "not what the client wrote there"
-    assert {"proxy_buffering off;", "proxy_http_version 1.1;"} <= set(map(str.strip, location.splitlines()))
-    (read_s,) = re.findall(r"proxy_read_timeout (\d+)s", location)
-    assert int(read_s) > SECTIONS["http"]().poll_max_s  # type: ignore[attr-defined]
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    if nginx is None:
-        return
-    (tmp_path / "nginx.conf").write_text(
-        f"daemon off; pid {tmp_path}/pid; error_log {tmp_path}/log; events {{}}\n"
-        f"http {{ access_log off; client_body_temp_path {tmp_path}; proxy_temp_path {tmp_path};\n"
-        f"fastcgi_temp_path {tmp_path}; uwsgi_temp_path {tmp_path}; scgi_temp_path {tmp_path};\n"
-        f"server {{ listen 127.0.0.1:{unused_tcp_port};\n"
-        f"{location.replace('127.0.0.1:8280', f'127.0.0.1:{web.port}')}}} }}\n"
-    )
-    process = await asyncio.create_subprocess_exec(
-        nginx, "-p", str(tmp_path), "-e", str(tmp_path / "log"), "-c", str(tmp_path / "nginx.conf")
-    )
-    try:
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", unused_tcp_port)
-            except ConnectionError:
-                assert process.returncode is None, (tmp_path / "log").read_text()
-                await asyncio.sleep(0.01)
-            else:
-                writer.close()
-                break
-        await _through(web, unused_tcp_port)
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def _through(web: Web, port: int) -> None:
-    async with connected(port) as raw:
-        raw.say(request("/feeds/news/?max=1", "X-Forwarded-For: 10.1.1.1", "Forwarded: for=10.1.1.1"))
-        heard = await raw.hear()
-        assert heard.json["url"] == "http://feeds.example/feeds/news/"
-        raw.say(request("/feeds/news%2Fa%2e%2e?x=1"))
-        assert (await raw.hear()).status in (308, 404)
-    async with connected(port) as raw:
-        raw.say(request("/feeds/news/", "Accept: text/event-stream"))
-        await web.holding(1)
-        await web.component.publish(ALICE, "news", "live")
-        told = await asyncio.wait_for(raw.reader.readuntil(b'"id":"live"'), 20)
-        assert b"retry: 3000" in told
 
 
 def test_tables_have_every_form_parameter_and_status(page: str) -> None:

@@ -55,7 +55,7 @@ def bare_of(client: Client) -> str:
 async def test_people_sign_in_with_their_clients(server: TestServer, client: ClientFactory, tmp_path: Path) -> None:
     """Alice sends the code to the bot; Bob's client confirms the request, with what it received, as XEP-0070 says."""
     domain = server.take_name()
-    config = write_config(tmp_path, server, domain, more='[http]\nlisten = "127.0.0.1:0"\n')
+    config = write_config(tmp_path, server, domain, http={"listen": "127.0.0.1:0"})
     async with running(config) as app, aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as first:
         assert app.site is not None
         origin = f"http://127.0.0.1:{app.site.listener.port}"

@@ -150,13 +150,14 @@ KINDS: Final[Mapping[str, FederatedKind]] = {
 
 
 class FederatedServer(TestServer):
-    """A running server of the federation; `name` is its letter."""
+    """A running server of the federation; `name` is its letter, `s2s_port` where it listens for others."""
 
     __test__ = False
 
-    def __init__(self, name: str, server: LocalServer) -> None:
+    def __init__(self, name: str, server: LocalServer, s2s_port: int) -> None:
         super().__init__(server)
         self.name = name
+        self.s2s_port = s2s_port
         self._fresh = iter(server.components)
 
     @property
@@ -186,7 +187,7 @@ class Country:
             ports = Ports(self._s2s[name], self._nameservers[name].port)
             server = KINDS[name](self._folder / name, domain, components, ports)
             server.start()
-            self._servers[name] = FederatedServer(name, server)
+            self._servers[name] = FederatedServer(name, server, ports.s2s)
         return self._servers[name]
 
     def close(self) -> None:

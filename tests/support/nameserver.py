@@ -20,10 +20,12 @@ _TTL_S: Final = 3600
 class Nameserver:
     """Answers on `port` (UDP): `ports` says by domain where its servers are reached, for names below it as well.
 
+    The servers are at `target`; only `localhost` has an address.
     A name that is not in `ports` has no records. Starts at once; ends with `close`.
     """
 
-    def __init__(self, ports: Mapping[str, int]) -> None:
+    def __init__(self, ports: Mapping[str, int], target: str = _TARGET) -> None:
+        self._target = target
         self._ports = dict(ports)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((HOST, 0))
@@ -61,7 +63,7 @@ class Nameserver:
             domain = name.removeprefix(_SERVICE)
             for known, port in self._ports.items():
                 if domain == known or domain.endswith(f".{known}"):
-                    return _encode(kind, b"\0\0\0\0" + port.to_bytes(2, "big") + _write_name(_TARGET))
+                    return _encode(kind, b"\0\0\0\0" + port.to_bytes(2, "big") + _write_name(self._target))
         return b""
 
 

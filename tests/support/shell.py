@@ -1,9 +1,11 @@
 """Commands as a shell runs them, in this process: in a folder, with an environment that configures nothing."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -25,3 +27,27 @@ def shell_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         return result
 
     return invoke
+
+
+def commands(group: click.Group, path: str = "smartfeeds") -> list[str]:
+    """Every command of the program, as it is typed."""
+    found = []
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        found += commands(command, f"{path} {name}") if isinstance(command, click.Group) else [f"{path} {name}"]
+    return found
+
+
+def program_in(folder: Path) -> dict[str, str]:
+    """Writes the program `smartfeeds` of this checkout into a new folder; the environment that finds it there first."""
+    folder.mkdir()
+    program = folder / "smartfeeds"
+    # As the script that an installation writes: completion needs the name of the program.
+    start = "import sys\nfrom smartfeeds.cli import main\nsys.exit(main())\n"
+    program.write_text(f"#!/usr/bin/env -S {sys.executable} -W error\n{start}")
+    program.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SMARTFEEDS_")}
+    component = Path(__file__).parents[2] / "component"
+    return {**kept, "PATH": f"{folder}:{kept['PATH']}", "PYTHONPATH": str(component)}

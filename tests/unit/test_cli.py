@@ -273,11 +273,18 @@ def test_import_of_nothing_usable_fails_and_an_empty_feed_does_not(ready: Run) -
     assert "0 added" in ready("import", "news.xml", "--node", "a").output
 
 
-@pytest.mark.parametrize(("text", "message"), [("<html/>", "is a web page"), ("{}", "news.xml: "), ("", "news.xml: ")])
-def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str, message: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "message", "code"),
+    [
+        ("<html/>", "is a web page", Exit.USAGE),
+        ("{}", "neither a JSON Feed", Exit.USAGE),
+        ("", "is empty", Exit.FAILED),
+    ],
+)
+def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str, message: str, code: Exit) -> None:
     Path("news.xml").write_text(text)
 
-    assert message in ready("import", "news.xml", "--node", "news", code=Exit.FAILED).stderr
+    assert message in ready("import", "news.xml", "--node", "news", code=code).stderr
     assert not Path("smartfeeds.db").exists()
 
 

@@ -96,7 +96,7 @@ def test_merge_reads_standard_input_once(run: Run) -> None:
         (("sm_sse_opml_ordered.opml", "empty.xml"), Exit.CONFIG, "cannot merge an outline with a feed"),
         (("empty.xml", "cut.xml"), Exit.FAILED, "cut.xml: the document"),
         (("bomb.xml", "empty.xml"), Exit.FAILED, "bomb.xml: the document"),
-        (("empty.xml", "page.html"), Exit.FAILED, "the root of the document is html"),
+        (("empty.xml", "page.html"), Exit.USAGE, "the root of the document is html"),
         (("empty.xml", "empty.xml", "--by", ""), Exit.CONFIG, "--by is empty"),
         (
             ("sm_sse_opml_ordered.opml", "sm_sse_opml_ordered.opml", "--by", "me"),

@@ -522,7 +522,8 @@ def test_document_of_which_nothing_can_be_read_is_an_error_and_makes_no_node(run
     """[A-52]"""
     text, reason = UNREADABLE[name]
     run("node", "create", "news")
-    stderr = run("import", "-", "--node", "plans", "--sync", code=Exit.FAILED, stdin=text).stderr
+    code = Exit.USAGE if name in ("page", "outline") else Exit.FAILED
+    stderr = run("import", "-", "--node", "plans", "--sync", code=code, stdin=text).stderr
 
     assert reason in stderr and len(stderr.splitlines()) == 1
     assert [one["node"] for one in json.loads(run("node", "list", "--json").stdout)] == ["news"]

@@ -1,14 +1,25 @@
-"""What doctor says of the HTTP side."""
+"""What doctor says of the HTTP side, of DNS and of ports."""
 
+import asyncio
 import os
 import socket
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
-from smartfeeds.cli.probe import CheckState, check_all, check_http
-from smartfeeds.config import Settings
+import aiodns
+import pytest
+from aiohttp import web
+
+from smartfeeds.cli.findings import CheckState
+from smartfeeds.cli.outside import Outside, check_base_url, check_dns, port_purpose
+from smartfeeds.cli.probe import check_all, check_http
+from smartfeeds.config import HttpSettings, Settings
+from smartfeeds.demo.process import free_port
 from smartfeeds.store.lock import lock_database
+from support.nameserver import Nameserver
+from support.web import WebStarter
 
 
 def with_http(**http: str) -> Settings:
@@ -81,3 +92,98 @@ async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> N
     assert "install a newer version" in findings["store"].advice
     assert "feeds.example.org at 127.0.0.1:1: connect-failed" in findings["link"].found
     assert all(finding.advice for finding in findings.values() if finding.state is not CheckState.OK)
+
+
+def resolver(port: int) -> aiodns.DNSResolver:
+    """Asks the name server at this port of the machine, and nobody else."""
+    return aiodns.DNSResolver(nameservers=["127.0.0.1"], udp_port=port, timeout=2.0, tries=1)
+
+
+async def test_name_without_records_says_which_one_to_add() -> None:
+    names = Nameserver({"known.fed.example.net": 5269})
+    finding = await check_dns("feeds.smartfeeds.net", Outside(resolver(names.port)))
+    names.close()
+
+    assert finding.state is CheckState.NOTE
+    assert "feeds.smartfeeds.net has no SRV, A or AAAA record" in finding.found
+    assert "add: _xmpp-server._tcp.feeds.smartfeeds.net. 3600 IN SRV 0 5 5269" in finding.advice
+
+
+async def test_record_that_names_a_host_without_address_must_be_corrected() -> None:
+    names = Nameserver({"smartfeeds.net": 5269}, target="gone.smartfeeds.net")
+    finding = await check_dns("feeds.smartfeeds.net", Outside(resolver(names.port)))
+    names.close()
+
+    assert finding.state is CheckState.FIX
+    assert "_xmpp-server._tcp.feeds.smartfeeds.net names gone.smartfeeds.net, which has no A or AAAA" in finding.found
+
+
+async def test_name_server_that_is_silent_is_told_so() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        names = aiodns.DNSResolver(nameservers=["127.0.0.1"], udp_port=silent.getsockname()[1], timeout=0.1, tries=1)
+        finding = await check_dns("feeds.smartfeeds.net", Outside(names))
+
+    assert finding.state is CheckState.NOTE
+    assert "the name server does not answer" in finding.found and "/etc/resolv.conf" in finding.advice
+
+
+@pytest.mark.parametrize("domain", ["feeds.localhost", "localhost", "feeds.example.org", "feeds.test", "a.local"])
+async def test_name_for_tests_is_not_looked_up(domain: str) -> None:
+    finding = await check_dns(domain, Outside(resolver(free_port())))
+
+    assert finding.state is CheckState.NOTE
+    assert "is a name for tests and local networks" in finding.found
+
+
+async def test_port_of_a_web_server_is_named() -> None:
+    server = await asyncio.get_running_loop().create_server(web.Server(hello), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert await port_purpose("127.0.0.1", port) == "the port of a web server"
+    server.close()
+
+
+async def hello(_request: web.BaseRequest) -> web.Response:
+    """Another service."""
+    return web.Response(text="hello")
+
+
+@pytest.fixture
+async def stranger() -> AsyncIterator[int]:
+    """The port of another web server."""
+    server = await asyncio.get_running_loop().create_server(web.Server(hello), "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
+async def test_public_address_that_leads_to_this_machine_is_well() -> None:
+    """The check answers itself, because the service is stopped."""
+    listen = f"127.0.0.1:{free_port()}"
+    finding = await check_base_url(HttpSettings(listen=listen, base_url=f"http://{listen}/news"), served=False)
+
+    assert (finding.state, finding.found) == (CheckState.OK, f"http://{listen}/news leads to this service")
+
+
+async def test_public_address_of_another_service_must_be_changed(stranger: int) -> None:
+    http = HttpSettings(listen=f"127.0.0.1:{free_port()}", base_url=f"http://127.0.0.1:{stranger}")
+    for served in (False, True):
+        finding = await check_base_url(http, served=served)
+        assert finding.state is CheckState.FIX
+        assert finding.found == f"http://127.0.0.1:{stranger}/healthz answers, but not from this service"
+        assert f"pass http://127.0.0.1:{stranger}/ on to {http.listen}" in finding.advice
+
+
+async def test_public_address_that_nobody_answers_is_a_note() -> None:
+    """A router may refuse this machine and nobody else."""
+    http = HttpSettings(listen=f"127.0.0.1:{free_port()}", base_url=f"http://127.0.0.1:{free_port()}")
+    finding = await check_base_url(http, served=False)
+
+    assert finding.state is CheckState.NOTE
+    assert "no connection from here" in finding.found
+
+
+async def test_public_address_of_the_running_service_is_well(start_web: WebStarter) -> None:
+    running = await start_web()
+    http = HttpSettings(listen=f"127.0.0.1:{running.port}", base_url=f"http://127.0.0.1:{running.port}")
+
+    assert (await check_base_url(http, served=True)).state is CheckState.OK

@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
-from smartfeeds.cli.probe import CheckState, Finding, check_all
+from smartfeeds.cli.findings import CheckState, Finding
+from smartfeeds.cli.probe import check_all
 from smartfeeds.config import Settings
 from smartfeeds.console import err, exit_failed_if, print_json, print_table, run_async
 
@@ -22,8 +23,9 @@ _STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "b
 def doctor_command(config: Path | None, *, as_json: bool) -> None:
     """Connect as the component and check everything that the service needs; exit code 1 if something must be fixed.
 
-    The checks cover configuration and secret, database and disk, the handshake, the server's software, the clocks, the
-    largest stanza that the server accepts, and a second connection. Stop the service first: Prosody accepts one
+    The checks cover configuration and secret, database and disk, HTTP and its public address, DNS records, the
+    handshake, the server's software, the clocks, the largest stanza that the server accepts, a second connection, and
+    connections from other servers. Stop the service first: Prosody accepts one
     connection only, and ejabberd would distribute stanzas over both connections during the check.
     """
     root = logging.getLogger()

@@ -1,5 +1,7 @@
 """`smartfeeds init`: writes a configuration with a new secret, and prints the lines for the XMPP server."""
 
+import contextlib
+import json
 import os
 import secrets
 from pathlib import Path
@@ -22,7 +24,7 @@ host = "127.0.0.1"
 port = {port}
 
 [store]
-url = "sqlite:///./smartfeeds.db"
+url = {store_url}
 
 [http]
 # Address of the HTTP server; empty: no HTTP. For public access put a web server with TLS in front of it.
@@ -58,10 +60,17 @@ listen:
 
 @click.command("init")
 @click.argument("domain")
-@click.option("--output", type=FILE, default=Path(DEFAULT_CONFIG), show_default=True)
+@click.option("--output", type=FILE, default=Path(DEFAULT_CONFIG), show_default=True, help="The file to write.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5347, show_default=True, help="The component port.")
+@click.option(
+    "--database",
+    type=FILE,
+    default=Path("./smartfeeds.db"),
+    show_default=True,
+    help="The database. A relative path is relative to the configuration file.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
+def init_command(domain: str, output: Path, port: int, database: Path, *, force: bool) -> None:
     """Write a configuration with a new secret for the component DOMAIN, such as feeds.example.org.
 
     The command also prints the lines that Prosody or ejabberd needs. Only you can read the file.
@@ -71,7 +80,13 @@ def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
         raise click.BadParameter(f'"{domain}" is not a domain such as feeds.example.org', param_hint="DOMAIN")
     secret = secrets.token_urlsafe(24)
     parent = jid.domain.partition(".")[2]
-    values = {"domain": jid.domain, "secret": secret, "port": port, "creators": f'"{parent}"' if parent else ""}
+    values = {
+        "domain": jid.domain,
+        "secret": secret,
+        "port": port,
+        "store_url": json.dumps(f"sqlite:///{database}", ensure_ascii=False),
+        "creators": f'"{parent}"' if parent else "",
+    }
     _write(output, _FILE.format(**values), force=force)
 
     out.print(f"Wrote {output}.\n\nProsody: add this to prosody.cfg.lua, then restart Prosody:\n", markup=False)
@@ -96,6 +111,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
             file.write(text)
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the file may not exist
+            partial.unlink()
         err.print("Nothing was written.")
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None

@@ -11,14 +11,14 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from enum import Enum
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from lxml import etree
 
+from smartfeeds.cli.findings import Check, CheckState, Finding
+from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.config import Settings
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S, parse_datetime
@@ -43,45 +43,8 @@ _INFO: Final = "http://jabber.org/protocol/disco#info"
 _TIME: Final = "urn:xmpp:time"
 
 
-class CheckState(Enum):
-    """The result of a check. Only FIX makes the command fail."""
-
-    OK = "ok"
-    NOTE = "note"
-    FIX = "fix"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of a check, and advice if something should be changed."""
-
-    check: str
-    state: CheckState
-    found: str
-    advice: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """The name of a check in the table, with a method for each result."""
-
-    name: str
-
-    def ok(self, found: str) -> Finding:
-        """Return a finding that needs no attention."""
-        return Finding(self.name, CheckState.OK, found)
-
-    def note(self, found: str, advice: str = "") -> Finding:
-        """Return a finding that the operator should know of."""
-        return Finding(self.name, CheckState.NOTE, found, advice)
-
-    def fix(self, found: str, advice: str = "") -> Finding:
-        """Return a finding that the operator must act on."""
-        return Finding(self.name, CheckState.FIX, found, advice)
-
-
-_SECRET, _STORE, _DISK, _HTTP, _LINK = map(_Check, ("secret", "store", "disk", "http", "link"))
-_SERVER, _CLOCK, _SIZE, _SECOND = map(_Check, ("server", "clock", "stanza size", "second process"))
+_SECRET, _STORE, _DISK, _HTTP, _LINK = map(Check, ("secret", "store", "disk", "http", "link"))
+_SERVER, _CLOCK, _SIZE, _SECOND = map(Check, ("server", "clock", "stanza size", "second process"))
 
 
 class Probe(ComponentStream):
@@ -132,15 +95,27 @@ class Probe(ComponentStream):
         self.outbox.reply(f"<iq type='error' {start}><error type='wait'>{condition}</error></iq>".encode())
 
 
-async def check_all(settings: Settings, config: Path | None = None) -> AsyncIterator[Finding]:
-    """Run all checks in order. `config` is the file that the settings came from."""
+async def check_all(
+    settings: Settings, config: Path | None = None, outside: Outside | None = None
+) -> AsyncIterator[Finding]:
+    """Run all checks in order. `config` is the file that the settings came from, `outside` the network."""
+    outside, domain = outside or Outside(), settings.component.jid
     yield check_secret_file(settings, config)
     yield _check_database(settings.store.path.absolute())
     yield _check_disk(settings.store.path.absolute())
-    yield await check_http(settings)
+    http = await check_http(settings)
+    yield http
+    if settings.http.listen and settings.http.base_url and http.state is not CheckState.FIX:
+        yield await check_base_url(settings.http, served=http.state is CheckState.NOTE)
+    yield await check_dns(domain, outside)
     link = await check_link(settings)
     yield link
-    if link.state is not CheckState.OK:
+    if link.state is CheckState.FIX:
+        return
+    names = [domain, *filter(None, [domain.partition(".")[2]])]
+    if link.state is CheckState.NOTE:  # the service runs, and is connected
+        async for finding in check_s2s(names, outside):
+            yield finding
         return
     for check, run in _ONLINE_CHECKS.items():
         try:
@@ -148,6 +123,10 @@ async def check_all(settings: Settings, config: Path | None = None) -> AsyncIter
         except LinkError as error:
             finding = check.fix(f"the connection ended during this check: {error}", _SEE_LOG)
         yield finding
+    # A server may serve the name of a component only while the component is connected.
+    async with _online(settings):
+        async for finding in check_s2s(names, outside):
+            yield finding
 
 
 def check_secret_file(settings: Settings, config: Path | None) -> Finding:
@@ -231,6 +210,12 @@ async def check_link(settings: Settings) -> Finding:
             advice = "if smartfeeds is running, this is correct; stop it to run the checks of the server"
             return _LINK.note(f"{where}: another process is connected under this name", advice)
         found = f"no answer in {ANSWER_S:.0f} seconds" if down.condition == "timeout" else str(down)
+        purpose = "" if down.condition == "connect-failed" else await port_purpose(component.host, component.port)
+        if purpose:
+            return _LINK.fix(
+                f"{where}: this is {purpose}, not the port for components: {found}",
+                "set component.port to the port for components, usually 5347",
+            )
         return _LINK.fix(f"{where}: {found}", ADVICE.get(down.condition, _SEE_LOG))
 
 
@@ -326,7 +311,7 @@ def _texts(answer: etree._Element | LinkDownError | None, namespace: str, *names
     return " ".join(text for name in names if (text := answer.findtext(f".//{{{namespace}}}{name}")))
 
 
-_ONLINE_CHECKS: Final[Mapping[_Check, Callable[[Settings], Awaitable[Finding]]]] = {
+_ONLINE_CHECKS: Final[Mapping[Check, Callable[[Settings], Awaitable[Finding]]]] = {
     _SERVER: check_host,
     _CLOCK: check_clock,
     _SIZE: check_stanza_limit,

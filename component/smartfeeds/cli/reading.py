@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 import click
 
-from smartfeeds.errors import ConfigError, DocumentError, FeedError
+from smartfeeds.errors import ConfigError, DocumentError, DocumentFormatError, FeedError, FormatError
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
@@ -64,11 +64,14 @@ def read_file(file: Path, base: str) -> FeedDocument:
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Add the name of the document to an error in it. Raises DocumentError in place of FeedError."""
+    """Add the name of the document to an error in it. Raises DocumentError in place of FeedError, and
+    DocumentFormatError in place of FormatError.
+    """
     try:
         yield
     except FeedError as error:
-        raise DocumentError(f"{name}: {error.text or error.condition.value}") from None
+        kind = DocumentFormatError if isinstance(error, FormatError) else DocumentError
+        raise kind(f"{name}: {error.text or error.condition.value}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,9 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     await app.start()
     _spare_the_collector()
     _keep_freed_memory()
-    log.info("started", version=__version__, component=settings.component.jid, store=str(settings.store.path))
+    log.info(
+        "started", version=__version__, component=settings.component.jid, store=str(settings.store.path.absolute())
+    )
     try:
         async with _status_file(status, app.online, lambda: app.recent.rates()._asdict()):
             _notify("READY=1")

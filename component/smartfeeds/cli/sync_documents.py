@@ -11,7 +11,7 @@ from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
 from smartfeeds.console import print_err, print_lines, print_out, progress_bar
 from smartfeeds.core.model import Item
-from smartfeeds.errors import DocumentError, FeedError
+from smartfeeds.errors import DocumentFormatError, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
@@ -104,7 +104,7 @@ def _scan(source: OpenSource, spool: FileSpool, base: str, *, lenient: bool) -> 
     it.
     """
     if source.form is FeedFormat.OPML:
-        raise DocumentError(f"{source.name}: {_NO_OUTLINES}")
+        raise DocumentFormatError(f"{source.name}: {_NO_OUTLINES}")
     document = SyncDocument(source.name, source.form)
     reader = FeedReader(lenient=lenient)
     with named(source.name):

@@ -11,6 +11,11 @@ from urllib.parse import quote
 FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
+RIVER = "/"
+SEARCH = "/search"
+ADMIN = "/admin/"
+# The folders of the administration with a page for each feed.
+ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS = f"{ADMIN}feeds/", f"{ADMIN}members/", f"{ADMIN}subscriptions/"
 WRITE = "/write/"
 DELETE = "/delete/"
 LOGIN = "/login"
@@ -21,6 +26,8 @@ ACCOUNT = "/account"
 _SEGMENT = "!$'()*+,;=:@"
 # The characters of an XMPP address that stay unescaped; an IPv6 address has brackets (RFC 5122 2.2).
 _JID = "@/:[]"
+# Most item ids need no percent-encoding (RFC 3986 2.3).
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~\-]*")
 _DOTS = frozenset({"", ".", ".."})
 
 
@@ -46,9 +53,20 @@ def list_path(suffix: str = "") -> str:
     return f"/feeds.{suffix}" if suffix else FEEDS
 
 
+def river_path(suffix: str = "") -> str:
+    """Returns the path of the river of all feeds, or of one of its documents (`/river.atom`)."""
+    return f"/river.{suffix}" if suffix else RIVER
+
+
 def entry_path(name: str, item_id: str = "", folder: str = ENTRIES) -> str:
     """Returns the path of an item, or of all items of a feed. In the folder CONFLICTS it is that of their conflicts."""
-    return f"{folder}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
+    return f"{folder}{_quoted(name)}/{id_segment(item_id)}"
+
+
+def id_segment(item_id: str) -> str:
+    """Returns an item id as the last segment of a path."""
+    # `quote` takes five times as long as the match, and pages call this for every item.
+    return item_id if _UNRESERVED.fullmatch(item_id) else quote(item_id, safe=_SEGMENT)
 
 
 def reply_path(name: str, item_id: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from smartfeeds.core.model import MAX_ID_BYTES
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
@@ -43,11 +43,11 @@ _OTHER_ROOTS = {
 def read_document(data: bytes, base: str = "") -> FeedDocument:
     """The feed in `data`, which came from the address `base` where that is known.
 
-    Items that cannot be kept are in `skipped`. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for
-    a document that is no feed or cannot be read.
+    Items that cannot be kept are in `skipped`. Raises FormatError for a document that is no feed, and
+    FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read.
     """
     if looks_like_ess(data):
-        raise FeedError(Condition.INVALID_PAYLOAD, _ESS)
+        raise FormatError(_ESS)
     base = rebase("", base)
     head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
     scope = head.id or head.link
@@ -110,8 +110,7 @@ def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
     elif is_collection(value):
         head, entries = read_activities(value, base)
     else:
-        text = "the document is JSON, but neither a JSON Feed nor ActivityStreams 1.0 activities"
-        raise FeedError(Condition.INVALID_PAYLOAD, text)
+        raise FormatError("the document is JSON, but neither a JSON Feed nor ActivityStreams 1.0 activities")
     head.warnings = [*warnings, *head.warnings]
     return head, entries
 
@@ -137,7 +136,7 @@ def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft 
         return read_rss(root, base)
     name = root.tag.rpartition("}")[2]
     other = _OTHER_ROOTS.get(name.lower(), f"is no feed: its root element is {name[:40]}")
-    raise FeedError(Condition.INVALID_PAYLOAD, f"the document {other}")
+    raise FormatError(f"the document {other}")
 
 
 def _item(draft: ItemDraft, scope: str) -> ImportedItem:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats.crowds import DECLARED_ENCODING, CrowdCheck
-from smartfeeds.formats.xml import Element, fault, replace_by_text, strict_parser
+from smartfeeds.formats.xml import Element, document_error, replace_by_text, strict_parser
 
 # A tree takes several times its document in memory, and an import reads a document as a whole.
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -137,12 +137,11 @@ def _parsed(data: bytes, encoding: str | None, warnings: list[str]) -> Element:
                 warnings.append("names of HTML characters were read although the document does not declare them")
                 return _parsed(changed, encoding, warnings)
         head = data[:_HEAD_BYTES].lstrip(b"\xef\xbb\xbf\x20\t\r\n").lower()
-        reason = fault(error)
         if head.startswith((b"<html", b"<!doctype html")):
-            reason = "is a web page, not a feed"
-        elif head.startswith((b"{", b"[")):
-            reason = "looks like JSON, not like XML"
-        raise FeedError(Condition.INVALID_PAYLOAD, f"the document {reason}") from None
+            raise FormatError("the document is a web page, not a feed") from None
+        if head.startswith((b"{", b"[")):
+            raise FormatError("the document looks like JSON, not like XML") from None
+        raise document_error(error) from None
 
 
 def _numeric(match: re.Match[bytes]) -> bytes:

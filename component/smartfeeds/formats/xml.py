@@ -16,7 +16,7 @@ from typing import Any, cast
 from lxml import etree
 
 from smartfeeds.core.text import escape, is_language_range
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, FormatError
 
 Element = etree._Element
 
@@ -117,6 +117,14 @@ def fault(error: etree.XMLSyntaxError) -> str:
     elif "mplification" in str(error.msg):
         reason = _FAULTS[etree.ErrorTypes.ERR_ENTITY_LOOP]
     return f"{reason} (line {error.lineno})" if error.lineno else reason
+
+
+def document_error(error: etree.XMLSyntaxError) -> FeedError:
+    """Returns the error for a document that the parser refused: FormatError for one that is no XML at all."""
+    text = f"the document {fault(error)}"
+    if getattr(error, "code", 0) == etree.ErrorTypes.ERR_DOCUMENT_EMPTY:
+        return FormatError(text)
+    return FeedError(Condition.INVALID_PAYLOAD, text)
 
 
 def canonical(element: Element) -> bytes:

@@ -45,6 +45,14 @@ _CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: (Condition.UNAVAILABLE,),
 }
 STATUSES = {condition: status for status, conditions in _CONDITIONS.items() for condition in conditions}
+# Pages of other hosts may read every error (CORS). The wildcard excludes requests to which the browser added a password
+# or a cookie, and errors are not cached. So such a page learns only what it may ask without credentials, or with a
+# token that it knows.
+_OF_EVERY_ERROR = {
+    "Cache-Control": "no-store",
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "Allow, Retry-After, WWW-Authenticate",
+}
 _LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
@@ -88,7 +96,7 @@ def error_reply(error: FeedError, *, anonymous: bool = False, **members: object)
         problem["detail"] = detail
     problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    return Problem(body, PROBLEM, status, {"Cache-Control": "no-store", **headers}, status.phrase, detail)
+    return Problem(body, PROBLEM, status, {**_OF_EVERY_ERROR, **headers}, status.phrase, detail)
 
 
 def failure_reply(error: BaseException | None, operation: str, *, anonymous: bool) -> tuple[Reply, str]:

@@ -16,7 +16,7 @@ from typing import cast
 from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import FeedScope, adopt
 from smartfeeds.formats.crowds import CrowdCheck
@@ -30,6 +30,7 @@ from smartfeeds.formats.xml import (
     XML_BASE,
     XML_LANG,
     Element,
+    document_error,
     fault,
     language_of,
     new_element,
@@ -88,18 +89,18 @@ class DocumentPiece:
 def form_of(data: bytes) -> FeedFormat:
     """Returns the format of a document from its first bytes, which must include the start tag of the root.
 
-    Raises FeedError(INVALID_PAYLOAD) for a document in another format.
+    Raises FormatError for a document in another format, FeedError(INVALID_PAYLOAD) for XML that cannot be read.
     """
     CrowdCheck().feed(data)
     parser = etree.XMLPullParser(events=("start",), **STRICT_OPTIONS)
-    reason = "has no root element at its start"
+    failure = FeedError(Condition.INVALID_PAYLOAD, "the document has no root element at its start")
     try:
         parser.feed(data)
     except etree.XMLSyntaxError as error:
-        reason = fault(error)
+        failure = document_error(error)
     root = next(_events(parser), None)
     if root is None:
-        raise FeedError(Condition.INVALID_PAYLOAD, f"the document {reason}")
+        raise failure
     return _form(root)
 
 
@@ -111,10 +112,7 @@ def _form(root: Element) -> FeedFormat:
         return FeedFormat.RSS
     if name in ("opml", "outlinedocument"):
         return FeedFormat.OPML
-    raise FeedError(
-        Condition.INVALID_PAYLOAD,
-        f"the root of the document is {name[:40]}; only Atom 1.0, RSS 2.0 and OPML can be merged",
-    )
+    raise FormatError(f"the root of the document is {name[:40]}; only Atom 1.0, RSS 2.0 and OPML can be merged")
 
 
 def _events(parser: etree.XMLPullParser) -> Iterator[Element]:

@@ -71,7 +71,7 @@ async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, 
     place = ("--node", "news", *sync)
     refused = await run("import", site.url("/page"), *place, code=Exit.FAILED)
     missing = await run("import", site.url("/none"), *place, "--allow-private", code=Exit.FAILED)
-    page = await run("import", site.url("/page"), *place, "--allow-private", code=Exit.FAILED)
+    page = await run("import", site.url("/page"), *place, "--allow-private", code=Exit.USAGE)
 
     assert "not public" in refused.stderr and "answered 404" in missing.stderr
     assert page.stderr.startswith(f"smartfeeds: {site.url('/page')}: {fault}")

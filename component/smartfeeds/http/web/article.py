@@ -8,7 +8,7 @@ from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.sanitise import CleanHtml, clean, link_of
+from smartfeeds.http.web.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
 from smartfeeds.sync.markup import read_item
 
 
@@ -54,9 +54,9 @@ def may_delete(frame: Frame, item: Item) -> bool:
     return writing is not None and (writing.delete_any or item.publisher == frame.reader)
 
 
-def body_of(frame: Frame, entry: Entry) -> CleanHtml:
+def body_of(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> CleanHtml:
     """The text under the title: the content, or the summary if the content is empty."""
     for text in (entry.content, entry.summary):
-        if isinstance(text, EntryText) and (body := clean(text, frame.image)).html.strip():
+        if isinstance(text, EntryText) and (body := clean(text, frame.image, limits)).html.strip():
             return body
     return CleanHtml("", False)

@@ -99,18 +99,17 @@ def page_reply(body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
     return Reply(
         body,
         n.HTML.media_type,
-        headers={
-            "Cache-Control": "no-store",
-            "Vary": PAGE_VARY,
-            "Content-Security-Policy": PAGE_POLICY,
-            # Browsers must send the header Origin with the forms of this site, for `is_from_here`.
-            "Referrer-Policy": "same-origin",
-            **(headers or {}),
-        },
+        headers={"Cache-Control": "no-store", **PAGE_HEADERS, **(headers or {})},
     )
 
 
-PAGE_VARY = "Accept, Accept-Encoding, Accept-Language, Authorization, Cookie"
+PAGE_HEADERS = {
+    "Content-Security-Policy": PAGE_POLICY,
+    "Vary": "Accept, Accept-Encoding, Accept-Language, Authorization, Cookie",
+    # Browsers must send the header Origin with the forms of this site, for `is_from_here`, and the page that led to
+    # the sign-in in the header Referer. Other sites receive neither.
+    "Referrer-Policy": "same-origin",
+}
 
 
 def person_of(by: str) -> str:

@@ -6,7 +6,7 @@ from smartfeeds.core.urls import LOGIN
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import BEARER_CHALLENGE, CHALLENGE, Problem
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import PAGE_POLICY, PAGE_VARY, Frame
+from smartfeeds.http.web.frame import PAGE_HEADERS, Frame
 
 _CHOICE = (n.JSON, n.HTML)
 
@@ -25,7 +25,7 @@ def for_reader(frame: Frame, accept: str, reply: Reply, *, navigates: bool = Fal
     if not isinstance(reply, Problem) or not accept or n.choose(accept, _CHOICE) is not n.HTML:
         return reply
     body = problem(frame, reply.status, reply.title, reply.detail)
-    headers = {**reply.headers, "Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY}
+    headers = {**reply.headers, **PAGE_HEADERS}
     if navigates and headers.get("WWW-Authenticate") == CHALLENGE:
         headers["WWW-Authenticate"] = BEARER_CHALLENGE
     return Reply(body, n.HTML.media_type, reply.status, headers)

@@ -1,4 +1,4 @@
-"""Style, script and icon of the pages, the login and the redirect from `/`.
+"""Style, script and icon of the pages, and the login.
 
 The name of each file holds a hash of its content, so browsers may cache it for ever (RFC 8246).
 """
@@ -25,7 +25,6 @@ _TYPES = {
     "icon.svg": "image/svg+xml",
 }
 
-ROOT = Operation("root", "Redirect to the list of feeds", {307: {}})
 ASK_LOGIN = Operation("login", "Makes a browser ask for the password", {303: {}})
 GET_ICON = Operation("icon", "The icon", {200: {_TYPES["icon.svg"]: {"type": "string"}}}, parameters=(IF_NONE_MATCH,))
 GET_FILE = Operation(
@@ -59,11 +58,6 @@ async def get_icon(call: HttpCall) -> Reply:
     """The icon under its fixed name."""
     reply = static_files()["icon.svg"][1].with_headers(Cache_Control="public, max-age=86400")
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
-
-
-async def get_root(call: HttpCall) -> Reply:
-    """Redirects to the list of feeds."""
-    return Reply(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"{call.base_path}{FEEDS}"})
 
 
 async def get_login(call: HttpCall) -> Reply:

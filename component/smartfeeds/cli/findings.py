@@ -1,0 +1,41 @@
+"""What the checks of `smartfeeds doctor` find."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class CheckState(Enum):
+    """The result of a check. Only FIX makes the command fail."""
+
+    OK = "ok"
+    NOTE = "note"
+    FIX = "fix"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of a check, and advice if something should be changed."""
+
+    check: str
+    state: CheckState
+    found: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The name of a check in the table, with a method for each result."""
+
+    name: str
+
+    def ok(self, found: str) -> Finding:
+        """Return a finding that needs no attention."""
+        return Finding(self.name, CheckState.OK, found)
+
+    def note(self, found: str, advice: str = "") -> Finding:
+        """Return a finding that the operator should know of."""
+        return Finding(self.name, CheckState.NOTE, found, advice)
+
+    def fix(self, found: str, advice: str = "") -> Finding:
+        """Return a finding that the operator must act on."""
+        return Finding(self.name, CheckState.FIX, found, advice)

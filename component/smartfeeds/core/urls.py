@@ -72,6 +72,11 @@ def id_segment(item_id: str) -> str:
     return item_id if _UNRESERVED.fullmatch(item_id) else quote(item_id, safe=_SEGMENT)
 
 
+def reply_path(name: str, item_id: str) -> str:
+    """Returns the path of the page to answer an item."""
+    return f"{entry_path(name, folder=WRITE)}?reply={quote(item_id, safe='')}"
+
+
 def local_path(text: str) -> str:
     """Returns a path of this site with its query, or an empty text for anything else.
 

@@ -30,7 +30,7 @@ from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.http.web import admin as web_admin
-from smartfeeds.http.web import sign_in
+from smartfeeds.http.web import editor, sign_in
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 
@@ -53,6 +53,7 @@ class Handlers:
     web_admin: web_admin.WebAdmin
     images: images.Images
     sign_in: sign_in.SignInPages
+    editor: editor.Editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,12 @@ TABLE: tuple[Route, ...] = (
     Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),
     Route("POST", urls.LOGIN_WAIT, "login", sign_in.COMPLETE, lambda h: h.sign_in.complete),
     Route("GET", urls.LOGIN_BASIC, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
+    Route("POST", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
+    Route("GET", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
+    Route("POST", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
+    Route("GET", f"{urls.DELETE}{{name}}/{{id}}", "delete", editor.DELETE_PAGE, lambda h: h.editor.confirm),
+    Route("POST", f"{urls.DELETE}{{name}}/{{id}}", "delete", editor.DELETE_ENTRY, lambda h: h.editor.delete),
     Route("GET", urls.ACCOUNT, "account", sign_in.ACCOUNT_PAGE, lambda h: h.sign_in.account),
     Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
@@ -149,7 +156,9 @@ TABLE: tuple[Route, ...] = (
 
 def document() -> dict[str, Any]:
     """The OpenAPI document of the table."""
-    return openapi.document((route.method, route.path, route.operation) for route in TABLE)
+    return openapi.document(
+        (route.method, route.path, route.operation) for route in TABLE if not route.operation.for_people
+    )
 
 
 def resources(handlers: Handlers) -> tuple[Resource, ...]:

@@ -32,6 +32,7 @@ from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.admin import WebAdmin
+from smartfeeds.http.web.editor import Editor
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
@@ -84,6 +85,7 @@ class Site:
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads), entries)
+        editor = Editor(handle, changes.perform, options.domain, sessions)
         self.feeds = Feeds(
             self._pull,
             sessions.authenticate,
@@ -91,6 +93,7 @@ class Site:
             encoder,
             document_writers(now_us),
             Pages(options.domain).feed,
+            editor.writing,
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )
@@ -104,12 +107,13 @@ class Site:
             publishing=publishing,
             micropub=Micropub(changes, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
-            conflicts=Conflicts(handle, changes.perform, options.domain, bodies),
+            conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
             health=health,
             openapi=OpenApiDocument(document()),
             admin=Administration(handle, changes.perform, options.domain, bodies),
             web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
+            editor=editor,
             sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(

@@ -29,6 +29,7 @@ from smartfeeds.service import (
     river,
     sessions,
     subscriptions,
+    writing,
 )
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy
@@ -83,6 +84,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     administration.CountStore: ("count_store", administration.count_store),
     administration.ListAddresses: ("list_addresses", administration.list_addresses),
     admin_tokens.ListTokens: ("list_tokens", admin_tokens.list_tokens),
+    writing.GetWriting: ("get_writing", writing.get_writing),
     sessions.GetSession: ("get_session", sessions.get_session),
     sessions.ListSessions: ("list_sessions", sessions.list_sessions),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),

@@ -39,6 +39,7 @@ from smartfeeds.http.micropub_requests import (
     values_of,
 )
 from smartfeeds.http.multipart import Parts, read_parts
+from smartfeeds.http.openapi_schemas import exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.post_fields import MAX_FIELDS
@@ -74,8 +75,20 @@ _ERRORS: Mapping[int, str] = {
 }
 _OBJECT: Content = {n.JSON.bare_type: {"type": "object"}}
 _TEXT = {"type": "string"}
-# Forms are not listed by their types: the router would refuse those of other hosts, but here a token decides.
-_ANYTHING: Content = {"*/*": {"type": "string", "format": "binary"}}
+# Forms are not listed: the router would refuse those of other hosts, but here a token decides.
+_H_ENTRY = exactly(
+    {
+        "type": {"const": [ENTRY_TYPE]},
+        "properties": {
+            "type": "object",
+            "required": ["content"],
+            "properties": {
+                "content": {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[A-Za-z]"}}
+            },
+            "additionalProperties": False,
+        },
+    }
+)
 
 QUERY = Operation(
     "micropubQuery",
@@ -94,15 +107,14 @@ CREATE = Operation(
     "Micropub: creates, updates, deletes an entry; a form, an h-entry in JSON, or a form with files",
     {201: {}, 204: {}},
     errors=(403, 429),
-    body={**_OBJECT, **_ANYTHING},
+    body={n.JSON.bare_type: _H_ENTRY},
     cors=True,
 )
 MEDIA = Operation(
     "micropubMedia",
     "Micropub: stores the part named file of a form, for an entry that follows",
     {201: {}},
-    errors=(403, 429),
-    body=_ANYTHING,
+    errors=(403, 408, 413, 415, 429),
     cors=True,
 )
 

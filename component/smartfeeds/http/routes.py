@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from smartfeeds.core.urls import DOCS
 from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
+from smartfeeds.http.web import api_docs
 from smartfeeds.http.web import static_files as static
 
 
@@ -28,6 +30,7 @@ class Handlers:
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
+    api_docs: api_docs.ApiDocs
     images: images.Images
 
 
@@ -66,7 +69,8 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
-    Route("GET", "/openapi.json", "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
+    Route("GET", api_docs.OPENAPI, "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
+    Route("GET", DOCS, "docs", api_docs.GET_DOCS, lambda h: h.api_docs.get),
     Route("GET", "/", "root", static.ROOT, lambda _: static.get_root),
     Route("GET", static.LOGIN, "login", static.ASK_LOGIN, lambda _: static.get_login),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),

@@ -24,6 +24,7 @@ from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.web.api_docs import ApiDocs
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
@@ -81,6 +82,7 @@ class Site:
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
+        content = document()
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
@@ -88,7 +90,8 @@ class Site:
             publishing=publishing,
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
             health=health,
-            openapi=OpenApiDocument(document()),
+            openapi=OpenApiDocument(content),
+            api_docs=ApiDocs(content),
             images=Images(options.look.image_links, fetch_image, now_us),
         )
         self.router = HttpRouter(

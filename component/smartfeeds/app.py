@@ -30,6 +30,7 @@ from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
 from smartfeeds.http.site import Site
+from smartfeeds.http.web.sign_in import XmppSignIn
 from smartfeeds.http_setup import http_options
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
@@ -38,10 +39,12 @@ from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
+from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
+from smartfeeds.service.sign_ins import SignIn, SignIns
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
@@ -55,8 +58,6 @@ from smartfeeds.telemetry import (
     GATHERED,
     SCHEMA_VERSION,
     Readings,
-    RecentRates,
-    Throughput,
     metrics_text,
     observe_request,
     requests_refused,
@@ -68,6 +69,7 @@ from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
+from smartfeeds.xmpp.http_auth import Confirmation, encode_confirm
 from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.router import StanzaRouter
@@ -147,6 +149,7 @@ class App:
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         self._bounces = Bounces(self.service, clock=clock)
+        self.sign_ins = SignIns(clock)
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
         info = ServiceInfo(
             domain=domain,
@@ -180,15 +183,14 @@ class App:
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
             chat=self.bot,
+            on_sign_in=self._on_sign_in,
             presences=self.presences,
         )
         self._done: Counter[type[Request]] = Counter()
-        self.recent = RecentRates(self._throughput, clock)
+        self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         self._operations = ServiceOperations(
             self.service,
-            OperationTools(
-                self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings, self.recent.rates
-            ),
+            OperationTools(self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings, self.recent),
         )
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()
@@ -223,6 +225,7 @@ class App:
                 clock,
                 self._admit,
                 self._fetch_image,
+                XmppSignIn(self.sign_ins, self._ask_to_confirm, chat=self.bot is not None),
             )
             if settings.http.listen
             else None
@@ -264,6 +267,7 @@ class App:
             self.dispatcher,
             stream.outbox,
             stream.call,
+            self.sign_ins,
             is_available=self.availability.is_available,
             clock=clock,
             monotonic=system.monotonic,
@@ -296,6 +300,15 @@ class App:
     async def _authenticate(self, text: str) -> Token:
         """The token of a bearer text. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
+
+    def _on_sign_in(self, user: Jid, confirmation: Confirmation) -> None:
+        self.sign_ins.answer(confirmation.code, user, accepted=confirmation.accepted)
+
+    def _ask_to_confirm(self, sign_in: SignIn, url: str, text: str) -> None:
+        """Asks the user of a sign-in to confirm it (XEP-0070)."""
+        self.stream.outbox.reply(
+            encode_confirm(self.settings.component.jid, str(sign_in.target), sign_in.shown_code, url, text)
+        )
 
     async def _fetch_image(self, address: str, accept: str, max_bytes: int) -> bytes:
         """The body at the address of an image. Raises FetchError."""

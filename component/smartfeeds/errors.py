@@ -73,7 +73,7 @@ class LinkError(SmartfeedsError):
 
 
 class FollowError(SmartfeedsError):
-    """A follower stopped with an error. Changes that were delivered, and the stored position, remain valid."""
+    """A follower stopped, or a request of a bot failed. Delivered changes and the stored position remain valid."""
 
 
 class LoginError(FollowError, LinkError):

@@ -7,11 +7,10 @@ library have the same form. Metric labels have few distinct values and never con
 import asyncio
 import logging
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, NamedTuple, TextIO, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TextIO, get_args, get_origin, get_type_hints
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -19,14 +18,13 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from structlog.types import Processor
 
+from smartfeeds.recent import RECENT_EVENTS
+
 REGISTRY: Final = CollectorRegistry()
 
 # Bucket bounds in seconds, dense below 10 ms, because most requests are faster than that.
 _FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LOOP_PERIOD_S: Final = 0.5
-# Snapshots of counts for the rates of the last minute.
-_SNAPSHOT_S: Final = 5.0
-_SNAPSHOTS: Final = 12
 _NOT_REFUSED: Final = frozenset({"ok", "cancelled"})  # outcomes
 # These libraries log details of their own work at INFO. Below DEBUG only their warnings are shown.
 _QUIET: Final = ("slixmpp", "asyncio", "aiosqlite", "alembic")
@@ -247,47 +245,6 @@ def requests_refused() -> int:
     return _answered(refused=True)
 
 
-class Throughput(NamedTuple):
-    """Items published, notifications sent, pulls answered and requests refused: counts since the start, or rates in
-    1/s."""
-
-    published: float
-    notified: float
-    pulled: float
-    refused: float
-
-
-class RecentRates:
-    """The rates of the last minute, from snapshots of counts that exist anyway, so a request costs nothing more.
-
-    `read` returns the counts since the start, and `now_us` the time in microseconds.
-    """
-
-    def __init__(self, read: Callable[[], Throughput], now_us: Callable[[], int]) -> None:
-        self._read = read
-        self._now_us = now_us
-        self._snapshots: deque[tuple[int, Throughput]] = deque(maxlen=_SNAPSHOTS)
-
-    def take(self) -> None:
-        """Takes a snapshot."""
-        self._snapshots.append((self._now_us(), self._read()))
-
-    def rates(self) -> Throughput:
-        """Returns the rates since the oldest snapshot, which is a minute old, or as old as the process."""
-        if not self._snapshots:
-            return Throughput(0, 0, 0, 0)
-        (start_us, start), now = self._snapshots[0], self._read()
-        # A clock that steps back must not make a rate negative or infinite.
-        seconds = max(1.0, (self._now_us() - start_us) / 1_000_000)
-        return Throughput(*((count - earlier) / seconds for count, earlier in zip(now, start, strict=True)))
-
-    async def run(self) -> None:
-        """Takes snapshots until cancelled. The caller runs it as a task."""
-        while True:
-            self.take()
-            await asyncio.sleep(_SNAPSHOT_S)
-
-
 def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO | None = None) -> None:
     """Writes log events and the records of libraries to `stream` (default: standard error), one line each.
 
@@ -298,6 +255,7 @@ def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO 
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        RECENT_EVENTS,
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

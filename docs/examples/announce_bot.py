@@ -29,14 +29,20 @@ class Announcer:
         bot.add_event_handler("session_start", self.join)
         bot.add_event_handler("disconnected", lambda _: self.joined.clear())
         bot.add_event_handler("presence_error", self.on_presence_error)
+        bot.add_event_handler(f"muc::{TARGET}::self-presence", self.on_self_presence)
 
     async def join(self, _event):
         if NICK:  # entries in the history of the room were posted before the restart
             try:
-                *_, history = await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100, timeout=60)
+                room = self.bot.plugin["xep_0045"]
+                presence, _, _, history = await room.join_muc_wait(TARGET, NICK, maxstanzas=100, timeout=60)
             except (PresenceError, TimeoutError):
                 if not self.joined.is_set():  # a later session may have joined meanwhile
                     self.refuse("no answer")
+                return
+            if 201 in presence["muc"]["status_codes"]:  # joining has created an empty room (XEP-0045 10.1.1)
+                room.leave_muc(TARGET, NICK)
+                self.refuse("the room does not exist; create it first")
                 return
             self.posted |= {old["id"] for old in history if old["from"].resource == NICK}
         self.joined.set()
@@ -44,6 +50,10 @@ class Announcer:
     def on_presence_error(self, presence):  # join_muc_wait does not see the errors of every server
         if presence["from"].bare == TARGET:
             self.refuse(f"{presence['error']['condition']} {presence['error']['text']}".strip())
+
+    def on_self_presence(self, presence):
+        if presence["type"] == "unavailable":
+            self.refuse("the room has removed the bot, or was destroyed")
 
     def refuse(self, reason):
         if not self.refused.done():

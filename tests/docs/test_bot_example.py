@@ -16,7 +16,7 @@ from smartfeeds.client.position import BEGINNING, bare, parse_position
 from smartfeeds.demo.process import HOST
 from smartfeeds.demo.prosody import Prosody
 from support.client import Client, ClientFactory
-from support.servers import NAMES, SECRET, TestServer
+from support.servers import NAMES, ROOMS, SECRET, TestServer
 from support.service import running, write_config
 
 ROOT = Path(__file__).parents[2]
@@ -160,33 +160,85 @@ async def open_room(owner: Client, room: str, nick: str = "carol", **options: st
     )
 
 
+async def ban(owner: Client, room: str) -> None:
+    """Bans the account of the bot (XEP-0045 9.1)."""
+    query = (
+        '<query xmlns="http://jabber.org/protocol/muc#admin"><item affiliation="outcast" jid="bot@localhost"/></query>'
+    )
+    assert (await owner.iq(f'<iq type="set" to="{room}">{query}</iq>')).get("type") == "result"
+
+
+async def refusal(process: asyncio.subprocess.Process, room: str) -> str:
+    """What the bot says about the room before it ends."""
+    _, error = await asyncio.wait_for(process.communicate(), WAIT_S)
+    assert process.returncode == 1, error.decode()
+    assert error.count(b"\n") == 1
+    start = f"announce_bot: cannot join {room} as news: "
+    assert error.decode().startswith(start), error.decode()
+    return error.decode().removeprefix(start).strip()
+
+
 @pytest.mark.parametrize(
-    ("nick", "options", "condition"),
-    [("news", {}, "conflict"), ("carol", {"membersonly": "1"}, "registration-required")],
-    ids=["nick is taken", "members only"],
+    ("name", "nick", "options", "condition"),
+    [
+        ("taken", "news", {}, "conflict"),
+        ("members", "carol", {"membersonly": "1"}, "registration-required"),
+        ("locked", "carol", {"passwordprotectedroom": "1", "roomsecret": "x"}, "not-authorized"),
+        ("banned", "carol", {}, "forbidden"),
+        ("missing", "", {}, "the room does not exist; create it first"),
+    ],
+    ids=["nick is taken", "members only", "password", "banned", "does not exist"],
 )
 async def test_bot_ends_with_a_message_when_a_room_refuses_it(
-    prosody_with_rooms: TestServer,
+    server: TestServer,
     client: ClientFactory,
     tmp_path: Path,
+    name: str,
     nick: str,
     options: dict[str, str],
     condition: str,
 ) -> None:
     """Also when no entry is there to be posted: it would wait for ever and post nothing."""
-    server, room = prosody_with_rooms, "news@rooms.localhost"
-    domain = server.take_name()
+    room, domain = f"{name}@{ROOMS}", server.take_name()
     async with running(write_config(tmp_path, server, domain)):
         alice, carol = await client(server, "alice"), await client(server, "carol")
         await create(alice, domain)
-        await open_room(carol, room, nick, **options)
+        if nick:
+            await open_room(carol, room, nick, **options)
+        if name == "banned":
+            await ban(carol, room)
         pipe = asyncio.subprocess.PIPE
         async with bot(server, domain, tmp_path / "position", stderr=pipe, BOT_TARGET=room, BOT_NICK="news") as process:
-            _, error = await asyncio.wait_for(process.communicate(), WAIT_S)
+            assert (await refusal(process, room)).startswith(condition)
 
-    assert process.returncode == 1
-    assert error.decode().startswith(f"announce_bot: cannot join {room} as news: {condition}"), error.decode()
-    assert error.count(b"\n") == 1
+
+async def test_bot_ends_when_the_domain_of_the_room_does_not_exist(
+    server: TestServer, client: ClientFactory, tmp_path: Path
+) -> None:
+    """The condition differs: Prosody without s2s says service-unavailable."""
+    room, domain = "news@no-rooms.localhost", server.take_name()
+    async with running(write_config(tmp_path, server, domain)):
+        await create(await client(server, "alice"), domain)
+        pipe = asyncio.subprocess.PIPE
+        async with bot(server, domain, tmp_path / "position", stderr=pipe, BOT_TARGET=room, BOT_NICK="news") as process:
+            condition = (await refusal(process, room)).partition(" ")[0]
+    assert condition in ("remote-server-not-found", "service-unavailable", "not-allowed")
+
+
+async def test_bot_ends_when_a_room_removes_it(server: TestServer, client: ClientFactory, tmp_path: Path) -> None:
+    """It would take later entries for posted."""
+    room, domain = f"removed@{ROOMS}", server.take_name()
+    async with running(write_config(tmp_path, server, domain)):
+        alice, carol = await client(server, "alice"), await client(server, "carol")
+        await create(alice, domain)
+        await open_room(carol, room)
+        FileStore(tmp_path / "position").save(str(BEGINNING))
+        await publish(alice, domain, "zero", "zero")
+        pipe = asyncio.subprocess.PIPE
+        async with bot(server, domain, tmp_path / "position", stderr=pipe, BOT_TARGET=room, BOT_NICK="news") as process:
+            assert await bodies(carol, 1, "groupchat") == ["zero"]
+            await ban(carol, room)
+            assert await refusal(process, room) == "the room has removed the bot, or was destroyed"
 
 
 async def test_bot_with_a_wrong_password_ends_with_server_and_cause(prosody: TestServer, tmp_path: Path) -> None:
@@ -203,42 +255,33 @@ async def test_bot_with_a_wrong_password_ends_with_server_and_cause(prosody: Tes
     )
 
 
-def readme_program(port: int) -> str:
-    """The program of the README for a server at another port."""
-    (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
-    assert '("127.0.0.1", 15222)' in program
-    return str(program).replace("15222", str(port))
-
-
 async def test_readme_program_names_server_and_cause(prosody: TestServer, unused_tcp_port: int) -> None:
-    """A login that is refused ends it; a server that is away is named at once, and tried again."""
+    """A wrong password and a server that is away end it at once."""
     await asyncio.to_thread(prosody.server.account, "bob")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "component")}
+    (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
 
-    async def start(port: int) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", readme_program(port), "wrong", env=environment, stderr=asyncio.subprocess.PIPE
+    async def last_line(port: int) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-W", "error", "-c", program, "bob@localhost", "wrong", f"{HOST}:{port}"),
+            env=environment,
+            stderr=asyncio.subprocess.PIPE,
         )
-
-    refused, away = await start(prosody.client_port), await start(unused_tcp_port)
-    try:
-        assert away.stderr is not None
-        warning = await asyncio.wait_for(away.stderr.readline(), WAIT_S)
-        _, error = await asyncio.wait_for(refused.communicate(), WAIT_S)
-    finally:
-        for process in (refused, away):
+        try:
+            _, error = await asyncio.wait_for(process.communicate(), WAIT_S)
+        finally:
             if process.returncode is None:
                 process.kill()
-            await process.communicate()
+                await process.wait()
+        assert process.returncode == 1
+        return error.decode().splitlines()[-1]
 
-    start_of_warning = (
-        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bob@localhost: connection refused; next try in"
-    )
-    assert warning.decode().startswith(start_of_warning)
-    assert refused.returncode == 1
-    assert error.decode().splitlines()[-1] == (
-        f"cannot follow: 127.0.0.1:{prosody.client_port} refuses the login of bob@localhost: not-authorized; "
+    assert await last_line(prosody.client_port) == (
+        f"bot: {HOST}:{prosody.client_port} refuses the login of bob@localhost: not-authorized; "
         "check the account and its password"
+    )
+    assert await last_line(unused_tcp_port) == (
+        f"bot: cannot connect to {HOST}:{unused_tcp_port} as bob@localhost: connection refused"
     )
 
 

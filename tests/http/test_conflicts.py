@@ -255,7 +255,7 @@ async def test_decision_is_json_or_a_form_and_about_an_item(notes: Web, token: s
     got = await notes.ask("POST", ITEM, b"{}", Authorization=token, Content_Type="text/plain")
     assert (got.status, got.header("Accept")) == (415, f"{JSON}, {FORM}")
     got = await notes.ask("POST", LIST, b"{}", Authorization=token, Content_Type=JSON)
-    assert (got.status, got.header("Allow")) == (405, "GET, HEAD")
+    assert (got.status, got.header("Allow")) == (405, "GET, HEAD, OPTIONS")
     assert (await notes.get(ITEM, "image/png")).status == 406
 
 

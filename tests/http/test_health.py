@@ -74,7 +74,7 @@ async def test_readyz_says_that_a_part_has_ended(web: Web) -> None:
 async def test_only_get_and_head(web: Web, path: str) -> None:
     assert (await web.ask("HEAD", path)).status == 200
     refused = await web.ask("POST", path, b"x")
-    assert (refused.status, refused.header("Allow")) == (405, "GET, HEAD")
+    assert (refused.status, refused.header("Allow")) == (405, "GET, HEAD, OPTIONS")
 
 
 async def test_metrics_are_all_there(web: Web) -> None:

@@ -102,9 +102,7 @@ async def test_the_list_as_a_page_links_both_ways(web: Web) -> None:
     assert 'type="application/nno"' in got.text
 
 
-@pytest.mark.parametrize(
-    "query", ["max=x", "max=-1", "max=1&max=2", "after=a&before=b", "since=id:a", "max=1&%FF=1", "after=%FF"]
-)
+@pytest.mark.parametrize("query", ["max=x", "max=-1", "max=1&max=2", "since=id:a", "max=1&%FF=1", "after=%FF"])
 async def test_parameters_that_a_list_does_not_have(web: Web, query: str) -> None:
     """[A-24] Refused, not guessed."""
     assert (await web.get(f"/feeds/?{query}")).status == 400
@@ -152,7 +150,7 @@ async def test_a_list_is_read_only_and_offers_its_other_forms(web: Web, path: st
     assert f'<{web.origin}/feeds.opml>; rel="alternate"; type="text/x-opml"' in head.header("Link")
     for method in ("POST", "PUT", "DELETE"):
         got = await web.ask(method, path)
-        assert (got.status, got.header("Allow")) == (405, "GET, HEAD")
+        assert (got.status, got.header("Allow")) == (405, "GET, HEAD, OPTIONS")
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,17 @@
 """The description at /openapi.json is a valid one, is complete, and is what the running service does."""
 
 import asyncio
-import contextlib
 import json
 import re
+import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import jsonschema
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis.errors import Unsatisfiable
 from openapi_spec_validator import validate
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from smartfeeds.core.options import OPTIONS
 from smartfeeds.core.tokens import TokenScope
@@ -31,20 +21,38 @@ from smartfeeds.http.operations import Operation
 from smartfeeds.http.routes import TABLE, document
 from smartfeeds.http.web.static_files import static_path
 from support.bearer import bearer
-from support.component import ALICE, BOB, CAROL, EVE, entry
+from support.component import ALICE, BOB, CAROL, EVE, bare, entry
 from support.raw import connected, request
 from support.versions import B1, C1, version
 from support.web import Got, Web, WebStarter
 from support.website import running_site
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-METHODS = ("get", "put", "post", "delete")
-EXAMPLES = 50
+METHODS = ("get", "put", "post", "patch", "delete")
+EXAMPLES = 20
 ATOM = "application/atom+xml"
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 ACTIVITY = json.dumps({"verb": "post", "object": {"objectType": "note", "content": "hello"}}).encode()
 BIG = b"x" * 400_000
+
+# The bodies of the operations of administration, by path and method.
+ADMINISTRATION = {
+    ("/feeds/{name}/", "patch"): "{}",
+    ("/options/{name}/", "get"): "",
+    ("/members/{name}/", "get"): "",
+    ("/members/{name}/{jid}", "put"): '{"affiliation": "member"}',
+    ("/members/{name}/{jid}", "delete"): "",
+    ("/subscriptions/{name}/", "get"): "",
+    ("/subscriptions/{name}/{jid}", "put"): "",
+    ("/subscriptions/{name}/{jid}", "delete"): "",
+    ("/tokens/", "get"): "",
+    ("/tokens/", "post"): '{"feed": "*", "scope": "read"}',
+    ("/tokens/{token}", "delete"): "",
+    ("/consumers/", "get"): "",
+    ("/consumers/", "post"): '{"consumer": "*"}',
+    ("/mirrors/", "get"): "",
+    ("/statistics", "get"): "",
+}
 
 IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP", b"....ftypavif")
 
@@ -64,6 +72,8 @@ def concrete(path: str, feed: str = "notes") -> str:
         "id": "torn" if path.startswith("/conflicts/") else "a",
         "suffix": "rss",
         "file": static_path("app.js").rpartition("/")[2],
+        "jid": "bob@example.org",
+        "token": "0" * 12,
         "digest": "0",
     }
     query = "?timeout=0" if path == "/feeds/{name}/" else ""
@@ -210,6 +220,7 @@ async def everything(  # noqa: C901 - one list
         for _ in range(2):
             await ask(item, "PUT", f"/entries/notes/p{number}", body, **headers)
         await ask(items, "POST", "/entries/notes/", body, **headers)
+    await administer(ask, mine)
     carol = {"Authorization": await bearer(web, CAROL, TokenScope.ADMIN), "Content_Type": ATOM}
     bob = await bearer(web, BOB, TokenScope.PUBLISH)
     await ask(conflict, "POST", concrete(conflict), b"{}", Authorization=bob, Content_Type=JSON)
@@ -229,6 +240,7 @@ async def everything(  # noqa: C901 - one list
     await ask(pull, "PUT", "/feeds/new/", b'{"deliver_payloads": "maybe"}', **json_)
     await ask(pull, "PUT", "/feeds/new/", **mine)
     await ask(pull, "PUT", "/feeds/new/", **mine)
+    await ask(pull, "PUT", "/feeds/new/", b'{"title": "New"}', **json_)
     await ask(item, "DELETE", "/entries/notes/p0", **mine)
     await ask(items, "DELETE", "/entries/notes/", **mine)
     await ask(pull, "DELETE", "/feeds/new/", **mine)
@@ -263,8 +275,9 @@ async def everything(  # noqa: C901 - one list
             if got.status == 429:
                 break
         found.append((template, method.lower(), got))
-    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST")):
-        kind = JSON if template in (pull, conflict) else ATOM
+    slow = ((pull, "PATCH"), ("/members/{name}/{jid}", "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST"))
+    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST"), *slow):
+        kind = ATOM if template in (item, items) else JSON
         async with connected(small.port) as raw:
             headers = (f"Authorization: {small_token}", f"Content-Type: {kind}", "Content-Length: 5")
             raw.say(request(concrete(template, "slow"), *headers, method=method))
@@ -273,13 +286,45 @@ async def everything(  # noqa: C901 - one list
     return found
 
 
+async def administer(ask: Callable[..., Awaitable[Got]], mine: dict[str, str]) -> None:
+    """Requests that get the answers of administration that only one operation has."""
+    patch, member, subscription = "/feeds/{name}/", "/members/{name}/{jid}", "/subscriptions/{name}/{jid}"
+    json_ = {**mine, "Content_Type": JSON}
+    options = await ask("/options/{name}/", "GET", "/options/notes/", **mine)
+    await ask("/options/{name}/", "GET", "/options/notes/", **mine, If_None_Match=options.header("ETag"))
+    await ask(patch, "PATCH", "/feeds/notes/", b'{"title": "x"}', **json_)
+    await ask(patch, "PATCH", "/feeds/notes/", b'{"title": "y"}', **json_, If_Match=options.header("ETag"))
+    await ask(patch, "PATCH", "/feeds/notes/", b'{"deliver_payloads": "maybe"}', **json_)
+    await ask(member, "PUT", "/members/notes/zoe@example.org", b'{"affiliation": "member"}', **json_)
+    await ask(member, "PUT", "/members/notes/alice@example.org", b'{"affiliation": "none"}', **json_)
+    await ask(member, "DELETE", "/members/notes/alice@example.org", **mine)
+    await ask(member, "DELETE", "/members/notes/zoe@example.org", **mine)
+    await ask(subscription, "PUT", "/subscriptions/notes/alice@example.org", **mine)
+    for folder in ("members", "subscriptions"):
+        await ask(f"/{folder}/{{name}}/", "GET", f"/{folder}/notes/", **mine)
+    await ask(subscription, "DELETE", "/subscriptions/notes/alice@example.org", **mine)
+    created = await ask("/tokens/", "POST", "/tokens/", b'{"feed": "*", "scope": "read"}', **json_)
+    for _ in range(2):
+        await ask("/tokens/{token}", "DELETE", f"/tokens/{created.json['id']}", **mine)
+    for path in ("/tokens/", "/consumers/", "/mirrors/", "/statistics"):
+        await ask(path, "GET", path, **mine)
+    await ask("/consumers/", "POST", "/consumers/", b'{"consumer": "*"}', **json_)
+    await ask("/consumers/", "POST", "/consumers/", b'{"consumer": "none"}', **json_)
+    for template, method in ((patch, "PATCH"), (member, "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST")):
+        await ask(template, method, concrete(template), BIG, **json_)
+        await ask(template, method, concrete(template), b"x", **mine, Content_Type="text/plain")
+
+
 async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Got]]:
     """What any operation may be answered with: no host, no credentials, no rights, nothing there, no store."""
     found: list[tuple[str, str, Got]] = []
     eve = await bearer(web, EVE, TokenScope.ADMIN)
+    publisher = await bearer(web, ALICE, TokenScope.PUBLISH)
     for path, method in operations():
         body = entry("t").encode() if path.startswith("/entries") and method in ("put", "post") else None
         kind = {"Content_Type": ATOM} if body else {}
+        if body is None and ADMINISTRATION.get((path, method)):
+            body, kind = ADMINISTRATION[path, method].encode(), {"Content_Type": JSON}
 
         async def ask(target: str, path: str = path, method: str = method, **headers: str) -> None:
             found.append((path, method, await web.ask(method.upper(), target, body, **kind, **headers)))  # noqa: B023
@@ -294,13 +339,17 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
             await ask(concrete(path, missing), Authorization=token)
         elif path == "/static/{file}":
             await ask("/static/missing")
+        if (path, method) in ADMINISTRATION:
+            await ask(concrete(path), Authorization=publisher)
 
     async def fail(*_values: object, **_more: object) -> Any:
         raise StoreError("gone")
 
     monkeypatch.setattr(web.component.app.service, "read", fail)
     for path, method in operations():
-        got = await web.ask(method.upper(), concrete(path), Authorization=token)
+        body = ADMINISTRATION.get((path, method), "").encode() or None
+        kind = {"Content_Type": JSON} if body else {}
+        got = await web.ask(method.upper(), concrete(path), body, Authorization=token, **kind)
         found.append((path, method, got))
     monkeypatch.undo()
     return found
@@ -310,7 +359,11 @@ async def test_every_documented_answer_comes_and_no_other(
     start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[SF-112] Each status and each media type of each operation, with bodies as their schemas say."""
-    web = await start_web(site={"images": "on"}, net={"fetch_allow": ["127.0.0.0/8"]})
+    web = await start_web(
+        pubsub={"admins": [bare(ALICE)], "creators": ["example.org"]},
+        site={"images": "on"},
+        net={"fetch_allow": ["127.0.0.0/8"]},
+    )
     await web.component.create(ALICE, "notes", access_model="open")
     await web.component.create(ALICE, "closed", access_model="authorize")
     await web.component.affiliate(ALICE, "notes", CAROL, "publish-only")
@@ -332,54 +385,54 @@ async def test_every_documented_answer_comes_and_no_other(
     assert seen == documented()
 
 
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-async def test_nothing_that_is_made_up_gets_another_answer(start_web: WebStarter, mode: GenerationMode) -> None:
-    """[design 5] Values that the schemas allow, and values that they do not: every answer is documented."""
-    web = await start_web()
+# Whether a payload or an option is acceptable is decided by Atom, ActivityStreams and XEP-0060, which JSON Schema
+# cannot describe. Whether an entity tag is current depends on the item. An unknown suffix belongs to the name of a
+# feed, whose address redirects. For all other operations each request that the schemas allow must be accepted.
+CONFIGURATION = """
+[[operations]]
+include-operation-id = ["putItem", "postItem", "createFeed"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "406", "409", "412", "429"]
+[[operations]]
+include-operation-id = "retractItem"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "412", "429"]
+[[operations]]
+include-operation-id = "document"
+checks.negative_data_rejection.expected-statuses = ["308", "400", "401", "403", "404", "405", "406", "409", "429"]
+"""
+
+
+@pytest.mark.timeout(600)
+async def test_schemathesis_finds_nothing(
+    start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[design 5] All checks in the phases examples, coverage and fuzzing, with valid and invalid data."""
+    monkeypatch.setattr("smartfeeds.http.feeds.Feeds._wait_s", lambda *_values: 0)  # nobody waits for items
+    web = await start_web(limits={"publishes_per_s": 1_000_000})
     await web.component.create(ALICE, "notes", access_model="open")
     await web.component.publish(ALICE, "notes", "a")
     token = await bearer(web, ALICE, TokenScope.ADMIN)
-    asked = await asyncio.to_thread(make_up, web.origin, token, mode)
-    assert asked > len(operations()) * EXAMPLES
-    assert (await web.get("/readyz")).status == 200
-
-
-def make_up(origin: str, token: str, mode: GenerationMode) -> int:
-    """Asks for each operation again and again; how many requests that were."""
-    schema = schemathesis.openapi.from_dict(document())
-    settings = hypothesis_settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
+    (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml")),
+        *(
+            "run",
+            f"{web.origin}/openapi.json",
+            "--header",
+            f"Authorization: {token}",
+            "--no-color",
+            "--output-sanitize",
+            "false",
+        ),
+        *("--checks", "all", "--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES)),
+        *("--continue-on-failure", "--seed", "1", "--generation-deterministic"),
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
-    asked = 0
-    for result in schema.get_all_operations():
-        operation = result.ok()
-        try:
-            strategy = operation.as_strategy(generation_mode=mode)
-        except schemathesis.errors.InvalidSchema:
-            continue
+    output, _ = await process.communicate()
+    report = output.decode()
+    cases = re.search(r"(\d+) generated", report)
 
-        @settings
-        @given(case=strategy)
-        def run(case: Case) -> None:
-            nonlocal asked
-            for name in (None, "notes"):
-                if name and "name" in case.path_parameters:
-                    case.path_parameters = {**case.path_parameters, "name": name}
-                    case.headers = {**(case.headers or {}), "Authorization": token}
-                # Nobody waits: what is no number is refused, any other is 0.
-                if case.path == "/feeds/{name}/" and case.method == "GET" and isinstance(case.query, dict):
-                    timeout = str(case.query.get("timeout", "0")).strip()
-                    case.query = {**case.query, "timeout": "0" if timeout.isdigit() else timeout}
-                asked += 1
-                case.validate_response(case.call(base_url=origin, allow_redirects=False), checks=CHECKS)
-
-        # Some operations have nothing in them that could be wrong.
-        with contextlib.suppress(Unsatisfiable) if mode.is_negative else contextlib.nullcontext():
-            run()
-    return asked
+    assert process.returncode == 0, report
+    assert cases is not None and int(cases[1]) > 1_000, report
+    assert (await web.get("/readyz")).status == 200

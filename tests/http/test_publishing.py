@@ -120,7 +120,7 @@ async def test_a_deleted_item_is_gone_and_its_tombstone_says_so(notes: Web) -> N
 async def test_an_item_is_one_of_two_forms(notes: Web) -> None:
     """[SF-058] Nothing else is offered."""
     await notes.component.publish(ALICE, "notes", "a")
-    assert (await notes.get("/entries/notes/a", accept="text/html")).status == 406
+    assert (await notes.get("/entries/notes/a", accept="text/plain")).status == 406
 
 
 @pytest.mark.parametrize("item_id", ["a b", "a/b", "a:b", "?", "ü", "..", "%", "tag:example.org,2026:x"])
@@ -365,14 +365,15 @@ async def test_delete_retracts_what_is_as_expected(notes: Web, token: str) -> No
 
 
 async def test_a_feed_is_made_configured_and_deleted(web: Web) -> None:
-    """[SF-112] [SF-114] PUT makes a feed with its options, 409 where there is one; DELETE frees the name."""
+    """[SF-112] [SF-114] PUT makes a feed with its options, 409 where there is another one; DELETE frees the name."""
     token = await bearer(web, ALICE, TokenScope.ADMIN)
     body = b'{"title": "News", "access_model": "open", "deliver_payloads": true, "max_payload_size": 2000}'
     made = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
     assert (made.status, made.header("Location")) == (201, f"{web.origin}/feeds/news/")
     config = await web.component.config(ALICE, "news")
     assert (config["title"], config["max_payload_size"]) == (["News"], ["2000"])
-    assert (await web.ask("PUT", "/feeds/news/", Authorization=token)).status == 409
+    other = await web.ask("PUT", "/feeds/news/", b'{"title": "Olds"}', Authorization=token, Content_Type=JSON)
+    assert other.status == 409
     assert (await web.get("/feeds/news/?timeout=0")).status == 200
     assert (await web.ask("DELETE", "/feeds/news/", Authorization=token)).status == 204
     assert (await web.get("/feeds/news/?timeout=0")).status == 404
@@ -464,11 +465,11 @@ async def test_methods_that_are_not_there(notes: Web, token: str) -> None:
     """[SF-053] POST on the base URL is 405, and so is what an address does not take; Allow says what it takes."""
     admin = await bearer(notes, ALICE, TokenScope.ADMIN)
     table = [
-        ("POST", "/feeds/notes/", "GET, HEAD, PUT, DELETE"),
-        ("PATCH", "/entries/notes/a", "GET, HEAD, PUT, DELETE"),
-        ("POST", "/entries/notes/a", "GET, HEAD, PUT, DELETE"),
-        ("PUT", "/entries/notes/", "POST, DELETE"),
-        ("GET", "/entries/notes/", "POST, DELETE"),
+        ("POST", "/feeds/notes/", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
+        ("PATCH", "/entries/notes/a", "GET, HEAD, PUT, DELETE, OPTIONS"),
+        ("POST", "/entries/notes/a", "GET, HEAD, PUT, DELETE, OPTIONS"),
+        ("PUT", "/entries/notes/", "POST, DELETE, OPTIONS"),
+        ("GET", "/entries/notes/", "POST, DELETE, OPTIONS"),
     ]
     for method, path, allowed in table:
         got = await notes.ask(method, path, b"", Authorization=admin)

@@ -78,8 +78,8 @@ async def test_reply_publishes_an_answer(server: TestServer, client: ClientFacto
 
 
 def transcript() -> list[tuple[str, str]]:
-    """The conversation of the README: who speaks, and the text."""
-    text = (ROOT / "README.md").read_text()
+    """The conversation of docs/bot.md: who speaks, and the text."""
+    text = (ROOT / "docs" / "bot.md").read_text()
     block = text.partition("<!-- transcript: chat -->")[2].partition("<!-- end of transcript -->")[0]
     lines: list[tuple[str, str]] = []
     for line in block.strip().strip("`").removeprefix("text\n").rstrip("\n").split("\n"):
@@ -91,7 +91,7 @@ def transcript() -> list[tuple[str, str]]:
     return lines
 
 
-async def test_conversation_of_the_readme(prosody: TestServer, client: ClientFactory, tmp_path: Path) -> None:
+async def test_conversation_of_the_page(prosody: TestServer, client: ClientFactory, tmp_path: Path) -> None:
     domain = prosody.take_name()
     http = {"listen": "127.0.0.1:0", "base_url": "https://feeds.example.org"}
     lines = transcript()

@@ -223,12 +223,13 @@ async def test_readme_commands_of_http_do_what_they_say(start: Start, root: Path
 
 
 async def test_readme_bot_prints_what_is_published(start: Start, root: Path, tmp_path: Path) -> None:
-    """The steps of the README. Only the port differs if 15222 is in use."""
-    *_, password, ports = told(await scene(await start("demo", "serve")))
+    """The steps of the README, the program as it stands, with the account that `make run` prints."""
+    *_, account, password, ports = told(await scene(await start("demo", "serve")))
     (program,) = re.findall(r"(?s)```python\n(.*?)```", (root / "README.md").read_text())
-    (tmp_path / "bot.py").write_text(program.replace("15222", str(ports[0])))
+    (tmp_path / "bot.py").write_text(program)
     bot = await asyncio.create_subprocess_exec(
-        sys.executable, "bot.py", password, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root / "component")},
+        sys.executable, "bot.py", account, password, f"127.0.0.1:{ports[0]}",
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root / "component")},
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert bot.stdout is not None

@@ -41,7 +41,7 @@ class SignedIn:
     async def post(self, path: str, data: str, **headers: str) -> Got:
         """A form of our own page, with its form token."""
         sent = {"Cookie": self.cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": FORM, **headers}
-        return await self.web.ask("POST", path, f"{data}&csrf={self.csrf}".encode(), "text/html", **sent)
+        return await self.web.ask("POST", path, f"csrf={self.csrf}&{data}".rstrip("&").encode(), "text/html", **sent)
 
 
 async def sign_in(

@@ -10,7 +10,8 @@ import structlog
 from prometheus_client import generate_latest
 
 from smartfeeds import telemetry
-from smartfeeds.telemetry import RecentRates, Throughput, observe_request, requests_answered, requests_refused
+from smartfeeds.recent import RecentRates, Throughput
+from smartfeeds.telemetry import observe_request, requests_answered, requests_refused
 from support.metrics import metric_names
 
 

@@ -31,6 +31,7 @@ from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
+from smartfeeds.service.sign_ins import SignIns
 from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.xmpp.chat import (
     ChatMessage,
@@ -85,6 +86,7 @@ class Bot:
         dispatcher: Dispatcher,
         outbox: ChatOutbox,
         call: Call,
+        sign_ins: SignIns,
         *,
         is_available: Callable[[str], bool | None],
         clock: Callable[[], int],
@@ -113,7 +115,7 @@ class Bot:
             service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in, is_available=is_available
         )
         dispatcher.register(KIND, self.sender.kind())
-        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce)
+        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce, sign_ins)
         person = Rate(options.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
         self._limits = RateLimits(per_sender=person, per_domain=domain, clock=monotonic)

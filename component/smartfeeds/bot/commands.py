@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from smartfeeds.bot import approvals, following, posting, reading, settling, usages
+from smartfeeds.bot import approvals, following, posting, reading, settling, signing_in, usages
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.delivery import parse_message_id
 from smartfeeds.bot.grammar import split_command
@@ -189,6 +189,13 @@ COMMANDS: tuple[ChatCommand, ...] = (
         {"de": ("ablehnen",), "en": ("deny",)},
         rights=Rights.ROOM,
         hidden=True,
+    ),
+    ChatCommand(
+        "login",
+        usages.LOGIN,
+        N_("signs you in to the web pages, which show the code"),
+        signing_in.login,
+        {"de": ("anmelden",)},
     ),
     ChatCommand("join", N_("/join ROOM"), N_("brings me into a group chat"), following.join, {"de": ("beitreten",)}),
     ChatCommand(

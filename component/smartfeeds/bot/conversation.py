@@ -18,6 +18,7 @@ from smartfeeds.service.answers import ask
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
+from smartfeeds.service.sign_ins import SignIns
 from smartfeeds.store.base import WriteTx
 from smartfeeds.texts import ENGLISH, N_, Texts
 from smartfeeds.xmpp.chat import ChatMessage
@@ -78,7 +79,7 @@ class Tools:
     """The parts of the service that commands use.
 
     `handle` answers a request within the limits of the operator. `introduce` asks a person to take the bot into their
-    contacts.
+    contacts. `sign_ins` are those of the web pages.
     """
 
     service: FeedService
@@ -87,6 +88,7 @@ class Tools:
     links: Links
     rooms: Rooms
     introduce: Callable[[str], object]
+    sign_ins: SignIns
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,11 @@ def private_option(command: Command) -> Command:
     return click.option("--allow-private", is_flag=True, help=text)(command)
 
 
+def yes_option(command: Command) -> Command:
+    """Add `--yes` to a command that asks before it destroys data."""
+    return click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(command)
+
+
 def bare_jid(text: str) -> str:
     """Return the normal form of a bare JID, as the type of an option. Raises BadParameter."""
     jid = parse_jid(text)

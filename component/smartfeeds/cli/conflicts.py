@@ -1,7 +1,6 @@
 """`smartfeeds conflicts`: lists items that were changed in several places at once, and resolves them (FeedSync 3.4)."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +10,7 @@ import click
 
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import all_nodes
-from smartfeeds.cli.offline import actor_of, named_or_admin, operator, run_offline
+from smartfeeds.cli.offline import act_as, named_or_admin, operator, run_offline
 from smartfeeds.console import Commands, print_err, print_json, print_out
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
@@ -123,10 +122,7 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
 async def _resolve(
     service: FeedService, node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None
 ) -> ResolvedItem:
-    actor = actor_of(service, by)
-    # The operator's choice of author overrides the rights on the node.
-    service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})
-    request = ResolveConflicts(actor, service.policy.domain, node, item, keep, settle or None)
+    request = ResolveConflicts(act_as(service, by), service.policy.domain, node, item, keep, settle or None)
     return cast("ResolvedItem", await service.handle(request))
 
 

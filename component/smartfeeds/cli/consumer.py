@@ -2,16 +2,15 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import run_offline, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
-from smartfeeds.core.consumers import RETRY_REQUEST_US
 from smartfeeds.core.text import counted
-from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.service.admin_rows import consumer_row
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
 from smartfeeds.service.feeds import FeedService
 
@@ -30,7 +29,7 @@ def consumer_command() -> None:
 def list_consumers(config: Path | None, *, behind: bool, as_json: bool) -> None:
     """List consumers: state, items that wait, age of the oldest in seconds, next attempt and last error."""
     statuses = run_offline(config, _statuses)
-    rows = [_row(status) for status in statuses if not behind or status.state is not ConsumerState.CURRENT]
+    rows = [consumer_row(status) for status in statuses if not behind or status.state is not ConsumerState.CURRENT]
     print_rows(rows, as_json=as_json, empty="There are no such consumers." if behind else "There are no consumers.")
 
 
@@ -47,27 +46,6 @@ def retry(name: str | None, config: Path | None, *, every: bool) -> None:
         raise click.UsageError("name one consumer, or request all failed ones with --all")
     consumers = write_offline(config, lambda tx, context: retry_consumers(tx, context, name))
     print_out(f"{counted(len(consumers), 'consumer')} will be retried.")
-
-
-def _row(status: ConsumerStatus) -> dict[str, Any]:
-    failure = status.failure
-    return {
-        "consumer": status.consumer.name,
-        "node": status.node,
-        "order": status.order.value,
-        "state": status.state.value,
-        "waiting": status.waiting,
-        "lag_s": status.lag_us // US_PER_S,
-        "failures": failure.count if failure else 0,
-        "next_attempt": _next_attempt(status.next_us),
-        "error": failure.error if failure else "",
-    }
-
-
-def _next_attempt(next_us: int | None) -> str:
-    if next_us is None:
-        return ""
-    return "now" if next_us == RETRY_REQUEST_US else format_datetime(next_us)
 
 
 async def _statuses(service: FeedService) -> list[ConsumerStatus]:

@@ -16,6 +16,7 @@ import click
 from smartfeeds.cli.common import FILE
 from smartfeeds.client.change import Change
 from smartfeeds.client.follow import Follower, Proof, follow
+from smartfeeds.client.transport import parse_server
 from smartfeeds.console import exit_failed_if, print_err, run_async
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.jid import parse_jid
@@ -218,7 +219,7 @@ def _report_connection(up: bool) -> None:
 def _server(text: str | None) -> tuple[str, int] | None:
     if text is None:
         return None
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal():
-        raise click.BadParameter(f"{text!r} is not HOST:PORT", param_hint="--server")
-    return host, int(port)
+    try:
+        return parse_server(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--server") from None

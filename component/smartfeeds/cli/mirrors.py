@@ -9,12 +9,12 @@ from typing import Any, Final
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option, private_option, read_settings
-from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_rows
-from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, MirrorState, is_web, make_mirror
+from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, is_web, make_mirror
 from smartfeeds.core.text import counted
-from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.times import format_second
+from smartfeeds.service.admin_rows import mirror_row, mirror_state_row
 from smartfeeds.service.mirrors import (
     MirrorStanding,
     MirrorStatus,
@@ -102,19 +102,8 @@ def restart(name: str, config: Path | None) -> None:
 @json_option
 def list_mirrors(config: Path | None, *, as_json: bool) -> None:
     """List all mirrors, including those in the configuration."""
-    rows = [_row(status) for status in _statuses(config)]
+    rows = [mirror_row(status) for status in _statuses(config)]
     print_rows(rows, as_json=as_json, empty="There are no mirrors.")
-
-
-def _row(status: MirrorStatus) -> dict[str, Any]:
-    mirror = status.mirror
-    return {
-        "name": mirror.name,
-        "node": mirror.node,
-        "direction": mirror.direction.value,
-        "address": mirror.address,
-        "from": "configuration" if status.configured else "mirror add",
-    }
 
 
 @mirror_command.command("status")
@@ -129,7 +118,7 @@ def show_status(name: str | None, config: Path | None, *, as_json: bool) -> None
             f"there is no mirror {name}; smartfeeds mirror list shows all mirrors", param_hint="NAME"
         )
     if as_json:
-        print_json([_json(status) for status in statuses])
+        print_json([mirror_state_row(status) for status in statuses])
     else:
         for status in statuses:
             for line in _lines(status):
@@ -162,10 +151,10 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
         parts.append(f"{counted(state.conflicts, 'conflict')} met")
     # The outgoing direction shows no time while it is in step: the database knows which items are still to be sent.
     if state.in_step_us is not None and (standing.direction is Direction.IN or standing.behind_us):
-        parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {_second(state.in_step_us)}")
+        parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {format_second(state.in_step_us)}")
     lines = [f"  {_WAYS[standing.direction]}: {', '.join(parts)}"]
     if state.failure is not None:
-        since = f"since {_second(state.failure.since_us)}: " if state.failure.count else ""
+        since = f"since {format_second(state.failure.since_us)}: " if state.failure.count else ""
         lines.append(f"    {since}{state.error}")
     if state.note:
         lines.append(f"    {state.note}")
@@ -174,39 +163,6 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
         lines.append(f"    {counted(state.refused, 'item')} refused ({again}), the last of them:")
         lines += [f"      {refusal.item_id}: {refusal.reason}" for refusal in state.reasons]
     return lines
-
-
-def _second(time_us: int | None) -> str | None:
-    return None if time_us is None else second(time_us)
-
-
-def _json(status: MirrorStatus) -> dict[str, Any]:
-    return {
-        **_row(status),
-        "node_exists": status.node_there,
-        "items_with_conflicts": status.conflicted,
-        "directions": [_standing_json(standing) for standing in status.standings],
-    }
-
-
-def _standing_json(standing: MirrorStanding) -> dict[str, Any]:
-    state: MirrorState = standing.state
-    return {
-        "direction": standing.direction.value,
-        "in_step": standing.in_step,
-        "lag_s": None if standing.behind_us is None else standing.behind_us / US_PER_S,
-        "in_step_at": _second(state.in_step_us),
-        "failing_since": None if state.failure is None else _second(state.failure.since_us),
-        "failure": state.error,
-        "note": state.note,
-        "changes": state.items,
-        "waiting": standing.waiting,
-        "conflicts_met": state.conflicts,
-        "refused": state.refused,
-        "refusals": [
-            {"id": refusal.item_id, "reason": refusal.reason, "at": _second(refusal.at_us)} for refusal in state.reasons
-        ],
-    }
 
 
 def _statuses(config: Path | None) -> list[MirrorStatus]:

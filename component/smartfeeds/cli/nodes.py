@@ -1,4 +1,4 @@
-"""`smartfeeds node` and `smartfeeds sub`: lists nodes and subscriptions, creates nodes."""
+"""`smartfeeds node`: lists, shows, creates, configures and deletes nodes."""
 
 from functools import partial
 from pathlib import Path
@@ -6,23 +6,26 @@ from typing import Any
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.offline import actor_of, read_offline, run_offline
+from smartfeeds.cli.affiliations import affiliations, allow, deny
+from smartfeeds.cli.common import config_option, json_option, yes_option
+from smartfeeds.cli.offline import actor_of, operator, read_offline, run_offline
 from smartfeeds.console import Commands, print_json, print_out, print_rows
 from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
-from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.text import counted
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.admin_nodes import summary_of
+from smartfeeds.service.admin_rows import node_row
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node
+from smartfeeds.service.requests import Configure, DeleteNode
 from smartfeeds.store.base import OpenMode, ReadTx
 
 
 @click.group("node", cls=Commands)
 def node_command() -> None:
-    """List, show and create nodes."""
+    """List, show, create, configure and delete nodes, and decide who may use them."""
 
 
 @node_command.command("list")
@@ -70,24 +73,41 @@ def create_node(name: str, owner: str | None, kind: str | None, options: tuple[s
     print_out(f"Created the node {name}, owned by {actor}.")
 
 
-@click.group("sub", cls=Commands)
-def sub_command() -> None:
-    """List subscriptions."""
-
-
-@sub_command.command("list")
-@click.option("--node", help="Only subscriptions to this node.")
-@click.option("--jid", help="Only subscriptions of this bare JID and its resources.")
+@node_command.command("set")
+@click.argument("name")
+@click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
 @config_option
-@json_option
-def list_subscriptions(node: str | None, jid: str | None, config: Path | None, *, as_json: bool) -> None:
-    """List subscriptions in the order of their creation."""
-    rows = run_offline(config, partial(_subscriptions, name=node, jid=jid))
-    print_rows(rows, as_json=as_json, empty="There are no such subscriptions.")
+def set_options(name: str, settings: tuple[str, ...], config: Path | None) -> None:
+    """Change options of the node NAME, such as title="Our news". Other options stay.
+
+    `smartfeeds node show` lists the options. Repeat the key of an option that has several values.
+    """
+    form = _form(None, settings, "KEY=VALUE")
+    run_offline(config, lambda service: _handle(service, Configure, name, form=form), OpenMode.WRITE)
+    print_out(f"Configured the node {name}.")
+
+
+@node_command.command("delete")
+@click.argument("name")
+@click.option("--redirect", default="", metavar="URI", help="The xmpp, http or https address of a node in its place.")
+@yes_option
+@config_option
+def delete_node(name: str, redirect: str, config: Path | None, *, yes: bool) -> None:
+    """Delete the node NAME with all its items, subscriptions and affiliations. Nothing can restore them."""
+    if not yes:
+        row = read_offline(config, lambda tx, context: node_row(summary_of(tx, context, locate(tx, name).node)))
+        items, subscriptions = counted(row["items"], "item"), counted(row["subscriptions"], "subscription")
+        click.confirm(f"Delete the node {row['node']} with {items} and {subscriptions}?", abort=True, err=True)
+    run_offline(config, lambda service: _handle(service, DeleteNode, name, redirect=redirect), OpenMode.WRITE)
+    print_out(f"Deleted the node {name}.")
+
+
+for _command in (affiliations, allow, deny):
+    node_command.add_command(_command)
 
 
 def _node_rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    return [_node_row(tx, context, node) for node in all_nodes(tx)]
+    return [node_row(summary_of(tx, context, node)) for node in all_nodes(tx)]
 
 
 def all_nodes(tx: ReadTx) -> list[Node]:
@@ -95,35 +115,24 @@ def all_nodes(tx: ReadTx) -> list[Node]:
     return tx.nodes("", NO_LIMIT)
 
 
-def _node_row(tx: ReadTx, context: Context, node: Node) -> dict[str, Any]:
-    summary = summary_of(tx, context, node)
-    return {
-        "node": node.name,
-        "kind": node.kind.value,
-        "items": summary.items,
-        "deleted": summary.deleted,
-        "subscriptions": summary.subscriptions,
-        "created": second(node.created_us),
-        "creator": node.creator,
-    }
-
-
 def _described(tx: ReadTx, context: Context, node: Node) -> dict[str, Any]:
     options = {var: " ".join(node.options.values_of(option)) for var, option in OPTIONS.items()}
     affiliations = {jid: affiliation.value for jid, affiliation in tx.affiliations(node.node_no)}
-    return {**_node_row(tx, context, node), "affiliations": affiliations, "options": options}
+    return {**node_row(summary_of(tx, context, node)), "affiliations": affiliations, "options": options}
 
 
-def _form(kind: str | None, options: tuple[str, ...]) -> FormFields:
+def _form(kind: str | None, options: tuple[str, ...], hint: str = "--option") -> FormFields:
     form: dict[str, tuple[str, ...]] = {KIND: (kind,)} if kind else {}
     for text in options:
         name, equals, value = text.partition("=")
         if not equals or name not in OPTIONS:
-            raise click.BadParameter(
-                f"{text!r} is not NAME=VALUE with one of: {', '.join(OPTIONS)}", param_hint="--option"
-            )
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE with one of: {', '.join(OPTIONS)}", param_hint=hint)
         form[PUBSUB + name] = (*form.get(PUBSUB + name, ()), value)
     return form
+
+
+async def _handle(service: FeedService, request: type[Configure | DeleteNode], name: str, **fields: Any) -> None:
+    await service.handle(request(operator(service), service.policy.domain, name, **fields))
 
 
 async def _create(service: FeedService, name: str, owner: str | None, form: FormFields) -> str:
@@ -135,32 +144,3 @@ async def _create(service: FeedService, name: str, owner: str | None, form: Form
             raise
         raise FeedError(Condition.CONFLICT, f"the node {name} exists already") from None
     return str(actor)
-
-
-async def _subscriptions(service: FeedService, name: str | None, jid: str | None) -> list[dict[str, Any]]:
-    bare = str(actor_of(service, jid).bare) if jid else None
-
-    def work(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
-        nodes = [locate(tx, name).node] if name else all_nodes(tx)
-        return [row for node in nodes for row in _subscription_rows(tx, node, bare)]
-
-    return await service.read(work)
-
-
-def _subscription_rows(tx: ReadTx, node: Node, bare: str | None) -> list[dict[str, Any]]:
-    return [
-        {
-            "node": node.name,
-            "view": sub.view,
-            "jid": sub.jid,
-            "state": sub.state.value,
-            "since": second(sub.created_us),
-        }
-        for sub in tx.subscriptions(node.node_no, 0, NO_LIMIT)
-        if bare is None or sub.jid == bare or sub.jid.startswith(f"{bare}/")
-    ]
-
-
-def second(time_us: int) -> str:
-    """Return a time in whole seconds, for tables."""
-    return format_datetime(time_us // US_PER_S * US_PER_S)

@@ -79,3 +79,10 @@ def actor_of(service: FeedService, text: str | None) -> Jid:
     if jid is None or jid.resource:
         raise ConfigError(f"{text!r} is not a bare JID such as alice@example.org")
     return jid
+
+
+def act_as(service: FeedService, text: str | None) -> Jid:
+    """Return the bare JID that acts, as `actor_of`. The choice of the operator overrides the rights on nodes."""
+    actor = actor_of(service, text)
+    service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})
+    return actor

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option
-from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_err, print_out, print_rows
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import parse_duration
-from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, Token, ended
+from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
+from smartfeeds.service.admin_rows import token_row
 from smartfeeds.service.context import Context
 from smartfeeds.service.tokens import add_token, new_token, revoke_token, tokens_by_age
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -75,17 +75,4 @@ def _check_text(text: str, option: str, most_bytes: int) -> None:
 
 
 def _rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    return [_row(token, context.now_us) for token in tokens_by_age(tx)]
-
-
-def _row(token: Token, now_us: int) -> dict[str, Any]:
-    return {
-        "id": token.token_id,
-        "jid": token.jid,
-        "scope": token.scope.text,
-        "feed": token.feed,
-        "created": second(token.created_us),
-        "expires": "never" if token.expires_us is None else second(token.expires_us),
-        "state": "expired" if ended(token, now_us) else "valid",
-        "label": token.label,
-    }
+    return [token_row(token, context.now_us) for token in tokens_by_age(tx)]

@@ -1,13 +1,12 @@
-"""The public follower: reads every change of one feed over XMPP and proves that none is missing.
+"""The public client: publishes to feeds over XMPP, reads every change of a feed, and proves that none is missing.
 
-from smartfeeds.client import follow
+from smartfeeds.client import connect, connect_blocking, follow
 
-async for change in follow("xmpp:feeds.example?;node=comments", jid=..., password=..., store="position"):
-    ...
-
-`docs/bots.md` describes how to write a bot with it.
+`connect` is for programs with asyncio, `connect_blocking` for all others, and `follow` for one feed only.
+`docs/bots.md` describes how to write a bot with them.
 """
 
+from smartfeeds.client.blocking import BlockingFeedClient, BlockingFollower, connect_blocking
 from smartfeeds.client.change import Atom, Change, ChangeKind
 from smartfeeds.client.errors import (
     CertificateError,
@@ -16,7 +15,9 @@ from smartfeeds.client.errors import (
     NodeMissingError,
     PositionRefusedError,
     RefusedError,
+    UnreachableError,
 )
+from smartfeeds.client.feed_client import FeedClient, connect
 from smartfeeds.client.follow import Follower, Proof, follow
 from smartfeeds.client.position import FileStore, PositionStore
 from smartfeeds.client.transport import ClientLink, SlixLink
@@ -25,11 +26,14 @@ from smartfeeds.core.feed_address import AddressError, FeedAddress, parse_addres
 __all__ = [
     "AddressError",
     "Atom",
+    "BlockingFeedClient",
+    "BlockingFollower",
     "CertificateError",
     "Change",
     "ChangeKind",
     "ClientLink",
     "FeedAddress",
+    "FeedClient",
     "FileStore",
     "FollowError",
     "Follower",
@@ -40,6 +44,9 @@ __all__ = [
     "Proof",
     "RefusedError",
     "SlixLink",
+    "UnreachableError",
+    "connect",
+    "connect_blocking",
     "follow",
     "parse_address",
 ]

@@ -1,4 +1,4 @@
-"""The errors that end a follower, and the errors of a single request."""
+"""The errors that end a follower or a method of `FeedClient`, and the errors of a single request on a link."""
 
 from smartfeeds.errors import FollowError as FollowError
 from smartfeeds.errors import LinkError
@@ -18,11 +18,15 @@ class PositionRefusedError(FollowError):
 
 
 class RefusedError(FollowError):
-    """The service does not allow the account to follow the node. `condition` is that of the stanza error."""
+    """The service refuses a request of the account. `condition` is that of the stanza error (RFC 6120 section 8.3)."""
 
     def __init__(self, condition: str, text: str) -> None:
         super().__init__(text)
         self.condition = condition
+
+
+class UnreachableError(FollowError, LinkError):
+    """The server cannot be reached, or the service does not answer a request. The request may have been carried out."""
 
 
 class RequestError(LinkError):

@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -162,11 +162,18 @@ class Follower:
         self._is_lost = False
         self._is_open = False
         self._checked_at: float | None = None
+        self._proofs = 0  # pulls that proved that nothing is missing
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Change:
+        change = await self._next(lambda: False)
+        assert change is not None
+        return change
+
+    async def _next(self, is_enough: Callable[[], bool]) -> Change | None:
+        """Returns the next change, or None if none is ready and there are enough."""
         if not self._is_open:
             self._is_open = True
             self._link.open(self)
@@ -174,10 +181,25 @@ class Follower:
         while not self._ready:
             if self._end is not None:
                 raise self._end
+            if is_enough():
+                return None
             await self._arrived.wait()
             self._work()
         self._last_change = self._ready.popleft()
         return self._last_change
+
+    async def until_caught_up(self) -> AsyncIterator[Change]:
+        """The changes up to now, for `async for`: it ends when a pull that began after the call proves that there are
+        no more. Changes that arrive meanwhile are among them. Raises FollowError.
+
+        The end acknowledges the last change. The follower stays subscribed, and may be iterated again.
+        """
+        if self._is_open:
+            self.check()
+            self._work()  # a proof that waits in the inbox is older than this call
+        proofs = self._proofs
+        while (change := await self._next(lambda: self._proofs > proofs)) is not None:
+            yield change
 
     async def several(self, limit: int) -> list[Change]:
         """Returns the next change and up to `limit - 1` more that are ready. The next call acknowledges them."""
@@ -337,6 +359,7 @@ class Follower:
             self._cancel()
         elif isinstance(output, events.CaughtUp):
             self._checked_at = self._wall_clock()
+            self._proofs += 1
             self._await_silence()
             if self._on_caught_up is not None:
                 self._on_caught_up(self.proof())
@@ -444,7 +467,7 @@ def follow(
     *,
     jid: str,
     password: str,
-    server: tuple[str, int] | None = None,
+    server: tuple[str, int] | str | None = None,
     plaintext: bool = False,
     ca_certs: Path | None = None,
     **options: Unpack[FollowOptions],
@@ -452,7 +475,7 @@ def follow(
     """Follows a feed over a connection of its own, which reconnects. `options` are those of `Follower`.
 
     If `jid` has a resource, that full JID is subscribed, else the bare JID. `server` is the host and port to connect
-    to, such as `("127.0.0.1", 5222)`; by default the DNS records of the account's domain name them. `plaintext=True`
+    to, such as `"127.0.0.1:5222"`; by default the DNS records of the account's domain name them. `plaintext=True`
     allows a connection without TLS; use it for a server on the same machine only. `ca_certs` is a file of certificates
     to trust in place of the system's. Close the follower with `async with` or `aclose`.
 

@@ -21,7 +21,13 @@ from slixmpp.xmlstream.matcher.base import MatcherBase
 from slixmpp.xmlstream.stanzabase import StanzaBase
 
 from smartfeeds.client.causes import cause_of, worst
-from smartfeeds.client.errors import CertificateError, FollowError, LoginError, RequestTimeoutError
+from smartfeeds.client.errors import (
+    CertificateError,
+    FollowError,
+    LoginError,
+    RequestTimeoutError,
+    UnreachableError,
+)
 from smartfeeds.client.stanzas import EVENT, read_error
 from smartfeeds.core.backoff import Backoff
 
@@ -163,6 +169,14 @@ class SlixLink:
             self._listener.on_down()
 
 
+def parse_server(text: str) -> tuple[str, int]:
+    """Reads HOST:PORT. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(f"{text!r} is not HOST:PORT, for example 127.0.0.1:5222")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
 class ClientLink(SlixLink):
     """A link with its own client, which it keeps connected with a jittered back-off.
 
@@ -171,6 +185,7 @@ class ClientLink(SlixLink):
     TLS: for a server on the same machine only. `ca_certs` is a file of certificates to trust instead of the system's.
 
     A failed connection is retried for ever, and the logger `smartfeeds.client` gets a warning with server and cause.
+    With `waits_for_server=False` the first attempt ends the link if it fails: the listener gets UnreachableError.
     A refused login, a server without TLS and an invalid certificate end the link, unless there was a session before:
     the listener gets LoginError or CertificateError.
     """
@@ -180,9 +195,10 @@ class ClientLink(SlixLink):
         jid: str,
         password: str,
         *,
-        server: tuple[str, int] | None = None,
+        server: tuple[str, int] | str | None = None,
         plaintext: bool = False,
         ca_certs: Path | None = None,
+        waits_for_server: bool = True,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
         spread: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -199,7 +215,8 @@ class ClientLink(SlixLink):
         self._client.enable_direct_tls = self._client.enable_starttls = not plaintext
         if ca_certs is not None:
             self._client.ca_certs = ca_certs
-        self._server = server or (None, None)
+        self._server = parse_server(server) if isinstance(server, str) else server or (None, None)
+        self._waits_for_server = waits_for_server
         self._spread = spread
         self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
@@ -267,6 +284,9 @@ class ClientLink(SlixLink):
             if self._final_error is not None and not self._had_session:
                 self._fail(self._final_error)
                 return
+            if not self._waits_for_server and not self._had_session:
+                self._fail(UnreachableError(f"cannot connect to {self.server} as {self._account}: {self._reason()}"))
+                return
             failures = 1 if self._had_session and loop.time() - began_s > HEALTHY_S else failures + 1
             delay_s = BACKOFF.pause_s(failures, self._spread())
             self._log_failure(delay_s)
@@ -274,10 +294,13 @@ class ClientLink(SlixLink):
 
     def _log_failure(self, delay_s: float) -> None:
         """Logs an outage as a warning once, and again when its cause changes."""
-        cause = cause_of(worst(self._failures)) or "the connection was closed"
+        cause = self._reason()
         level, self._cause = logging.INFO if cause == self._cause else logging.WARNING, cause
         what = "lost the connection" if self._up.is_set() else "cannot connect"
         log.log(level, "%s to %s as %s: %s; next try in %.1f s", what, self.server, self._account, cause, delay_s)
+
+    def _reason(self) -> str:
+        return cause_of(worst(self._failures)) or "the connection was closed"
 
     async def _one_connection(self) -> None:
         """Connects. Returns when the connection has failed or ended."""

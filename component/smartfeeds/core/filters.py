@@ -164,14 +164,17 @@ def _words(values: Sequence[str]) -> frozenset[str] | None:
     return query if len(query) <= MAX_QUERY_WORDS else None
 
 
-_TEXT: ParameterSchema = {"type": "string", "minLength": 1}
+# Not blank, and without U+0000. U+001C to U+001F are blanks for Python, and not in every dialect of patterns.
+_TEXT: ParameterSchema = {"type": "string", "pattern": r"^[^\u0000]*[^\s\u0000\u001c-\u001f\u0085][^\u0000]*$"}
+# Nothing selects all items, as an empty search field does. Any other text needs a letter or a digit.
+_QUERY: ParameterSchema = {"type": "string", "pattern": r"^\s*$|^[^\u0000]*[^\W_][^\u0000]*$"}
 # RFC 4647 2.1, without "*": the index has no facet for "any language".
 _LANGUAGE_RANGE: ParameterSchema = {
     "type": "string",
     "pattern": f"^{LANGUAGE_RANGE_PATTERN}$",
     "maxLength": MAX_LANGUAGE_CHARACTERS,
 }
-_TEXTS: ParameterSchema = {"type": "array", "items": _TEXT}
+_TEXTS: ParameterSchema = {"type": "array", "items": _TEXT, "maxItems": MAX_FILTER_VALUES}
 
 FILTERS: Mapping[str, ViewFilter] = {
     row.name: row
@@ -210,12 +213,12 @@ FILTERS: Mapping[str, ViewFilter] = {
         ViewFilter(
             "lang",
             "items in this language: en also selects en-GB (RFC 4647 basic filtering); repeatable, any of them",
-            {"type": "array", "items": _LANGUAGE_RANGE},
+            {"type": "array", "items": _LANGUAGE_RANGE, "maxItems": MAX_FILTER_VALUES},
             _languages,
             FacetIndex("l", lambda entry: language_ranges(entry.language)),
             broad=True,
         ),
-        ViewFilter("q", "items whose text contains all these words; at least one letter or digit", _TEXT, _words),
+        ViewFilter("q", "items whose text contains all these words; at least one letter or digit", _QUERY, _words),
     )
 }
 _INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]

@@ -47,6 +47,11 @@ def format_datetime(time_us: int) -> str:
     return (text.rstrip("0") if moment.microsecond else text) + "Z"
 
 
+def format_second(time_us: int) -> str:
+    """Returns a UTC date-time in whole seconds, for tables. Raises OverflowError outside of TIME_RANGE_US."""
+    return format_datetime(time_us // US_PER_S * US_PER_S)
+
+
 def parse_datetime(text: str) -> int | None:
     """Returns an RFC 3339 date-time with a zone in microseconds, or None for other texts or outside TIME_RANGE_US."""
     if _DATETIME.fullmatch(text) is None:

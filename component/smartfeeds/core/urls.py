@@ -12,10 +12,23 @@ FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
 DOCS = "/docs"
+RIVER = "/"
+SEARCH = "/search"
+ADMIN = "/admin/"
+# The folders of the administration with a page for each feed.
+ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS = f"{ADMIN}feeds/", f"{ADMIN}members/", f"{ADMIN}subscriptions/"
+WRITE = "/write/"
+DELETE = "/delete/"
+LOGIN = "/login"
+LOGIN_WAIT = "/login/wait"
+LOGIN_BASIC = "/login/basic"
+ACCOUNT = "/account"
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.
 _SEGMENT = "!$'()*+,;=:@"
 # The characters of an XMPP address that stay unescaped; an IPv6 address has brackets (RFC 5122 2.2).
 _JID = "@/:[]"
+# Most item ids need no percent-encoding (RFC 3986 2.3).
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~\-]*")
 _DOTS = frozenset({"", ".", ".."})
 
 
@@ -41,9 +54,29 @@ def list_path(suffix: str = "") -> str:
     return f"/feeds.{suffix}" if suffix else FEEDS
 
 
+def river_path(suffix: str = "") -> str:
+    """Returns the path of the river of all feeds, or of one of its documents (`/river.atom`)."""
+    return f"/river.{suffix}" if suffix else RIVER
+
+
 def entry_path(name: str, item_id: str = "", folder: str = ENTRIES) -> str:
     """Returns the path of an item, or of all items of a feed. In the folder CONFLICTS it is that of their conflicts."""
-    return f"{folder}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
+    return f"{folder}{_quoted(name)}/{id_segment(item_id)}"
+
+
+def id_segment(item_id: str) -> str:
+    """Returns an item id as the last segment of a path."""
+    # `quote` takes five times as long as the match, and pages call this for every item.
+    return item_id if _UNRESERVED.fullmatch(item_id) else quote(item_id, safe=_SEGMENT)
+
+
+def local_path(text: str) -> str:
+    """Returns a path of this site with its query, or an empty text for anything else.
+
+    A browser reads `//host`, `/\\host` and a path with control characters as the address of another host.
+    """
+    plain = text.isascii() and text.isprintable() and not set(text) & set("\\ #")
+    return text if plain and text.startswith("/") and not text.startswith("//") else ""
 
 
 def xmpp_uri(service: str, node: str, item_id: str = "") -> str:
@@ -53,6 +86,11 @@ def xmpp_uri(service: str, node: str, item_id: str = "") -> str:
     """
     item = f";item={quote(item_id, safe='')}" if item_id else ""
     return f"xmpp:{quote(service, safe=_JID)}?;node={quote(node, safe='')}{item}"
+
+
+def message_uri(jid: str, text: str) -> str:
+    """Returns the address by which an XMPP client offers to send a message (XEP-0147)."""
+    return f"xmpp:{quote(jid, safe=_JID)}?message;type=chat;body={quote(text, safe='')}"
 
 
 def subscribe_uri(service: str, name: str, view: str = "") -> str:

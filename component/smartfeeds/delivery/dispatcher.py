@@ -132,6 +132,10 @@ class Dispatcher:
         """The metrics of each kind."""
         return tuple(lane.reading() for lane in self._lanes.values())
 
+    def lag_s(self) -> float:
+        """The longest time in seconds that a consumer has had something to receive."""
+        return max((reading.lag_s for reading in self.readings()), default=0.0)
+
     async def idle(self) -> None:
         """Waits until no delivery runs."""
         while tasks := [task for lane in self._lanes.values() for task in lane.tasks.values()]:

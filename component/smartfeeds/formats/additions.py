@@ -45,14 +45,20 @@ def keys_mark(item: Item) -> bytes:
     return f'<sf:keys xmlns:sf="{EXPORT_NS}" created="{created}" modified="{modified}"></sf:keys>'.encode()
 
 
-def completion(payload: bytes, byline: str, address: str) -> bytes:
+def completion(payload: bytes, byline: str, address: str, *, linked: bool = False) -> bytes:
     """The elements that a canonical entry lacks: an author named `byline`, and a link to its page at `address`.
 
-    With an empty `byline` no author is added; with an empty `address` an empty content stands for the link.
+    With an empty `byline` no author is added; with an empty `address` an empty content stands for the link. RFC 4287
+    requires the link only without content; with `linked` it is added to every entry that has no page.
     """
     # A look at the bytes is enough for most entries, and parsing takes ten times as long. If there is one namespace
     # declaration and it is the root's default, all elements are Atom's.
-    if payload.startswith(ENTRY_START) and payload.count(b"xmlns") == 1 and _TEXT_CONTENT.search(payload) is not None:
+    if (
+        not linked
+        and payload.startswith(ENTRY_START)
+        and payload.count(b"xmlns") == 1
+        and _TEXT_CONTENT.search(payload) is not None
+    ):
         if b"<author>" in payload:
             return b""
         if b"<author" not in payload:
@@ -66,7 +72,7 @@ def completion(payload: bytes, byline: str, address: str) -> bytes:
     has_link = any(link.get("rel", "alternate") == "alternate" for link in entry.iterchildren(atom.LINK))
     if content is not None and _needs_summary(content) and next(entry.iterchildren(atom.SUMMARY), None) is None:
         parts.append(f"<summary{namespace} {_ADDED}></summary>")
-    if content is None and not has_link and address:
+    if (content is None or linked) and not has_link and address:
         parts.append(f'<link{namespace} {_ADDED} href="{attribute(address)}" rel="alternate"></link>')
     elif content is None and not has_link:
         parts.append(f"<content{namespace} {_ADDED}></content>")

@@ -6,20 +6,23 @@ marked entries they are stored as (A-18: RFC 6721 is read, not written). A paylo
 of an entry.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from urllib.parse import quote
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
+from smartfeeds.core.urls import id_segment
 from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
 from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
+from smartfeeds.formats.entry import Entry
+from smartfeeds.formats.readable import readable
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
 
-# Most item ids need no percent-encoding (RFC 3986 2.3).
-_UNRESERVED = re.compile(r"[A-Za-z0-9._~\-]*")
+_LINK_TYPES = {
+    **dict.fromkeys(("self", "next"), ' type="application/atom+xml"'),
+    "alternate": ' type="text/html"',
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,9 @@ class FeedHead:
     that of its next page, `link` that of its page for people, `language` a tag of BCP 47. `total` is the number of
     items of the feed (SF-061), cursors are bare (SF-063). The authors of `channel` are those of all items that name no
     author. `entry_prefix` and the quoted item id make the address of an item, which is not known if the prefix is
-    empty. `via` is the page of the feed that this one was imported from.
+    empty. `via` is the page of the feed that this one was imported from. With `for_readers` the document is for feed
+    readers, not for a copy of the feed: entries without a page link to their page at the service, and Atom entries are
+    written as `readable` does.
     """
 
     id: str
@@ -47,6 +52,7 @@ class FeedHead:
     channel: Channel = NO_CHANNEL
     entry_prefix: str = ""
     via: str = ""
+    for_readers: bool = False
 
     @property
     def byline(self) -> str:
@@ -54,11 +60,16 @@ class FeedHead:
         return "" if self.channel.authors else self.title.strip() or self.id
 
     def entry_address(self, item_id: str) -> str:
-        """The address of an item, "" where it is not known."""
+        """The address of an item, "" if it is not known."""
         if not self.entry_prefix:
             return ""
-        # `quote` takes five times as long as the match, and pages call this for every item.
-        return self.entry_prefix + (item_id if _UNRESERVED.fullmatch(item_id) else quote(item_id, safe=""))
+        return self.entry_prefix + id_segment(item_id)
+
+    def page_of(self, entry: Entry) -> str:
+        """The address of the page of an entry: its own, or that of the service in a document for feed readers."""
+        if entry.alternate or entry.deleted or not self.for_readers:
+            return entry.alternate
+        return self.entry_address(entry.item_id)
 
 
 def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True, whole: bool = True) -> Iterator[bytes]:
@@ -106,7 +117,7 @@ def _head(head: FeedHead) -> bytes:
     }
     for rel, href in links.items():
         if href:
-            kind = ' type="application/atom+xml"' if rel in ("self", "next") else ""
+            kind = _LINK_TYPES.get(rel, "") if rel != "alternate" or head.for_readers else ""
             lines.append(f'<link rel="{rel}"{kind} href="{attribute(href)}"/>')
     extension = f' xmlns:fo="{FANOUT_NS}"'
     for tag, attributes, text in (
@@ -130,7 +141,10 @@ def _head(head: FeedHead) -> bytes:
 
 def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:
     payload = _as_entry(item)
-    added = completion(payload, head.byline, head.entry_address(item.id)) if whole else b""
+    simple = head.for_readers and not item.deleted
+    if simple:
+        payload = readable(payload, item.created_us)
+    added = completion(payload, head.byline, head.entry_address(item.id), linked=simple) if whole else b""
     return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b""))
 
 

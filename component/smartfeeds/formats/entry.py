@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from smartfeeds.core.model import Item
-from smartfeeds.core.text import escape
+from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
@@ -37,7 +37,7 @@ _KNOWN: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     atom.CATEGORY: (_COMMON | {"term", "scheme", "label"}, frozenset()),
 }
 _LINE_END = re.compile(r"\r\n?|\n")
-_IANA = "http://www.iana.org/assignments/relation/"
+IANA_RELATIONS = "http://www.iana.org/assignments/relation/"
 _LENGTH_DIGITS = 18
 
 
@@ -193,6 +193,13 @@ class Entry:
         return next((link.href for link in self.links if link.rel == "alternate"), "")
 
     @property
+    def shown_content(self) -> EntryText | None:
+        """The content, or a link to content that is elsewhere, for readers that do not follow `content_link`."""
+        return (
+            self.content if self.content_link is None else EntryText(TextKind.HTML, link_html(self.content_link.href))
+        )
+
+    @property
     def enclosures(self) -> list[EntryLink]:
         """The links to files that belong to the entry."""
         return [link for link in self.links if link.rel == "enclosure"]
@@ -201,6 +208,12 @@ class Entry:
     def has_own_id(self) -> bool:
         """Whether the atom:id came with the entry and was not made of the item id (SF-092)."""
         return not self.atom_id.startswith("urn:x-smartfeeds:")
+
+
+def link_html(address: str) -> str:
+    """Returns a link in HTML that shows its address, or "" if a browser may run the address."""
+    text = attribute(harmless(address))
+    return f'<a href="{text}">{text}</a>' if text else ""
 
 
 def read_entry(item: Item) -> Entry:
@@ -278,7 +291,7 @@ class _EntryReader:
         if node.tag not in self.texts:
             self.entry.unread += _others(node, _TEXT_ATTRIBUTES)
             kind = node.get("type", "text").strip().lower()
-            self.texts[node.tag] = _text(node, kind, self.base_of(node))
+            self.texts[node.tag] = read_text(node, kind, self.base_of(node))
 
     def content(self, node: Element) -> None:
         entry = self.entry
@@ -291,8 +304,8 @@ class _EntryReader:
             # RFC 4287 4.1.3.2: with "src", the type is a media type and none of text, html and xhtml.
             kind = kind if "/" in kind else ""
             entry.content_link = EntryLink("content", resolve(self.base_of(node), address), kind)
-        elif kind in _TEXT_TYPES:
-            self.texts[atom.CONTENT] = _text(node, _TEXT_TYPES[kind], self.base_of(node))
+        elif kind in TEXT_TYPES:
+            self.texts[atom.CONTENT] = read_text(node, TEXT_TYPES[kind], self.base_of(node))
         else:
             entry.content_type = kind
             if kind.endswith(("+xml", "/xml")) and (plain := markup_text(node)):
@@ -371,7 +384,7 @@ _STEPS = {
     atom.SOURCE: _EntryReader.source,
     atom.IN_REPLY_TO: _EntryReader.reply,
 }
-_TEXT_TYPES = {
+TEXT_TYPES = {
     "": "text",
     "text": "text",
     "text/plain": "text",
@@ -393,7 +406,8 @@ def has_more(node: Element) -> bool:
     return bool(_others(node, attributes)) or any(child.tag not in children for child in node)
 
 
-def _text(node: Element, kind: str, base: str) -> EntryText:
+def read_text(node: Element, kind: str, base: str) -> EntryText:
+    """Returns a text construct of one of the kinds in TEXT_TYPES. Its references are relative to `base`."""
     language = node.get(XML_LANG, "")
     if kind == "xhtml":
         return EntryText(TextKind.XHTML, inner_html(node, base), language)
@@ -422,7 +436,7 @@ def _link(node: Element, base: str) -> EntryLink | None:
     length = node.get("length", "").strip()
     is_length = length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS
     return EntryLink(
-        rel=node.get("rel", "").strip().removeprefix(_IANA) or "alternate",
+        rel=node.get("rel", "").strip().removeprefix(IANA_RELATIONS) or "alternate",
         href=resolve(base, href),
         type=node.get("type", "").strip(),
         title=node.get("title", ""),

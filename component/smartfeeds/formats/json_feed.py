@@ -55,7 +55,7 @@ _UNKNOWN_TYPE = "application/octet-stream"
 def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument:
     """The document, its newest item on top; `entries` come oldest first."""
     losses = icon_losses(head)
-    items = [_item(entry, losses) for entry in entries]
+    items = [_item(head, entry, losses) for entry in entries]
     items.reverse()
     total = {} if head.total is None else {"total": head.total}
     whole = {
@@ -82,7 +82,7 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument
     return WrittenDocument(dump_json(whole), tuple(losses))
 
 
-def _item(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
+def _item(head: FeedHead, entry: Entry, losses: list[FormatLoss]) -> JsonObject:
     own: JsonObject = {"id": entry.item_id}
     if entry.atom_id == entry.item_id and not is_uri(entry.atom_id):
         own["atom_id"] = entry.atom_id  # it was published so; an id that is no URI is none of Atom otherwise
@@ -95,10 +95,10 @@ def _item(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
         }
     losses += losses_of(entry, "jsonfeed")
     related = next((link.href for link in entry.links if link.rel == "related"), "")
-    source, content = entry.source, entry.content or NO_TEXT
+    source, content = entry.source, (entry.shown_content if head.for_readers else entry.content) or NO_TEXT
     members: JsonObject = {
         "id": _id(entry),
-        **filled(url=entry.alternate, external_url=related, title=entry.title.plain),
+        **filled(url=head.page_of(entry), external_url=related, title=entry.title.plain),
         # JSON Feed 1.1, "Items": an item has one of both, so an item without content has an empty text.
         **({"content_html": content.value} if content.is_markup and content.value else {"content_text": content.value}),
         **filled(summary="" if entry.summary is None else entry.summary.plain),

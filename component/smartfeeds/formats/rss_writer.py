@@ -19,7 +19,7 @@ from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import ACTIVITY_NS, Entry, EntryText, Person, has_more, read_entry
+from smartfeeds.formats.entry import ACTIVITY_NS, Category, Entry, EntryText, Person, has_more, read_entry
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.losses import icon_losses, losses_of
@@ -32,6 +32,7 @@ GENERATOR = "smartfeeds"
 RSS_SPECIFICATION = "https://www.rssboard.org/rss-specification"
 DC_NS = "http://purl.org/dc/elements/1.1/"
 
+_NO_HEAD = FeedHead("", "", 0)
 _NAMESPACES = f' xmlns:atom="{ATOM_NS}" xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}"'
 _START = f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"{_NAMESPACES}>\n<channel>\n'
 
@@ -65,14 +66,14 @@ def write_rss(head: FeedHead, items: Iterable[Item]) -> WrittenDocument:
     The cloud, ttl and the like are those of `head.channel`. Raises ForbiddenCharacterError for texts XML cannot carry.
     """
     losses = icon_losses(head)
-    pieces = [_item(item, losses) for item in items]
+    pieces = [_item(head, item, losses) for item in items]
     pieces.reverse()
     return WrittenDocument(b"".join((_START.encode(), _channel(head), *pieces, b"</channel>\n</rss>\n")), tuple(losses))
 
 
 def write_rss_item(item: Item) -> Payload:
     """A live item as an RSS item that stands alone. What RSS cannot carry is left out."""
-    return Payload.of(parse_stored(_item(item, []).replace(b"<item", f"<item{_NAMESPACES}".encode(), 1)))
+    return Payload.of(parse_stored(_item(_NO_HEAD, item, []).replace(b"<item", f"<item{_NAMESPACES}".encode(), 1)))
 
 
 def _channel(head: FeedHead) -> bytes:
@@ -102,7 +103,7 @@ def _channel(head: FeedHead) -> bytes:
     return text + b"".join(extension + b"\n" for extension in channel.extensions)
 
 
-def _item(item: Item, losses: list[FormatLoss]) -> bytes:
+def _item(head: FeedHead, item: Item, losses: list[FormatLoss]) -> bytes:
     """An item, or nothing and a loss for a deleted one."""
     item = item._replace(payload=payload_of(item.payload))  # parsed once, for the entry and for its Atom elements
     entry = read_entry(item)
@@ -110,10 +111,12 @@ def _item(item: Item, losses: list[FormatLoss]) -> bytes:
         losses.append(FormatLoss(item.id, "a deleted item: RSS has no form for it"))
         return b""
     losses += losses_of(entry, "rss")
+    if head.for_readers:
+        _simplify(entry)
     links, complete = _links(entry)
     lines = [
         f"<item{_language(entry.language)}>",
-        *_identity(entry),
+        *_identity(head, entry),
         *_dates(entry),
         *_authors(entry.authors),
         *_categories(entry),
@@ -126,17 +129,26 @@ def _item(item: Item, losses: list[FormatLoss]) -> bytes:
     return "\n".join(lines).encode() + b"\n" + b"".join(element + b"\n" for element in elements)
 
 
+def _simplify(entry: Entry) -> None:
+    """Leaves only RSS elements of authors and categories. Readers that know the Atom elements beside them, too, show
+    the same author twice, and few of them read a name in `author`."""
+    entry.authors = [Person(person.label) for person in entry.authors]
+    entry.categories = [Category(category.term, category.scheme) for category in entry.categories]
+    entry.content, entry.content_link = entry.shown_content, None
+
+
 def _language(language: str) -> str:
     return f' xml:lang="{attribute(language)}"' if language else ""
 
 
-def _identity(entry: Entry) -> list[str]:
+def _identity(head: FeedHead, entry: Entry) -> list[str]:
     """Title, link, guid; the item id if the guid does not say it."""
     lines = []
-    title = _title(entry.title)
+    # RSS does not define whether a title is HTML. Most readers show it as it is, so their documents have plain titles.
+    title = entry.title.plain if head.for_readers else _title(entry.title)
     if title or not _texts(entry):  # RSS 2.0: an item has a title or a description
         lines.append(f"<title{_language(entry.title.language)}>{escape(title)}</title>")
-    page = entry.alternate
+    page = head.page_of(entry)
     if page:
         lines.append(f"<link>{escape(page)}</link>")
     # An atom:id that was made of a guid is written as that guid again, because readers know the item by its guid.
@@ -149,8 +161,8 @@ def _identity(entry: Entry) -> list[str]:
 
 
 def _title(title: EntryText) -> str:
-    """RSS does not define whether a title is HTML, so readers guess. A text that looks like HTML is escaped once
-    more."""
+    """A title from which an import makes the same title. A text that looks like HTML is escaped once more, because the
+    import reads it as HTML."""
     if title.is_markup and LOOKS_LIKE_HTML.search(title.value):
         return title.value.strip()
     text = title.plain if title.is_markup else title.value.strip()

@@ -103,8 +103,8 @@ class BodyReader:
         kind = value.pop(KIND_NAME, NodeKind.FEED.value)
         if kind not in _KINDS:
             raise FeedError(Condition.BAD_REQUEST, f"{KIND_NAME}: one of {', '.join(_KINDS)}")
-        _check_names(value)
-        return {KIND: (str(kind),), **{f"{PUBSUB}{name}": _values(name, one) for name, one in value.items()}}
+        check_names(value)
+        return {KIND: (str(kind),), **{f"{PUBSUB}{name}": form_values(name, one) for name, one in value.items()}}
 
     async def read(self, call: HttpCall, media_types: Iterable[str]) -> bytes:
         """A whole body, which is read once.
@@ -225,7 +225,7 @@ def _activity(data: bytes, item_id: str) -> Element:
     return activity.entry
 
 
-def _check_names(names: Iterable[str]) -> None:
+def check_names(names: Iterable[str]) -> None:
     known = (KIND_NAME, *OPTIONS)
     for name in names:
         if name not in OPTIONS:
@@ -235,7 +235,7 @@ def _check_names(names: Iterable[str]) -> None:
             raise FeedError(Condition.BAD_REQUEST, f"{short_name} is no option of a feed: {hint}")
 
 
-def _values(name: str, value: Json) -> tuple[str, ...]:
+def form_values(name: str, value: Json) -> tuple[str, ...]:
     """The values of an option as a data form has them."""
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str | int) for one in values):

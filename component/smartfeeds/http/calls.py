@@ -45,11 +45,14 @@ class HttpCall:
     `origin` is scheme and host without a slash at the end, `base_path` the path of `http.base_url` ("" without one),
     and `path` the raw path behind it. `look` is the look of the site. `proxied`: the address comes from a header of a
     proxy.
-    `credential` is the token as sent, or the cookie of a session, "" for a request without either. After authentication
-    `actor` is the JID that the token acts as and `token` the token. `session` is set if the token comes from the cookie
-    (`http.sessions`); then `form_token` is what its forms must carry. `body` is set if the router has read the body.
-    `name`, `item_id` and `suffix` are what the path names, "" if its route has no such variable.
-    `written`: the response was sent already, by `HeldPulls`.
+    `credential` is the token as sent, or the cookie of a session, "" for a request without either. `bearer`: it came as
+    a bearer token, so pages of other hosts may read the response: only a script that knows the token can send it.
+    Browsers add passwords and cookies by themselves, also to requests of other hosts. Responses to these must not be
+    readable elsewhere, not even later from the cache of the browser. After authentication `actor` is the JID that the
+    token acts as and `token` the token. `session` is set if the token comes from the cookie (`http.sessions`); then
+    `form_token` is what its forms must carry. `body` is set if the router has read the body. `name`, `item_id` and
+    `suffix` are what the path names, "" if its route has no such variable. `subject` is the JID or the id of a token in
+    the path of a resource of administration. `written`: the response was sent already, by `HeldPulls`.
     """
 
     request: web.BaseRequest
@@ -59,6 +62,7 @@ class HttpCall:
     query: str
     proxied: bool = False
     credential: str = field(default="", repr=False)
+    bearer: bool = False
     actor: Jid = ANONYMOUS
     token: Token | None = None
     session: Session | None = None
@@ -67,6 +71,7 @@ class HttpCall:
     name: str = ""
     item_id: str = ""
     suffix: str = ""
+    subject: str = ""
     written: bool = False
     base_path: str = ""
     look: SiteLook = DEFAULT_LOOK
@@ -129,6 +134,7 @@ class CallReader:
         proxied = bool(self.proxies) and self._trusted(peer)
         if proxied:
             address, proto, host = self._forwarded(request, peer)
+        authorization = request.headers.get("Authorization", "")
         origin, base_path = split_base_url(self.base_url) if self.base_url else (self._origin(request, proto, host), "")
         path = request.rel_url.raw_path
         # Other paths are served as well: a health check of the machine itself knows nothing of the proxy.
@@ -141,7 +147,8 @@ class CallReader:
             path,
             request.rel_url.raw_query_string,
             proxied,
-            credential_of(request.headers.get("Authorization", "")),
+            credential_of(authorization),
+            authorization[:7].lower() == "bearer ",
             base_path=base_path,
             look=self.look,
         )

@@ -59,7 +59,7 @@ class CompleteFeeds:
             "Cache-Control": "no-cache" if public else "private, no-cache",
             "Vary": "Authorization",
         }
-        if public:
+        if public or call.bearer:
             headers["Access-Control-Allow-Origin"] = "*"
         if is_known(call.header("If-None-Match"), headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)

@@ -39,7 +39,7 @@ _FORMS = (n.JSON, n.HTML)
 _BODIES = (n.JSON.bare_type, n.WEB_FORM)
 _MEMBERS = ("keep", "decided", "seen")
 _MAX_FIELDS = 2 * MAX_CONFLICTS + 8
-_PAGE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+_PAGE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{0,18}$"}
 
 
 def _content(schema: str) -> Content:

@@ -43,6 +43,7 @@ def _write(
         link=place.base_url,
         self_link=place.document_url(_SELF.get(form, form).suffix),
         next_link=older,
+        for_readers=True,
     )
     items = items_of(answer)
     # Atom prescribes no order; the other writers sort the items as their format requires.

@@ -1,16 +1,22 @@
-"""Single items over HTTP: `/entries/NAME/ID`, as an Atom entry or an activity (SF-065, SF-070; RFC 9110 8.8.3, 13.1).
+"""Single items over HTTP: `/entries/NAME/ID`, as an Atom entry or an activity (SF-065, SF-070; RFC 9110 8.8.3, 13.1),
+and for browsers as a page.
 
-An item has one entity tag for each representation. The tag changes whenever the item changes, and only then.
+An item has one entity tag for each representation. The tag changes whenever the item changes. Only that of a page also
+changes for other reasons: a page shows the title of the feed and the entries beside it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from http import HTTPStatus
 
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import entry_path
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.encode import Encoder
@@ -20,22 +26,28 @@ from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.entry_page import entry_page, page_mark
+from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import Answer, GetItem, ItemPrecondition, ItemShown, Request
 
 Handle = Callable[[Request], Awaitable[Answer]]
 
 ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}
+_PAGE_CONTENT: Content = {**ITEM_CONTENT, n.HTML.bare_type: {"type": "string"}}
 GET_ITEM = Operation(
     "getItem",
-    "One item",
-    {200: ITEM_CONTENT, 410: ITEM_CONTENT},
+    "One item in the accepted media type; .atom or .json after the id chooses one, unless an item has that id",
+    {200: _PAGE_CONTENT, 410: _PAGE_CONTENT},
     errors=(406,),
     parameters=(IF_NONE_MATCH, SYNC),
     scope=TokenScope.READ,
     cors=True,
 )
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
+CACHE_BYTES = 8 * 1024 * 1024
+_SUFFIXES = {form.suffix: form for form in n.OF_ENTRY}
+_PRIVATE = "private, no-cache"
 _EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "ETag, Location"}
 
 
@@ -46,34 +58,64 @@ class Entries:
         self._handle = handle
         self._service = service
         self._encoder = encoder
+        self._pages: ByteCache[str, Reply] = ByteCache(CACHE_BYTES)
 
     async def get(self, call: HttpCall) -> Reply:
         """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
-        form = n.negotiate(call.header("Accept"), n.OF_ENTRY, "an item")
         sync = read_flag(call.query, "sync")
-        answer = await self.read(call, call.item_id, sync=sync)
-        reply = self.reply(call, answer, form, sync=sync)
+        answer, form = await self._item(call, sync=sync)
+        if form is n.HTML:
+            reply = await self._page(call, answer)
+        else:
+            reply = self.reply(call, answer, form, sync=sync)
         if answer.item.deleted:
-            return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
+            return replace(reply, status=HTTPStatus.GONE)
         return unless_known(call.header("If-None-Match"), reply)
+
+    async def _item(self, call: HttpCall, *, sync: bool) -> tuple[ItemShown, Representation]:
+        """The item of the path and the representation to send. An id may end like a suffix, so the whole id is tried
+        first. Raises FeedError."""
+        form = n.negotiate(call.header("Accept"), n.OF_ENTRY_PAGE, "an item")
+        try:
+            return await self._read(call, call.item_id, sync=sync, neighbours=form is n.HTML), form
+        except FeedError as error:
+            item_id, _, suffix = call.item_id.rpartition(".")
+            if error.condition is not Condition.ITEM_NOT_FOUND or not item_id or suffix not in _SUFFIXES:
+                raise
+        return await self._read(call, item_id, sync=sync), _SUFFIXES[suffix]
 
     async def read(self, call: HttpCall, item_id: str, *, sync: bool = False) -> ItemShown:
         """The item, with `sync` including its sync data. Raises FeedError."""
-        answer = await self._handle(GetItem(call.actor, self._service, call.name, item_id, sync))
+        return await self._read(call, item_id, sync=sync)
+
+    async def _read(self, call: HttpCall, item_id: str, *, sync: bool, neighbours: bool = False) -> ItemShown:
+        request = GetItem(call.actor, self._service, call.name, item_id, sync and not neighbours, neighbours)
+        answer = await self._handle(request)
         assert isinstance(answer, ItemShown)
         return answer
 
+    async def _page(self, call: HttpCall, answer: ItemShown) -> Reply:
+        """The page of an item or of its tombstone. It is made in a thread and cached."""
+        frame = frame_of(call)
+        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer)}"
+        reply = self._pages.get(tag)
+        if reply is None:
+            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer)
+            headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache" if _is_public(call, answer) else _PRIVATE}
+            reply = page_reply(body, headers)
+            self._pages.put(tag, reply, len(body))
+        return call.zipped(reply)
+
     def reply(self, call: HttpCall, answer: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
         """The response with an item and its entity tag. `sync`: the item was read with its sync data."""
-        public = answer.node.options.access_model is AccessModel.OPEN and call.anonymous
+        public = _is_public(call, answer)
         as_json = form is n.JSON
         headers = {
             "ETag": f'"{item_tag(answer.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',
-            "Cache-Control": "no-cache" if public else "private, no-cache",
+            "Cache-Control": "no-cache" if public else _PRIVATE,
             "Vary": "Accept, Authorization",
         }
-        # A page of another host must put the token into the header itself; a browser does not add it.
-        if public or call.token is not None:
+        if public or call.bearer:
             headers |= _EXPOSED
         if as_json:
             body = self._encoder.activity(answer.node, answer.item, sync=sync)
@@ -82,6 +124,10 @@ class Entries:
             # The name of the feed, not its title: the title may change while the tag of the item stays.
             body = write_entry(item) if sync else write_entry(item, name, f"{call.site_url}{entry_path(name, item.id)}")
         return Reply(body, form.media_type, headers=headers)
+
+
+def _is_public(call: HttpCall, answer: ItemShown) -> bool:
+    return answer.node.options.access_model is AccessModel.OPEN and call.anonymous
 
 
 def entry_url(call: HttpCall, item_id: str) -> str:

@@ -53,6 +53,7 @@ _PUBLIC = {
     "Cache-Control": "no-cache",
 }
 _PRIVATE = {"Cache-Control": "private, no-cache"}
+_PRIVATE_CORS = {**_PUBLIC, **_PRIVATE}
 _OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY}}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
@@ -94,7 +95,8 @@ class FeedRequest:
     """Everything that a response depends on besides the state of the feed. Equal requests share one response.
 
     `document`: the request has no position and gets the newest items. `reader`: it gets a document for feed readers.
-    `credential` is the token of the actor, "" for an anonymous caller. `frame` is that of a page for browsers.
+    `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`. `frame` is that
+    of a page for browsers.
     """
 
     place: PageAddress
@@ -104,6 +106,7 @@ class FeedRequest:
     reader: bool
     zipped: bool
     credential: str = field(default="", repr=False)
+    bearer: bool = False
     frame: Frame | None = None
 
     @property
@@ -211,7 +214,7 @@ class Feeds:
         place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
-        return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential, frame)
+        return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential, call.bearer, frame)
 
     async def page(self, request: FeedRequest) -> FeedPage:
         """The page itself. Raises FeedError."""
@@ -289,9 +292,8 @@ class Feeds:
 async def redirect(call: HttpCall) -> Reply:
     """The address of a feed without its slash redirects to the address with it."""
     query = f"?{call.query}" if call.query else ""
-    return Reply(
-        status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{call.base_path}{feed_path(call.name)}{query}"}
-    )
+    headers = {"Location": f"{call.base_path}{feed_path(call.name)}{query}", "Access-Control-Allow-Origin": "*"}
+    return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers=headers)
 
 
 def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bool:
@@ -311,7 +313,8 @@ def _form(accept: str, suffix: str, callback: str) -> Representation:
 
 
 def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
-    headers = dict(_PUBLIC if answer.public and request.actor is ANONYMOUS else _PRIVATE)
+    public = answer.public and request.actor is ANONYMOUS
+    headers = dict(_PUBLIC if public else _PRIVATE_CORS if request.bearer else _PRIVATE)
     headers["Vary"] = _VARY
     place = request.place
     headers["Link"] = _links(place.site_url, place.name, place.query.view, smart=is_feed(answer.node))

@@ -15,7 +15,9 @@ _log = structlog.get_logger()
 
 PROBLEM = "application/problem+json"
 # Basic comes first: browsers read only the first scheme of a line, and they can ask a person for a password only.
-CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8", Bearer realm="smartfeeds"'
+BASIC_CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8"'
+BEARER_CHALLENGE = 'Bearer realm="smartfeeds"'
+CHALLENGE = f"{BASIC_CHALLENGE}, {BEARER_CHALLENGE}"
 CLOSED = "the feed is closed: send a token"
 RETRY_AFTER_S = 5
 STORE_AWAY = "the store cannot be used at the moment"
@@ -43,6 +45,14 @@ _CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: (Condition.UNAVAILABLE,),
 }
 STATUSES = {condition: status for status, conditions in _CONDITIONS.items() for condition in conditions}
+# Pages of other hosts may read every error (CORS). The wildcard excludes requests to which the browser added a password
+# or a cookie, and errors are not cached. So such a page learns only what it may ask without credentials, or with a
+# token that it knows.
+_OF_EVERY_ERROR = {
+    "Cache-Control": "no-store",
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "Allow, Retry-After, WWW-Authenticate",
+}
 _LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
@@ -86,7 +96,7 @@ def error_reply(error: FeedError, *, anonymous: bool = False, **members: object)
         problem["detail"] = detail
     problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    return Problem(body, PROBLEM, status, {"Cache-Control": "no-store", **headers}, status.phrase, detail)
+    return Problem(body, PROBLEM, status, {**_OF_EVERY_ERROR, **headers}, status.phrase, detail)
 
 
 def failure_reply(error: BaseException | None, operation: str, *, anonymous: bool) -> tuple[Reply, str]:

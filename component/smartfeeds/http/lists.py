@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.river import parse_node_place
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
@@ -32,13 +33,14 @@ from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.openapi_schemas import TEXT, ref
+from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.feed_list import feed_list
+from smartfeeds.http.web.feed_list import ListPage, feed_list
 from smartfeeds.http.web.frame import PAGE_POLICY, PAGE_VARY, frame_of
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
+from smartfeeds.service.river import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
 
 LISTED = 10_000  # feeds in an OPML or NNO document
 CHUNK = 500  # feeds to read at once
@@ -51,17 +53,22 @@ CACHE_BYTES = 8_388_608
 HEAD_BYTES = 2_048  # memory of a response in addition to its body
 ENTRY_BYTES = 256  # memory of an NNO entry in addition to its address
 CACHE_US = 10 * US_PER_S
+CHANGED = "changed"  # the value of `sort`
 LEFT_OUT = "Smartfeeds-Left-Out"  # header: the number of feeds that are not in the document
 _SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
+_PLACE: Schema = {"type": "string"}
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),
-    Parameter("after", TEXT, "feeds after the feed of this name"),
-    Parameter("before", TEXT, "feeds before the feed of this name; cannot be combined with after"),
+    Parameter("after", _PLACE, "feeds after the feed of this name; empty for the first ones"),
+    Parameter("before", _PLACE, "feeds before the feed of this name; empty for the last ones; no effect with sort"),
+)
+_SORT = Parameter(
+    "sort", {"enum": [CHANGED]}, "by last change, the newest first; after is then the value that next has"
 )
 # OPML lists all feeds and has no pages; NNO has the newest entries.
 PARAMETERS: Mapping[Representation, tuple[Parameter, ...]] = {
-    n.JSON: _PAGE,
-    n.HTML: _PAGE,
+    n.JSON: (*_PAGE, _SORT),
+    n.HTML: (*_PAGE, _SORT),
     n.NNO: _PAGE[:1],
     n.OPML: (),
 }
@@ -72,7 +79,7 @@ LIST = Operation(
     "The feeds that the caller may see, in the accepted media type; OPML takes no parameters, NNO takes max",
     {200: _CONTENT},
     errors=(406,),
-    parameters=(*_PAGE, IF_NONE_MATCH),
+    parameters=(*_PAGE, _SORT, IF_NONE_MATCH),
     cors=True,
 )
 LIST_REDIRECT = Operation("list-redirect", "Redirect to the list of feeds", {308: {}})
@@ -120,11 +127,11 @@ class Lists:
         """A list. Raises FeedError."""
         form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), n.OF_LIST, "the list of feeds")
         query = _query(call.query, form)
-        actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
+        actor = reader_of(call)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         if form in (n.JSON, n.HTML):
             body = await self._page(call, actor, query, form)
-            reply = call.zipped(_reply(call, actor, form, body))
+            reply = call.zipped(list_reply(call, actor, form, body, _SUFFIXES))
         elif form is n.NNO:
             reply = await self._nno(call, actor, query, zipped=zipped)
         else:
@@ -132,24 +139,38 @@ class Lists:
         return unless_known(call.header("If-None-Match"), reply)
 
     async def _page(self, call: HttpCall, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
-        """A page of the list with the addresses of the pages beside it, which are "" if there is no such page."""
+        page = await (self._by_change(actor, query) if "sort" in query else self._by_name(actor, query))
+        if form is n.HTML:
+            answer = await self._handle(GetHeadlines(actor, self._service, tuple(page.nodes)))
+            assert isinstance(answer, Headlines)
+            return feed_list(frame_of(call), page, answer.items)
+        site_url = call.site_url
+        head: JsonObject = {"count": len(page.nodes), "totalItems": page.total, "url": f"{site_url}{FEEDS}"}
+        if page.next_path:
+            head["next"] = f"{site_url}{page.next_path}"
+        return dump_json({**head, "items": [_listed(self._service, site_url, node) for node in page.nodes]})
+
+    async def _by_name(self, actor: Jid, query: Mapping[str, str]) -> ListPage:
         nodes, total = await self._nodes(
             actor, ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
         )
-        next_url = previous_url = ""
-        site_url = call.site_url
+        next_path = previous_path = ""
         if nodes and (total > len(nodes) or not query.keys() <= {"max"}):
             first, last = nodes[0].name, nodes[-1].name
             following, _ = await self._nodes(actor, ResultSetRequest("1", last))
             preceding, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
-            next_url = _page_url(site_url, query, after=last) if following else ""
-            previous_url = _page_url(site_url, query, before=first) if preceding else ""
-        if form is n.HTML:
-            return feed_list(frame_of(call), nodes, site_url, next_url, previous_url, total)
-        head: JsonObject = {"count": len(nodes), "totalItems": total, "url": f"{site_url}{FEEDS}"}
-        if next_url:
-            head["next"] = next_url
-        return dump_json({**head, "items": [_listed(self._service, site_url, node) for node in nodes]})
+            next_path = _page_path(query, after=last) if following else ""
+            previous_path = _page_path(query, before=first) if preceding else ""
+        return ListPage(nodes, total, next_path, previous_path)
+
+    async def _by_change(self, actor: Jid, query: Mapping[str, str]) -> ListPage:
+        after = parse_node_place(query["after"]) if "after" in query else None
+        answer = await self._handle(GetChangedNodes(actor, self._service, query.get("max"), after))
+        assert isinstance(answer, ChangedNodes)
+        next_path = _page_path(query, after=str(answer.next), sort=CHANGED) if answer.next is not None else ""
+        # A feed that changes leaves its page, so there is no page before another: the way back is the beginning.
+        previous_path = "" if after is None else _page_path(query, sort=CHANGED)
+        return ListPage(answer.nodes, answer.total, next_path, previous_path, by_change=True)
 
     async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
         """The feeds as OPML."""
@@ -243,30 +264,39 @@ class Lists:
 def _query(raw: str, form: Representation) -> dict[str, str]:
     """The parameters. Raises FeedError(BAD_REQUEST)."""
     query = read_parameters(raw, [parameter.name for parameter in PARAMETERS[form]])
-    if "after" in query and "before" in query:
-        raise FeedError(Condition.BAD_REQUEST, "after and before cannot be combined")
+    if query.get("sort", CHANGED) != CHANGED:
+        raise FeedError(
+            Condition.BAD_REQUEST, f"sort must be {CHANGED} or missing; feeds are sorted by name without it"
+        )
     if "max" in query:
         parse_number(query["max"], "max")
     return query
 
 
-def _page_url(site_url: str, query: Mapping[str, str], **position: str) -> str:
+def _page_path(query: Mapping[str, str], **position: str) -> str:
     fields = position | ({"max": query["max"]} if "max" in query else {})
-    return f"{site_url}{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
+    return f"{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
 
 
-def _reply(call: HttpCall, actor: Jid, form: Representation, body: bytes) -> Reply:
-    """The response with a list. Pages of other hosts may read it: it has public data, or what their token allows."""
-    links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in _SUFFIXES.items()]
+def reader_of(call: HttpCall) -> Jid:
+    """The actor of a request for several feeds. A token for one feed does not say what its JID may see elsewhere."""
+    return call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
+
+
+def list_reply(
+    call: HttpCall, actor: Jid, form: Representation, body: bytes, suffixes: Mapping[str, Representation]
+) -> Reply:
+    """The response with a list. `suffixes` are the paths of its other forms."""
+    links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in suffixes.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
         "Cache-Control": "no-cache" if actor is ANONYMOUS else "private, no-cache",
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
         **({"Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY} if form is n.HTML else {}),
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}",
     }
+    if call.bearer or call.anonymous:
+        headers |= {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
     return Reply(body, form.media_type, headers=headers)
 
 
@@ -274,7 +304,7 @@ def _document(
     call: HttpCall, actor: Jid, form: Representation, make: Callable[[], bytes], left_out: int, *, zipped: bool
 ) -> Reply:
     """The response with an OPML or NNO document. Runs in a thread."""
-    reply = _reply(call, actor, form, make()).with_headers(**{LEFT_OUT: str(left_out)})
+    reply = list_reply(call, actor, form, make(), _SUFFIXES).with_headers(**{LEFT_OUT: str(left_out)})
     return reply.zipped() if zipped else reply
 
 

@@ -19,13 +19,14 @@ _QUALITY = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 # Compared by identity: every representation is a constant of this module, and keys of caches hold them.
 @dataclass(frozen=True, slots=True, eq=False)
 class Representation:
-    """A format of a response: its suffix, the media type for Content-Type, the types that select it in Accept, and its
-    name for people."""
+    """A format of a response: its suffix, the media type for Content-Type, the types that select it in Accept, its
+    name for people, and types that select it in Accept although they may mean other formats too."""
 
     suffix: str
     media_type: str
     accept_types: tuple[str, ...]
     name: str = ""
+    generic_types: tuple[str, ...] = ()
 
     @property
     def bare_type(self) -> str:
@@ -36,7 +37,13 @@ class Representation:
 JSON = Representation(
     "json", "application/json; charset=utf-8", ("application/json", "application/activity+json"), "JSON"
 )
-ATOM = Representation("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",), "Atom")
+ATOM = Representation(
+    "atom",
+    "application/atom+xml; charset=utf-8",
+    ("application/atom+xml",),
+    "Atom",
+    ("application/xml", "text/xml"),
+)
 EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
 HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
 RSS = Representation("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")
@@ -50,7 +57,10 @@ WEB_FORM = "application/x-www-form-urlencoded"
 # Among equals the first wins, so */* is JSON (A-12).
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
 OF_LIST = (JSON, HTML, OPML, NNO)
+OF_RIVER = (JSON, HTML, ATOM)
+OF_SEARCH = (JSON, HTML)
 OF_ENTRY = (ATOM, JSON)
+OF_ENTRY_PAGE = (*OF_ENTRY, HTML)
 # The alternate links of a feed; feed readers take the first one that they know.
 LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
 
@@ -61,7 +71,7 @@ def choose(accept: str, offered: tuple[Representation, ...]) -> Representation |
     ranges = _ranges(accept[:_MAX_ACCEPT])
     best: tuple[float, Representation] | None = None
     for form in offered:
-        named = [ranges[kind] for kind in form.accept_types if kind in ranges]
+        named = [ranges[kind] for kind in (*form.accept_types, *form.generic_types) if kind in ranges]
         quality = max(named) if named else _quality(ranges, form.bare_type)
         # A stream never ends, so `*/*` must not select it.
         if form is EVENTS and not named:

@@ -11,6 +11,7 @@ from typing import Any
 from smartfeeds import __version__
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.administration import SCHEMAS as ADMINISTRATION_SCHEMAS
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import PROBLEM
@@ -19,7 +20,12 @@ from smartfeeds.http.operations import IF_NONE_MATCH, NAME_TEXT, Content, Operat
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.replies import Reply
 
-OPENAPI = Operation("openapi", "This document", {200: {n.JSON.bare_type: {"type": "object", "required": ["openapi"]}}})
+OPENAPI = Operation(
+    "openapi",
+    "This document",
+    {200: {n.JSON.bare_type: {"type": "object", "required": ["openapi"]}}},
+    cors=True,
+)
 _ANONYMOUS: list[dict[str, list[str]]] = [{}, {"token": []}]
 _TOKEN: list[dict[str, list[str]]] = [{"token": []}]
 # The variables of the path templates.
@@ -27,6 +33,8 @@ _VARIABLES: Mapping[str, Parameter] = {
     "name": Parameter("name", NAME_TEXT, "name of the feed", "path"),
     "id": Parameter("id", NAME_TEXT, "id of the item", "path"),
     "suffix": Parameter("suffix", {"enum": list(SUFFIXES)}, "format of the document", "path"),
+    "jid": Parameter("jid", NAME_TEXT, "XMPP address", "path"),
+    "token": Parameter("token", NAME_TEXT, "id of the token", "path"),
     "digest": Parameter("digest", TEXT, "digest of the address, as the pages contain it", "path"),
     "file": Parameter("file", TEXT, "file name as the pages link to it", "path"),
 }
@@ -80,7 +88,7 @@ def document(routes: Iterable[tuple[str, str, Operation]]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": dict(SCHEMAS),
+            "schemas": {**SCHEMAS, **ADMINISTRATION_SCHEMAS},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -90,7 +98,7 @@ class OpenApiDocument:
     """Serves the document, which is written once."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
-        headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding", "Access-Control-Allow-Origin": "*"}
         self._reply = Reply(dump_json(content), n.JSON.bare_type, headers=headers)
 
     async def get(self, call: HttpCall) -> Reply:

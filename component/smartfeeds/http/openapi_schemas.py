@@ -15,6 +15,11 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 DATE: Schema = {"type": "string", "format": "date-time"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}
+# A date-time of RFC 3339. The days that not every month has are missing: a pattern cannot know the month.
+_DATE_TIME = (
+    "(19[7-9][0-9]|20[0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+    "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9])"
+)
 _TAGS: Schema = {"type": "array", "items": {"type": "string"}}
 _OF_TYPE: Mapping[FieldType, Schema] = {
     FieldType.BOOLEAN: {"type": "boolean"},
@@ -87,6 +92,35 @@ SCHEMAS: Mapping[str, Schema] = {
             "links": many(exactly({"rel": {"const": "alternate"}, "href": TEXT}, {"type": TEXT})),
         },
         {"summary": TEXT},
+    ),
+    "River": {
+        **exactly(
+            {"count": COUNT, "url": TEXT, "items": {"type": "array", "items": ref("FeedEntry")}},
+            {"next": {**TEXT, "description": "address of the page with older entries; omitted on the last page"}},
+        ),
+        "description": "A page of the entries of all feeds, the newest first.",
+    },
+    "FeedEntry": exactly({"feed": ref("FeedName"), "item": ref("Item")}),
+    "FeedName": exactly({"id": {**TEXT, "description": "the name of the feed"}, "title": TEXT, "url": TEXT}),
+    "SearchResult": {
+        **exactly(
+            {
+                "count": {**COUNT, "description": "number of feeds in this page"},
+                "searched": {**COUNT, "description": "number of feeds that were searched for this page"},
+                "url": TEXT,
+                "items": {"type": "array", "items": ref("FeedHits"), "description": "the feed that changed last first"},
+            },
+            {"next": {**TEXT, "description": "address that searches the other feeds; omitted if there are none"}},
+        ),
+        "description": "A page of the search over all feeds.",
+    },
+    "FeedHits": exactly(
+        {
+            "feed": ref("FeedName"),
+            "items": {"type": "array", "minItems": 1, "items": ref("Item"), "description": "the newest first"},
+            "more": {"type": "boolean", "description": "the feed has other entries that match"},
+            "url": {**TEXT, "description": "all entries of the feed that match"},
+        }
     ),
     "Item": {"oneOf": [ref("Activity"), ref("Tombstone")]},
     "Activity": exactly(
@@ -194,9 +228,11 @@ SCHEMAS: Mapping[str, Schema] = {
     },
     "Position": {
         "type": "string",
-        "minLength": 1,
-        "maxLength": 1024,
-        "description": "cursor:..., time:... (a date-time with a zone, or Unix seconds), id:... if items do not move",
+        "pattern": f"^(|cursor:[!-~]{{1,200}}|time:((0|[1-9][0-9]{{0,9}})(\\.[0-9]{{1,6}})?|{_DATE_TIME}))$",
+        "description": (
+            "cursor:..., time:... (a date-time with a zone, or Unix seconds); empty for the end of the feed from which "
+            "the page begins. Where items do not move (order=created), id:... with the id of an item is a position too"
+        ),
         "examples": ["cursor:1304942400_0_82079eb1", "time:2026-01-02T10:00:00Z"],
     },
     "Options": {

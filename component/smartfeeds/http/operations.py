@@ -58,4 +58,8 @@ IF_NONE_MATCH = Parameter("If-None-Match", {"type": "string"}, "entity tags that
 IF_MATCH = Parameter("If-Match", {"type": "string"}, "entity tag of the version to change", "header")
 LAST_EVENT_ID = Parameter("Last-Event-ID", {"type": "string"}, "event streams: cursor to resume after", "header")
 WHOLE_NUMBER: Schema = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
-NAME_TEXT: Schema = TEXT | {"maxLength": 1023}
+# Without the characters that XML forbids (XML 1.0, 2.2).
+NAME_TEXT: Schema = TEXT | {
+    "maxLength": 1023,
+    "pattern": "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\ufffe\\uffff]*$",
+}

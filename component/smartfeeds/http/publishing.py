@@ -25,9 +25,10 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
     Answer,
-    CreateNode,
     DeleteNode,
+    EnsureNode,
     ItemShown,
+    NodeEnsured,
     Publish,
     Published,
     Purge,
@@ -76,8 +77,8 @@ RETRACT_ITEM = Operation(
 PURGE = Operation("purge", "Retracts all items of a feed", {204: {}}, scope=TokenScope.ADMIN, cors=True)
 CREATE_FEED = Operation(
     "createFeed",
-    "Creates a feed",
-    {201: {}},
+    "Creates a feed; 204 if the caller owns a feed with these options already",
+    {201: {}, 204: {}},
     errors=(406, 409),
     body={n.JSON.bare_type: ref("Options")},
     body_required=False,
@@ -113,8 +114,12 @@ class Publishing:
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def create_feed(self, call: HttpCall) -> Reply:
-        """Creates a feed with the options in the body (XEP-0060 8.1)."""
-        await self.change(CreateNode(call.actor, self._service, call.name, await self._bodies.options(call)))
+        """Creates a feed with the options in the body (XEP-0060 8.1). A repeated request changes nothing."""
+        options = await self._bodies.options(call)
+        result = await self.change(EnsureNode(call.actor, self._service, call.name, options))
+        assert isinstance(result, NodeEnsured)
+        if not result.created:
+            return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
         headers: Mapping[str, str] = {**_EXPOSED, "Location": f"{call.site_url}{feed_path(call.name)}"}
         return Reply(status=HTTPStatus.CREATED, headers=headers)
 
@@ -147,6 +152,9 @@ class Publishing:
         headers = {**_EXPOSED, "Location": url} if result.created else dict(_EXPOSED)
         status = HTTPStatus.CREATED if result.created else HTTPStatus.OK
         answer = await self._read_back(call, result, sync=sync)
+        if answer is None and sync:
+            sync = False  # the items of a generic node have no sync data
+            answer = await self._read_back(call, result, sync=sync)
         if answer is None:
             return Reply(status=status if result.created else HTTPStatus.NO_CONTENT, headers=headers)
         entry = self._entries.reply(call, answer, _response_form(call, form), sync=sync)

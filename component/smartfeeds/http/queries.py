@@ -21,10 +21,13 @@ MAX_QUERY_BYTES = 8_192
 MAX_CALLBACK = 128
 _CALLBACK = r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*"
 
-SINCE = Parameter("since", ref("Position"), "items after this position, which need not be that of an item")
+SINCE = Parameter(
+    "since", ref("Position"), "items after this position, which need not be that of an item; empty for the oldest page"
+)
 UNTIL = Parameter("until", ref("Position"), "items before this position; empty for the newest page")
 MAX = Parameter("max", WHOLE_NUMBER, "largest number of items")
-MAX_OR_ALL = Parameter("max", {"anyOf": [WHOLE_NUMBER, {"const": ALL}]}, f"{MAX.text}; all with sync=true, for Atom")
+# The schema of a parameter cannot depend on the suffix and on another parameter, so the word is only in the text.
+MAX_OR_ALL = Parameter("max", WHOLE_NUMBER, f"{MAX.text}; for Atom with sync=true also the word {ALL}")
 TIMEOUT = Parameter(
     "timeout",
     WHOLE_NUMBER,

@@ -52,6 +52,10 @@ class Reply:
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return replace(self, headers={**self.headers, **more})
 
+    def with_status(self, status: HTTPStatus) -> "Reply":
+        """The same with another status."""
+        return replace(self, status=status)
+
     def all_headers(self) -> dict[str, str]:
         """Every header but those of the connection."""
         headers = {**_COMMON, **self.headers}

@@ -13,6 +13,7 @@ from typing import TypeVar
 from aiohttp import HttpVersion10, HttpVersion11, web
 
 from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.tokens import Token, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import ANONYMOUS, CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, failure_reply
@@ -44,10 +45,14 @@ class Resource:
     metric: str
     methods: dict[str, tuple[Operation, Handler]] = field(default_factory=dict)
 
-    @property
-    def allowed(self) -> list[str]:
-        """The methods for the header Allow."""
-        return _with_head(self.methods)
+    def allowed(self, token: Token | None, feed: str) -> str:
+        """The value of Allow: the methods; with a token, those that its scope covers (RFC 9110 10.2.1)."""
+        methods = [
+            method
+            for method, (operation, _) in self.methods.items()
+            if token is None or operation.scope is None or covers(token, operation.scope, feed)
+        ]
+        return ", ".join([*_with_head(methods), "OPTIONS"])
 
     @property
     def cors(self) -> bool:
@@ -100,18 +105,13 @@ class HttpRouter:
         call = exchange.call = self._callers.read(exchange.request)
         resource, values = self._resource(call)
         exchange.resource = resource
-        if call.method == "OPTIONS":
-            return _preflight(call, resource)
-        bound = resource.methods.get("GET" if call.method == "HEAD" else call.method)
-        if bound is None or resource.template.text == _SERVER:
-            allowed = ", ".join(resource.allowed)
-            hint = "".join(operation.hint for operation, _ in resource.methods.values())
-            text = f"the methods of this address are {allowed}{hint}"
-            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow=allowed)
-        operation, handler = bound
         await self._sessions.identify(call)
         if values:
             _read_values(call, values)
+        bound = resource.methods.get("GET" if call.method == "HEAD" else call.method)
+        if bound is None or resource.template.text == _SERVER:
+            return _without_handler(call, resource)
+        operation, handler = bound
         _authorize(call, operation)
         if call.session is not None or operation.guests:
             await self._sessions.check_form(call)
@@ -147,17 +147,17 @@ async def _guarded(exchange: _Exchange, work: Awaitable[T]) -> T | Reply:
 
 
 async def _response(exchange: _Exchange, answered: Answered) -> web.StreamResponse:
-    """Writes the response, for browsers with a page for people and the headers of CORS."""
-    call, resource = exchange.call, exchange.resource
+    """Writes the response, for browsers with a page for people."""
+    call = exchange.call
     if call is not None and call.written:
         return AlreadySent()
     if isinstance(answered, web.StreamResponse):
         return answered
     reply = _unsent(exchange, answered)
     if call is not None:
-        reply = for_reader(frame_of(call), call.header("Accept"), reply)
-    if resource is not None and resource.cors and _is_readable_elsewhere(reply.status):
-        reply = reply.with_headers(Access_Control_Allow_Origin="*")
+        reply = for_reader(
+            frame_of(call), call.header("Accept"), reply, navigates=call.header("Sec-Fetch-Mode") == "navigate"
+        )
     return await _send(exchange.request, reply)
 
 
@@ -180,6 +180,7 @@ def _read_values(call: HttpCall, values: Mapping[str, str]) -> None:
     call.name = decode_value(values["name"]) if "name" in values else ""
     call.item_id = decode_value(values["id"]) if "id" in values else ""
     call.suffix = values.get("suffix", "")
+    call.subject = next((decode_value(values[name]) for name in ("jid", "token") if name in values), "")
 
 
 def _authorize(call: HttpCall, operation: Operation) -> None:
@@ -195,7 +196,7 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
             text = f"this takes a bearer token with the scope {operation.scope.text} on this feed"
             raise FeedError(Condition.NOT_AUTHORIZED, text)
         call.require(operation.scope, call.name)
-    if not is_xml_text(call.name) or not is_xml_text(call.item_id):
+    if not is_xml_text(f"{call.name}{call.item_id}{call.subject}"):
         raise FeedError(Condition.BAD_REQUEST, "names and ids cannot hold characters that XML cannot carry")
 
 
@@ -216,9 +217,17 @@ def _with_head(methods: Iterable[str]) -> list[str]:
     return [name for method in methods for name in ((method, "HEAD") if method == "GET" else (method,))]
 
 
-def _preflight(call: HttpCall, resource: Resource) -> Reply:
-    """OPTIONS: the methods; for pages of other hosts, those that they may use (the Fetch standard, CORS)."""
-    headers = {"Allow": ", ".join([*resource.allowed, "OPTIONS"])}
+def _without_handler(call: HttpCall, resource: Resource) -> Reply:
+    """OPTIONS: the methods; for pages of other hosts, those that they may use (the Fetch standard, CORS).
+
+    Raises HttpError(405) with the same methods for every other method.
+    """
+    allowed = resource.allowed(call.token, call.name)
+    if call.method != "OPTIONS":
+        hint = "".join(operation.hint for operation, _ in resource.methods.values())
+        text = f"the methods of this address are {allowed}{hint}"
+        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow=allowed)
+    headers = {"Allow": allowed}
     if resource.cors and call.header("Origin"):
         methods = [method for method, (operation, _) in resource.methods.items() if operation.cors]
         headers |= {
@@ -228,8 +237,3 @@ def _preflight(call: HttpCall, resource: Resource) -> Reply:
             "Access-Control-Max-Age": str(CORS_AGE_S),
         }
     return Reply(status=HTTPStatus.NO_CONTENT, headers=headers)
-
-
-def _is_readable_elsewhere(status: HTTPStatus) -> bool:
-    """Whether pages of other hosts may read a response that is not a feed. They may not learn who has which rights."""
-    return status >= HTTPStatus.MULTIPLE_CHOICES and status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

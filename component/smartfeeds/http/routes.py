@@ -4,19 +4,23 @@ The router and the OpenAPI document are both made from this table. A new route n
 own module, and one line here. The order matters only for paths that fit several templates: the first one is taken.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from smartfeeds.core.urls import DOCS
-from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing
+from smartfeeds.core import urls
+from smartfeeds.http import administration as admin
+from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing, river
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
-from smartfeeds.http.web import api_docs
+from smartfeeds.http.web import admin as web_admin
+from smartfeeds.http.web import api_docs, sign_in
 from smartfeeds.http.web import static_files as static
+from smartfeeds.http.web.admin_sections import SECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +29,17 @@ class Handlers:
 
     pull: Handler
     lists: lists.Lists
+    rivers: river.Rivers
     entries: entries.Entries
     publishing: publishing.Publishing
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
     api_docs: api_docs.ApiDocs
+    admin: admin.Administration
+    web_admin: web_admin.WebAdmin
     images: images.Images
+    sign_in: sign_in.SignInPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,22 @@ class Route:
     handler: Callable[[Handlers], Handler]
 
 
+def _tables() -> Iterator[Route]:
+    """The pages of the web administration that are tables, and their forms."""
+    for section in SECTIONS:
+        yield Route("GET", section.path, "admin", section.get, partial(_show, section))
+        if section.actions:
+            yield Route("POST", section.path, "admin", section.post, partial(_submit, section))
+
+
+def _show(section: web_admin.Section, handlers: Handlers) -> Handler:
+    return partial(handlers.web_admin.show, section)
+
+
+def _submit(section: web_admin.Section, handlers: Handlers) -> Handler:
+    return partial(handlers.web_admin.submit, section)
+
+
 # fmt: off
 TABLE: tuple[Route, ...] = (
     Route("GET", "/feeds", "feeds", lists.LIST_REDIRECT, lambda h: h.lists.redirect),
@@ -54,6 +78,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/feeds.nno", "feeds", lists.list_document(n.NNO), lambda h: h.lists.get),
     Route("GET", "/feeds/{name}/", "feed", feeds.PULL, lambda h: h.pull),
     Route("PUT", "/feeds/{name}/", "feed", publishing.CREATE_FEED, lambda h: h.publishing.create_feed),
+    Route("PATCH", "/feeds/{name}/", "feed", admin.PATCH_FEED, lambda h: h.admin.configure),
     Route("DELETE", "/feeds/{name}/", "feed", publishing.DELETE_FEED, lambda h: h.publishing.delete_feed),
     Route("GET", "/feeds/{name}.{suffix}", "feed", feeds.DOCUMENT, lambda h: h.pull),
     Route("GET", "/feeds/{name}", "feed", feeds.FEED_REDIRECT, lambda _: feeds.redirect),
@@ -65,14 +90,41 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
+    Route("GET", "/options/{name}/", "options", admin.GET_OPTIONS, lambda h: h.admin.get_options),
+    Route("GET", "/members/{name}/", "members", admin.LIST_MEMBERS, lambda h: h.admin.members),
+    Route("PUT", "/members/{name}/{jid}", "members", admin.PUT_MEMBER, lambda h: h.admin.affiliate),
+    Route("DELETE", "/members/{name}/{jid}", "members", admin.DELETE_MEMBER, lambda h: h.admin.disaffiliate),
+    Route("GET", "/subscriptions/{name}/", "subscriptions", admin.LIST_SUBSCRIPTIONS, lambda h: h.admin.subscriptions),
+    Route("PUT", "/subscriptions/{name}/{jid}", "subscriptions", admin.SUBSCRIBE, lambda h: h.admin.subscribe),
+    Route("DELETE", "/subscriptions/{name}/{jid}", "subscriptions", admin.UNSUBSCRIBE, lambda h: h.admin.unsubscribe),
+    Route("GET", "/tokens/", "tokens", admin.LIST_TOKENS, lambda h: h.admin.tokens),
+    Route("POST", "/tokens/", "tokens", admin.POST_TOKEN, lambda h: h.admin.post_token),
+    Route("DELETE", "/tokens/{token}", "tokens", admin.DELETE_TOKEN, lambda h: h.admin.delete_token),
+    Route("GET", "/consumers/", "consumers", admin.LIST_CONSUMERS, lambda h: h.admin.consumers),
+    Route("POST", "/consumers/", "consumers", admin.RETRY_CONSUMERS, lambda h: h.admin.retry),
+    Route("GET", "/mirrors/", "mirrors", admin.LIST_MIRRORS, lambda h: h.admin.mirrors),
+    Route("GET", "/statistics", "statistics", admin.GET_STATISTICS, lambda h: h.admin.statistics),
+    Route("GET", "/admin/", "admin", web_admin.OVERVIEW, lambda h: h.web_admin.overview),
+    *_tables(),
+    Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
+    Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
     Route("GET", api_docs.OPENAPI, "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
-    Route("GET", DOCS, "docs", api_docs.GET_DOCS, lambda h: h.api_docs.get),
-    Route("GET", "/", "root", static.ROOT, lambda _: static.get_root),
-    Route("GET", static.LOGIN, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", urls.DOCS, "docs", api_docs.GET_DOCS, lambda h: h.api_docs.get),
+    Route("GET", "/", "river", river.GET_RIVER, lambda h: h.rivers.get),
+    Route("GET", "/river.json", "river", river.river_document(n.JSON), lambda h: h.rivers.get),
+    Route("GET", "/river.atom", "river", river.river_document(n.ATOM), lambda h: h.rivers.get),
+    Route("GET", "/search", "search", river.SEARCH_FEEDS, lambda h: h.rivers.search),
+    Route("GET", urls.LOGIN, "login", sign_in.SHOW, lambda h: h.sign_in.show),
+    Route("POST", urls.LOGIN, "login", sign_in.SIGN_IN, lambda h: h.sign_in.post),
+    Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),
+    Route("POST", urls.LOGIN_WAIT, "login", sign_in.COMPLETE, lambda h: h.sign_in.complete),
+    Route("GET", urls.LOGIN_BASIC, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", urls.ACCOUNT, "account", sign_in.ACCOUNT_PAGE, lambda h: h.sign_in.account),
+    Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
     Route("GET", f"{static.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )

@@ -46,6 +46,10 @@ class Sessions:
             return await self._authenticate(credential)
         return (await self._shown(credential)).session.token
 
+    async def read_token(self, text: str) -> Token:
+        """The bearer token with this text. Raises FeedError."""
+        return await self._authenticate(text)
+
     async def identify(self, call: HttpCall) -> None:
         """Sets the actor of a call from its token or from the cookie of its session. A session that has ended is no
         session. Raises FeedError for an invalid token."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.complete import CompleteFeeds, is_complete
@@ -19,13 +20,17 @@ from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.publishing import Publishing
+from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.web.admin import WebAdmin
 from smartfeeds.http.web.api_docs import ApiDocs
 from smartfeeds.http.web.feed_page import Pages
+from smartfeeds.http.web.river_page import RiverPages
+from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -63,6 +68,7 @@ class Site:
         now_us: Callable[[], int],
         admit: Admit,
         fetch_image: FetchImage,
+        xmpp: XmppSignIn,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -86,13 +92,17 @@ class Site:
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
+            rivers=Rivers(handle, options.domain, RiverPages()),
             entries=entries,
             publishing=publishing,
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),
+            admin=Administration(handle, publishing.change, options.domain, bodies),
+            web_admin=WebAdmin(handle, publishing.change, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
+            sign_in=SignInPages(handle, sessions, options.domain, xmpp),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

@@ -50,7 +50,7 @@ class Streams:
         if update is not None and not update.cursor:
             return update.reply.response()
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        if answer.public and call.anonymous:
+        if call.bearer or (answer.public and call.anonymous):
             headers["Access-Control-Allow-Origin"] = "*"
         response = await begin_stream(call.request, n.EVENTS.media_type, headers)
         if call.method == "HEAD":

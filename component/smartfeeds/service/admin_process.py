@@ -14,6 +14,7 @@ import structlog
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, LinkError
+from smartfeeds.recent import RECENT_EVENTS, LogEvent, RecentRates, Sample, Throughput
 from smartfeeds.service.administration import (
     AddressList,
     CountStore,
@@ -24,7 +25,7 @@ from smartfeeds.service.administration import (
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer, EmptyResult, Request
-from smartfeeds.telemetry import LOG_LEVELS, Readings, Throughput, log_level, requests_answered, set_log_level
+from smartfeeds.telemetry import LOG_LEVELS, Readings, log_level, requests_answered, set_log_level
 
 log = structlog.get_logger()
 
@@ -60,13 +61,27 @@ class GetStatistics(Request):
 
 @dataclass(frozen=True, slots=True)
 class Statistics(Answer):
-    """Counts of the store, those of the process since its start `uptime_s` seconds ago, rates of the last minute."""
+    """Counts of the store, those of the process since its start `uptime_s` seconds ago, rates of the last minute, and
+    the last 24 hours by minutes, oldest first."""
 
     counts: StoreCounts
     uptime_s: float
     requests: int
     readings: Readings
     rates: Throughput
+    history: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GetRecentEvents(Request):
+    """The last warnings and errors of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentEventList(Answer):
+    """Warnings and errors, newest first."""
+
+    events: tuple[LogEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +141,7 @@ class OperationTools:
     sleep: Callable[[float], Awaitable[None]]
     now_us: Callable[[], int]
     readings: Callable[[], Readings]
-    rates: Callable[[], Throughput]
+    recent: RecentRates
 
 
 class ServiceOperations:
@@ -141,6 +156,7 @@ class ServiceOperations:
         self._pending_stop: list[Callable[[], object]] = []
         self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[Answer]]] = {
             GetStatistics: self._statistics,
+            GetRecentEvents: self._recent_events,
             GetLogLevel: self._log_level,
             SetLogLevel: self._set_log_level,
             Announce: self._announce,
@@ -156,7 +172,11 @@ class ServiceOperations:
     async def _statistics(self, request: GetStatistics) -> Statistics:
         counts = await ask(self._service.handle, CountStore(request.actor, request.service), StoreCounts)
         uptime_s = max(0, self._tools.now_us() - self._start_us) / US_PER_S
-        return Statistics(counts, uptime_s, requests_answered(), self._tools.readings(), self._tools.rates())
+        readings, recent = self._tools.readings(), self._tools.recent
+        return Statistics(counts, uptime_s, requests_answered(), readings, recent.rates(), recent.history())
+
+    async def _recent_events(self, _request: GetRecentEvents) -> RecentEventList:
+        return RecentEventList(RECENT_EVENTS.newest())
 
     async def _log_level(self, _request: GetLogLevel) -> LogLevel:
         return LogLevel(log_level())

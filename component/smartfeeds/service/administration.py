@@ -12,7 +12,7 @@ from smartfeeds.core.model import NO_LIMIT, Affiliation, KeyRange, Node
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, Policy, affiliation_of, expired_count, is_admin
 from smartfeeds.service.nodes import may_create
-from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.requests import Answer, PartlyRefused, Request
 from smartfeeds.store.base import ReadTx
 
 
@@ -96,3 +96,22 @@ def list_addresses(tx: ReadTx, context: Context, request: ListAddresses) -> Addr
     """The bare JIDs of owners or subscribers. Raises FeedError(FORBIDDEN)."""
     check_admin(context.policy, request.actor)
     return AddressList(tuple(tx.addresses(owners=request.owners, after=request.after, limit=request.limit)))
+
+
+def check_applied(answer: Answer, *, ends: bool = False) -> None:
+    """Raises FeedError if a change of one affiliation or of one subscription was refused. `ends`: the change was to end
+    a subscription."""
+    if not isinstance(answer, PartlyRefused):
+        return
+    if answer.affiliations is not None:
+        jid = answer.affiliations.entries[0].jid
+        raise FeedError(Condition.CONFLICT, f"{jid} is the last owner of the node; add another owner first")
+    assert answer.subscriptions is not None
+    jid = answer.subscriptions.entries[0].jid
+    if ends:
+        raise FeedError(Condition.ITEM_NOT_FOUND, f"{jid} has no subscription to this node")
+    raise FeedError(
+        Condition.NOT_ALLOWED,
+        f"{jid} cannot be subscribed: it may not read the node, has too many subscriptions, or the node or the service "
+        "does not allow it",
+    )

@@ -6,21 +6,24 @@ from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.kinds import decide_kind, options_by_name
 from smartfeeds.core.model import RELEASE, Affiliation, Node, NodeEvent, NodeKind, Slice
-from smartfeeds.core.options import KIND, MAX_TEXT, FormFields, NodeOptions
+from smartfeeds.core.options import KIND, MAX_TEXT, OPTIONS, FormFields, NodeOptions
 from smartfeeds.core.view import BARE, from_canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
 from smartfeeds.service.items import retire
+from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
     CreateNode,
     DeleteNode,
     EmptyResult,
+    EnsureNode,
     GetConfiguration,
     GetDefaultConfiguration,
     NodeCreated,
+    NodeEnsured,
 )
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -31,6 +34,30 @@ def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
     name = request.node or context.new_id()
     add_node(tx, context, request.actor, name, request.form)
     return NodeCreated(name, generated=not request.node)
+
+
+def ensure(tx: WriteTx, context: Context, request: EnsureNode) -> NodeEnsured:
+    """Creates a node. If the actor owns a node of this name, its options must have the values of the form.
+
+    Raises FeedError(CONFLICT) that names the first option with another value.
+    """
+    try:
+        node = _owned(tx, context, request.node, request.actor).node
+    except FeedError:
+        # No such node, a view, or the node of somebody else: `add_node` creates it, or says why not.
+        add_node(tx, context, request.actor, request.node or "", request.form)
+        return NodeEnsured(created=True)
+    limits = context.policy.options
+    wanted = decide_kind(request.form, context.policy.default_kind, limits, name=node.name, foreign=False)
+    if wanted is not node.kind:
+        raise FeedError(Condition.CONFLICT, f"{node.name} exists already, with the kind {node.kind.value}")
+    options = node.options.apply(request.form, limits)
+    for name, option in OPTIONS.items():
+        values = node.options.values_of(option)
+        if values != options.values_of(option):
+            stored = ", ".join(values)
+            raise FeedError(Condition.CONFLICT, f"{node.name} exists already, with {name} {stored!r}")
+    return NodeEnsured(created=False)
 
 
 # Clients show a redirect as a link and may open it, so schemes that run code, such as javascript, are refused.
@@ -95,6 +122,8 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult 
     node = lock_located(tx, _owned(tx, context, request.node, request.actor))
     if is_reserved(node.name, context.policy.domain):
         raise FeedError(Condition.NOT_ALLOWED, "this node follows the node of the item; configure that node")
+    if request.expected is not None and options_tag(node.options) not in request.expected:
+        raise FeedError(Condition.PRECONDITION_NOT_MET, "the options of the node have changed; read them again")
     if request.form is not None:
         options = _of_kind(tx, context, node, request.form)
         if request.form.get(KIND, ("",))[:1] not in ((), ("",), (options.kind.value,)):

@@ -1,6 +1,9 @@
 """Changes that are to happen only to what the asker has seen (RFC 9110 section 13)."""
 
+from hashlib import sha256
+
 from smartfeeds.core.model import Item
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import ItemPrecondition
 
@@ -23,3 +26,10 @@ def check_expected(item: Item | None, expected: ItemPrecondition | None) -> None
         met = expected.absent == (item is None or item.deleted)
     if not met:
         raise FeedError(Condition.PRECONDITION_NOT_MET, "the item has changed meanwhile")
+
+
+def options_tag(options: NodeOptions) -> str:
+    """Returns the tag of the options of a node. Options of the same kind with the same values have the same tag."""
+    return sha256(repr((options.kind.value, sorted(options.stored.items()))).encode("utf-8", "replace")).hexdigest()[
+        :24
+    ]

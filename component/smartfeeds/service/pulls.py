@@ -65,7 +65,18 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
     item = in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    return ItemShown(shown(context, located.node, view, item), located.node, located.node.options.shows_publisher)
+    older, newer = _neighbours(tx, located, item) if request.neighbours else (None, None)
+    item = shown(context, located.node, view, item)
+    return ItemShown(item, located.node, located.node.options.shows_publisher, older, newer)
+
+
+def _neighbours(tx: ReadTx, located: LocatedNode, item: Item) -> tuple[Item | None, Item | None]:
+    """The items of the view that were created right before and right after an item and are not deleted."""
+    view = replace(located.view, order=Order.CREATED, smart=False, sync=False)
+    after, before = (beside(item.created_us, item.item_no, newer_side=side) for side in (True, False))
+    older = tx.slice(located.node.node_no, Slice(view, 1, before=before, newest=True))
+    newer = tx.slice(located.node.node_no, Slice(view, 1, after=after))
+    return next(iter(older), None), next(iter(newer), None)
 
 
 def read_page(

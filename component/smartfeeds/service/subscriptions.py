@@ -243,7 +243,7 @@ def set_for_owner(
         jid = parse_jid(text)
         state = _STATES.get(state_text)
         subscriptions = of_jid(tx, context, node, jid) if jid is not None else []
-        if not subscriptions and jid is not None and state is SubscriptionState.SUBSCRIBED:
+        if jid is not None and state is SubscriptionState.SUBSCRIBED and not _is_listed(located, subscriptions, jid):
             subscriptions = _add_for_owner(tx, context, located, request, jid)
         if state is None or not subscriptions:
             current = subscriptions[0].state if subscriptions else SubscriptionState.NONE
@@ -257,6 +257,16 @@ def set_for_owner(
     if rejected:
         return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(rejected), owner=True))
     return EmptyResult()
+
+
+def _is_listed(located: LocatedNode, subscriptions: list[Subscription], jid: Jid) -> bool:
+    """Whether there is a request to approve, or a subscription of exactly this address. Any view of a node counts for
+    the node itself, because clients send the list of addresses back as they have read it."""
+    return any(
+        sub.state is SubscriptionState.PENDING
+        or (sub.jid == str(jid) and (not located.view.smart or sub.view == located.view_text))
+        for sub in subscriptions
+    )
 
 
 def _add_for_owner(

@@ -19,11 +19,12 @@ from smartfeeds.store.sql_items import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
+from smartfeeds.store.sql_river import RiverReads
 
 T = TypeVar("T")
 
 
-class ReadTx(ContactReads, CountReads, PeopleReads, PushReads, RecordReads):
+class ReadTx(ContactReads, CountReads, PeopleReads, PushReads, RecordReads, RiverReads):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending.
     """

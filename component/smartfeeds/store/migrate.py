@@ -38,6 +38,7 @@ REVISIONS = (
     "0021",
     "0022",
     "0023",
+    "0026",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

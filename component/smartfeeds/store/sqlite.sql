@@ -41,6 +41,9 @@ CREATE UNIQUE INDEX node_name ON node (name) WHERE state = 'live';
 
 CREATE INDEX node_listed ON node (listed, name) WHERE state = 'live';
 
+-- The nodes by their last change, for the river and the list of feeds.
+CREATE INDEX node_changed ON node (listed, last_modified_us, name) WHERE state = 'live';
+
 CREATE INDEX node_creator ON node (creator) WHERE state = 'live';
 
 CREATE INDEX node_deleted ON node (node_no) WHERE state = 'deleted';
@@ -78,6 +81,9 @@ CREATE INDEX item_modified ON item (node_no, modified_us, item_no, change);
 CREATE INDEX item_created ON item (node_no, created_us, item_no, change);
 
 CREATE INDEX item_live ON item (node_no, modified_us, item_no) WHERE change < 2;
+
+-- The items of all nodes, for the river.
+CREATE INDEX item_changed ON item (modified_us, item_no, node_no) WHERE change < 2;
 
 CREATE UNIQUE INDEX item_sync ON item (node_no, sync_id) WHERE sync_id <> '';
 

@@ -45,6 +45,7 @@ FORMS: Final = "urn:xmpp:fdp:0"  # XEP-0346: the type of an identity
 FALLBACK: Final = "urn:xmpp:fallback:0"
 CORRECTION: Final = "urn:xmpp:message-correct:0"
 REACTIONS: Final = "urn:xmpp:reactions:0"
+HTTP_AUTH: Final = "http://jabber.org/protocol/http-auth"
 RECEIPTS: Final = "urn:xmpp:receipts"
 STANZA_IDS: Final = "urn:xmpp:sid:0"
 QUICK_RESPONSE: Final = "urn:xmpp:tmp:quick-response"

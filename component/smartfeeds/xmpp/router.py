@@ -58,6 +58,7 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
 from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
+from smartfeeds.xmpp.http_auth import CONFIRM, Confirmation, read_confirmation
 from smartfeeds.xmpp.ordering import RequestOrder, StoreAccess
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.presence import Presences
@@ -184,6 +185,7 @@ class StanzaRouter:
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
         commands: Mapping[str, Command] = COMMANDS,
         chat: ChatService | None = None,
+        on_sign_in: Callable[[Jid, Confirmation], object] = lambda _user, _confirmation: None,
         presences: Presences | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         clock: Callable[[], float] = time.perf_counter,
@@ -228,12 +230,14 @@ class StanzaRouter:
             **dict.fromkeys(self._handlers, StoreAccess.MIXED),
         }
         self._chat = chat
+        self._on_sign_in = on_sign_in
         self._presences = presences
         # Messages by their type and the tag of a child; errors have a handler of their own. Other messages are ignored
         # (xep-map 14).
         self._messages: Mapping[tuple[str, str], StanzaHandler] = {
             (ANY_TYPE, _EVENT): self._on_event,
             ("normal", X): self._on_form,
+            (ANY_TYPE, CONFIRM): self._on_confirmation,
             **({} if chat is None else {key: partial(self._on_chat, read) for key, read in MESSAGES.items()}),
         }
         self._order = RequestOrder()
@@ -412,7 +416,7 @@ class StanzaRouter:
         return True if request is None else self._start(request)
 
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
-        if element.get("type") == "error":
+        if element.get("type") == "error" and element.find(CONFIRM) is None:
             return self._on_error(element)
         keys = ((kind, child.tag) for child in element for kind in (element.get("type", "normal"), ANY_TYPE))
         handler = next((self._messages[key] for key in keys if key in self._messages), None)
@@ -423,6 +427,13 @@ class StanzaRouter:
         sender, address = self._addresses.sender(element), self._addresses.own(element)
         request = read(element, sender.jid, address.bare) if sender is not None and address is not None else None
         return True if request is None else self._start(request)
+
+    def _on_confirmation(self, element: Element) -> bool:
+        """Notes the answer to a request to confirm a sign-in. It has no response (XEP-0070 section 4.6)."""
+        sender, confirmation = self._addresses.sender(element), read_confirmation(element)
+        if sender is not None and confirmation is not None:
+            self._on_sign_in(sender.jid, confirmation)
+        return True
 
     def _on_event(self, element: Element) -> bool:
         """Leaves the notifications of a feed that we follow to the follower (xep-map 241)."""

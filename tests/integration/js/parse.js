@@ -1,12 +1,8 @@
-// What rss-parser, which ignores namespaces, makes of a feed document on standard input.
+// What rss-parser, which ignores namespaces, or feedsmith makes of a feed document on standard input.
 import { readFileSync } from "node:fs";
 import Parser from "rss-parser";
+import { parseFeed } from "feedsmith";
 
-const feed = await new Parser().parseString(readFileSync(0, "utf8"));
-const items = feed.items.map((item) => ({
-  id: item.guid ?? item.id,
-  title: item.title,
-  link: item.link ?? "",
-  author: item.author ?? item.creator ?? "",
-}));
-process.stdout.write(JSON.stringify({ title: feed.title, link: feed.link, items }));
+const text = readFileSync(0, "utf8");
+const feed = process.argv[2] === "feedsmith" ? parseFeed(text) : await new Parser().parseString(text);
+process.stdout.write(JSON.stringify(feed));

@@ -298,7 +298,7 @@ def test_list_of_feeds_shows_each() -> None:
 def test_problem_is_told_as_the_asker_likes(accept: str, html: bool) -> None:
     """A page for who likes pages better, JSON for everybody else; status and headers are the same."""
     reply = error_reply(HttpError(HTTPStatus.NOT_FOUND, "there is no <such> feed", Allow="GET"))
-    told = for_reader(FRAME, accept, reply)
+    told = for_reader(FRAME, accept, reply, navigates=False)
     assert (told.status, told.headers["Allow"]) == (HTTPStatus.NOT_FOUND, "GET")
     if not html:
         assert told == reply
@@ -312,13 +312,13 @@ def test_problem_is_told_as_the_asker_likes(accept: str, html: bool) -> None:
 def test_page_of_a_problem_is_made_of_its_values() -> None:
     """Not of its JSON, which is never read again."""
     reply = replace(error_reply(HttpError(HTTPStatus.NOT_FOUND, "no such feed")), body=b"no JSON")
-    assert "no such feed" in for_reader(FRAME, BROWSER, reply).body.decode()
+    assert "no such feed" in for_reader(FRAME, BROWSER, reply, navigates=False).body.decode()
 
 
 def test_answers_that_are_no_problems_are_left() -> None:
     """Only problems are told in another way."""
     reply = Reply(b"{}", "application/json")
-    assert for_reader(FRAME, BROWSER, reply) is reply
+    assert for_reader(FRAME, BROWSER, reply, navigates=False) is reply
     assert error_reply(HttpError(HTTPStatus.NOT_FOUND)).media_type == PROBLEM
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import rebase
-from smartfeeds.http.web.sanitise import LINK_REL, MAX_CHARACTERS, MAX_TAGS, clean, link_of
+from smartfeeds.http.web.sanitise import LINK_REL, SHORT, clean, link_of
 
 REL = f'rel="{LINK_REL}"'
 PICTURE = "http://e.example/a/b.png?c"
@@ -127,12 +127,12 @@ def test_plain_text_stays_text(given_: str, wanted: str) -> None:
 
 def test_long_text_is_cut_and_says_so() -> None:
     """A text too long or with too many tags is shown from its beginning."""
-    assert clean(EntryText(TextKind.TEXT, "x" * (MAX_CHARACTERS + 1))) == ("x" * MAX_CHARACTERS, True)
-    assert clean(EntryText(TextKind.TEXT, "x" * MAX_CHARACTERS)).cut is False
-    assert clean(EntryText(TextKind.HTML, "<br>" * (MAX_TAGS + 1))) == ("<br>" * MAX_TAGS, True)
-    assert clean(EntryText(TextKind.HTML, "<br>" * MAX_TAGS)).cut is False
+    assert clean(EntryText(TextKind.TEXT, "x" * (SHORT.characters + 1))) == ("x" * SHORT.characters, True)
+    assert clean(EntryText(TextKind.TEXT, "x" * SHORT.characters)).cut is False
+    assert clean(EntryText(TextKind.HTML, "<br>" * (SHORT.tags + 1))) == ("<br>" * SHORT.tags, True)
+    assert clean(EntryText(TextKind.HTML, "<br>" * SHORT.tags)).cut is False
     assert clean(EntryText(TextKind.HTML, "<span>x</span>" * 4_000)) == ("x" * 4_000, False)
-    assert clean(EntryText(TextKind.HTML, "y" * (5 * MAX_CHARACTERS))).cut is True
+    assert clean(EntryText(TextKind.HTML, "y" * (5 * SHORT.characters))).cut is True
 
 
 @pytest.mark.parametrize(

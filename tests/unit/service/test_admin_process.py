@@ -10,6 +10,7 @@ import structlog
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import Condition, FeedError, LinkError, StoreError
+from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import (
     Announce,
     Announcement,
@@ -23,7 +24,7 @@ from smartfeeds.service.admin_process import (
 from smartfeeds.service.administration import AddressList, ListAddresses
 from smartfeeds.service.context import Policy
 from smartfeeds.service.requests import Request
-from smartfeeds.telemetry import Readings, Throughput, log_level, set_log_level
+from smartfeeds.telemetry import Readings, log_level, set_log_level
 
 SERVICE = "feeds.example.org"
 TEXT = Announcement(Recipients.SUBSCRIBERS, "News", "Tea is ready")
@@ -37,6 +38,7 @@ def jid(text: str) -> Jid:
 
 ADMIN = jid("root@example.org/desk")
 RATES = Throughput(0, 0, 0, 0)
+RECENT = RecentRates(lambda: RATES, lambda: 0)
 READINGS = Readings(0, 0, 0, 0, 0, 0.0, 0, 0.0, True, 1)
 
 
@@ -68,7 +70,7 @@ class Process:
         self.tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
         tools = OperationTools(
-            self._send, self.stops.append, self._spawn, self._sleep, lambda: 0, lambda: READINGS, lambda: RATES
+            self._send, self.stops.append, self._spawn, self._sleep, lambda: 0, lambda: READINGS, RECENT
         )
         self.operations = ServiceOperations(self.store, tools)  # type: ignore[arg-type]
 
@@ -268,7 +270,7 @@ async def test_delay_is_bounded(delay_s: int) -> None:
 async def test_operations_are_for_admins() -> None:
     """Every request of the table."""
     process = Process()
-    assert len(process.operations.handlers) == 6
+    assert len(process.operations.handlers) == 7
     for request in process.operations.handlers:
         made = request.__new__(request)
         object.__setattr__(made, "actor", jid("eve@example.org/x"))

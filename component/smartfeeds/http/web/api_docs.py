@@ -1,6 +1,7 @@
 """`/docs`: the OpenAPI document as a page, with every operation, schema and a command for curl."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from smartfeeds.http.web.frame import Frame, frame_of, page_reply
 OPENAPI: Final = "/openapi.json"
 GET_DOCS = Operation("docs", "This documentation as a page", {200: {n.HTML.bare_type: {"type": "string"}}})
 
+_VARIABLE: Final = re.compile(r"\{(\w+)\}")
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _REF: Final = "#/components/schemas/"
 # Constraints of a schema in words, in the order in which they are shown.
@@ -33,6 +35,7 @@ _GROUPS: Final = {
     "feeds": "Feeds",
     "entries": "Entries",
     "conflicts": "Conflicts",
+    **dict.fromkeys(("members", "subscriptions", "admin"), "Administration"),
 }
 _OTHERS: Final = "Other addresses"
 
@@ -124,11 +127,7 @@ def _content(holder: Schema) -> tuple[tuple[str, SchemaText], ...]:
 
 def _curl(path: str, method: str, written: Schema, site_url: str) -> str:
     """The command: variables of the path are names in capitals, the token is a variable of the shell."""
-    address = site_url + path.replace("{", "").replace("}", "")
-    for variable in ("name", "id", "suffix", "file", "digest"):
-        address = address.replace(f"/{variable}", f"/{variable.upper()}").replace(
-            f".{variable}", f".{variable.upper()}"
-        )
+    address = site_url + _VARIABLE.sub(lambda found: found[1].upper(), path)
     parts = ["curl"]
     if method != "GET":
         parts.append(f"-X {method}")

@@ -8,7 +8,7 @@ from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.sanitise import CleanHtml, clean, link_of
+from smartfeeds.http.web.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
 from smartfeeds.sync.markup import read_item
 
 
@@ -39,9 +39,9 @@ def article(frame: Frame, node: Node, item: Item, *, sync: bool = False) -> str:
     )
 
 
-def body_of(frame: Frame, entry: Entry) -> CleanHtml:
+def body_of(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> CleanHtml:
     """The text under the title: the content, or the summary if the content is empty."""
     for text in (entry.content, entry.summary):
-        if isinstance(text, EntryText) and (body := clean(text, frame.image)).html.strip():
+        if isinstance(text, EntryText) and (body := clean(text, frame.image, limits)).html.strip():
             return body
     return CleanHtml("", False)

@@ -1,25 +1,37 @@
 """The list of feeds as a page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from smartfeeds.core.model import Node
+from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.urls import feed_path, list_path
+from smartfeeds.core.urls import SEARCH, feed_path, list_path
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.web.feed_page import offers
 from smartfeeds.http.web.frame import Frame
+from smartfeeds.http.web.river_page import make_card
 
 _NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
 
 
-def feed_list(
-    frame: Frame, nodes: Sequence[Node], site_url: str, next_url: str, previous_url: str, total: int
-) -> bytes:
-    """The feeds as a page. `total` counts all feeds. An address is "" if there is no such page."""
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A page of the list, by name or by last change. `total` counts all feeds. A path is "" if there is no such
+    page."""
+
+    nodes: Sequence[Node]
+    total: int
+    next_path: str
+    previous_path: str
+    by_change: bool = False
+
+
+def feed_list(frame: Frame, page: ListPage, headlines: Mapping[str, Item]) -> bytes:
+    """The feeds as a page. `headlines` are their newest entries by name."""
     return frame.page(
         "list.html",
-        nodes=[
+        feeds=[
             {
                 "node": node,
                 "path": feed_path(node.name),
@@ -27,12 +39,12 @@ def feed_list(
                 "description": node.options.description,
                 "open": node.options.access_model is AccessModel.OPEN,
                 "offers": offers(node.name, "")[:3] if is_feed(node) else (),
+                "headline": make_card(node, headlines[node.name]) if node.name in headlines else None,
             }
-            for node in nodes
+            for node in page.nodes
         ],
-        total=total,
-        next_path=next_url.removeprefix(site_url),
-        previous_path=previous_url.removeprefix(site_url),
+        page=page,
         nno=_NNO,
         opml=_OPML,
+        search=SEARCH,
     )

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
 from smartfeeds.core.times import EPOCH, format_datetime
-from smartfeeds.core.urls import DOCS, FEEDS
+from smartfeeds.core.urls import ACCOUNT, DOCS, FEEDS, LOGIN
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
@@ -152,5 +152,13 @@ def _environment(language: str) -> Environment:
     environment.filters.update(
         when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with, person=person_of
     )
-    environment.globals.update(rel=LINK_REL, version=__version__, static=static_path, feeds_path=FEEDS, docs_path=DOCS)
+    environment.globals.update(
+        rel=LINK_REL,
+        version=__version__,
+        static=static_path,
+        feeds_path=FEEDS,
+        docs_path=DOCS,
+        login_path=LOGIN,
+        account_path=ACCOUNT,
+    )
     return environment

@@ -16,9 +16,18 @@ import nh3
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_link
 
-# Limits for one text; the page links to the whole entry. The time for deep nesting grows with its square.
-MAX_CHARACTERS = 65_536
-MAX_TAGS = 2_000
+
+class TextLimits(NamedTuple):
+    """The size up to which a text is shown. The time for deep nesting grows with its square."""
+
+    characters: int
+    tags: int
+
+
+# In a page of many entries, which links to the whole entry: 8 ms in the worst case.
+SHORT = TextLimits(65_536, 2_000)
+# In the page of an entry, more than most payloads can have: 0.4 s in the worst case, so it is made in a thread.
+WHOLE = TextLimits(400_000, 10_000)
 
 _LINK_SCHEMES = frozenset({"http", "https", "mailto", "xmpp"})
 _BLOCKS = (
@@ -70,20 +79,22 @@ class CleanHtml(NamedTuple):
     cut: bool
 
 
-def clean(text: EntryText, image: ImageWriter = image_link) -> CleanHtml:
+def clean(text: EntryText, image: ImageWriter = image_link, limits: TextLimits = SHORT) -> CleanHtml:
     """A text construct as harmless HTML; plain text keeps its lines and shows its addresses as links."""
     if text.kind is TextKind.TEXT:
-        return CleanHtml(_linked(text.value[:MAX_CHARACTERS].strip()), len(text.value) > MAX_CHARACTERS)
-    value, cut = _beginning(text.value)
+        most = limits.characters
+        return CleanHtml(_linked(text.value[:most].strip()), len(text.value) > most)
+    value, cut = _beginning(text.value, limits)
     return CleanHtml(_TAG.sub(_Rewriter(image), _CLEANER.clean(value)), cut)
 
 
-def _beginning(value: str) -> tuple[str, bool]:
+def _beginning(value: str, limits: TextLimits) -> tuple[str, bool]:
     """The beginning of HTML up to the limits, and whether it was cut."""
-    bare = _BARE.sub("", value[: 4 * MAX_CHARACTERS])
-    end = next((match.start() for match in islice(re.finditer("<", bare), MAX_TAGS, None)), len(bare))
-    end = min(end, MAX_CHARACTERS)
-    return bare[:end], end < len(bare) or len(value) > 4 * MAX_CHARACTERS
+    most = 4 * limits.characters
+    bare = _BARE.sub("", value[:most])
+    end = next((match.start() for match in islice(re.finditer("<", bare), limits.tags, None)), len(bare))
+    end = min(end, limits.characters)
+    return bare[:end], end < len(bare) or len(value) > most
 
 
 def link_of(address: str) -> str:

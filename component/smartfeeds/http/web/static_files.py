@@ -1,4 +1,4 @@
-"""Style, script and icon of the pages, the login and the redirect from `/`.
+"""Style, script and icon of the pages, and the login.
 
 The name of each file holds a hash of its content, so browsers may cache it for ever (RFC 8246).
 """
@@ -10,24 +10,22 @@ from http import HTTPStatus
 from importlib.resources import files
 
 from smartfeeds.core.urls import FEEDS
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply
 
 STATIC = "/static/"
-LOGIN = "/login"
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",
+    "sign_in.js": "text/javascript; charset=utf-8",
     "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "api.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 
-ROOT = Operation("root", "Redirect to the list of feeds", {307: {}})
 ASK_LOGIN = Operation("login", "Makes a browser ask for the password", {303: {}})
 GET_ICON = Operation("icon", "The icon", {200: {_TYPES["icon.svg"]: {"type": "string"}}}, parameters=(IF_NONE_MATCH,))
 GET_FILE = Operation(
@@ -63,18 +61,15 @@ async def get_icon(call: HttpCall) -> Reply:
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
 
 
-async def get_root(call: HttpCall) -> Reply:
-    """Redirects to the list of feeds."""
-    return Reply(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"{call.base_path}{FEEDS}"})
-
-
 async def get_login(call: HttpCall) -> Reply:
     """Makes the browser ask for the password, which it then sends for all paths (RFC 7617 2.2).
 
     A closed feed cannot ask for the password itself: that would reveal that the feed exists.
     """
     if call.token is None:
-        raise FeedError(Condition.NOT_AUTHORIZED, "log in with a token as the password")
+        raise HttpError(
+            HTTPStatus.UNAUTHORIZED, "log in with a token as the password", WWW_Authenticate=BASIC_CHALLENGE
+        )
     return Reply(
         status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{FEEDS}", "Cache-Control": "no-store"}
     )

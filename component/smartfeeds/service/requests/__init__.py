@@ -38,9 +38,11 @@ from smartfeeds.service.requests.nodes import Configuration as Configuration
 from smartfeeds.service.requests.nodes import Configure as Configure
 from smartfeeds.service.requests.nodes import CreateNode as CreateNode
 from smartfeeds.service.requests.nodes import DeleteNode as DeleteNode
+from smartfeeds.service.requests.nodes import EnsureNode as EnsureNode
 from smartfeeds.service.requests.nodes import GetConfiguration as GetConfiguration
 from smartfeeds.service.requests.nodes import GetDefaultConfiguration as GetDefaultConfiguration
 from smartfeeds.service.requests.nodes import NodeCreated as NodeCreated
+from smartfeeds.service.requests.nodes import NodeEnsured as NodeEnsured
 from smartfeeds.service.requests.subscriptions import GetDefaultSubscribeOptions as GetDefaultSubscribeOptions
 from smartfeeds.service.requests.subscriptions import GetNodeSubscriptions as GetNodeSubscriptions
 from smartfeeds.service.requests.subscriptions import GetSubscribeOptions as GetSubscribeOptions

@@ -112,19 +112,27 @@ class Page(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetItem(NodeRequest):
-    """One item of a node or view; with `sync`, as a view with that parameter shows it."""
+    """One item of a node or view; with `sync`, as a view with that parameter shows it. With `neighbours` the response
+    has the items beside it."""
 
     item_id: str
     sync: bool = False
+    neighbours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ItemShown(Answer):
-    """An item or its tombstone, and its node. `show_publisher` follows `pubsub#itemreply`."""
+    """An item or its tombstone, and its node. `show_publisher` follows `pubsub#itemreply`.
+
+    `older` and `newer` are the items created right before and after it that are not deleted; None if there is none, or
+    if the request has no `neighbours`.
+    """
 
     item: Item
     node: Node
     show_publisher: bool
+    older: Item | None = None
+    newer: Item | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,15 +22,31 @@ class NodeCreated(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class EnsureNode(NodeRequest):
+    """Creates a node, or checks that the actor owns one with these options, as PUT does (RFC 9110 9.3.4)."""
+
+    form: FormFields
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEnsured(Answer):
+    """`created` is false if the node existed already."""
+
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GetConfiguration(NodeRequest):
     """XEP-0060 8.2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configure(NodeRequest):
-    """XEP-0060 8.2.4. `form` None is a form of type cancel."""
+    """XEP-0060 8.2.4. `form` None is a form of type cancel. If `expected` is given, the tag of the options
+    (`preconditions.options_tag`) must be one of these texts."""
 
     form: FormFields | None
+    expected: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,42 @@
+"""The command that signs a browser in to the web pages (`service.sign_ins`).
+
+The command needs two messages. The first answer names the site and the network address that asks, so that nobody who
+was tricked into sending a code signs a stranger's browser in.
+"""
+
+from smartfeeds.bot import usages
+from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
+from smartfeeds.bot.grammar import arguments
+from smartfeeds.texts import N_
+
+YES = "yes"
+_YES_WORDS = frozenset({YES, "ja"})
+_UNKNOWN = N_("No sign-in waits for this code. Codes are valid for five minutes: get a new one on the sign-in page.")
+_IN_PRIVATE = N_("Write to me directly to sign in: {address}")
+
+
+async def login(c: Conversation, rest: str) -> Reply:
+    """Shows who asks, and confirms the sign-in when the user says yes."""
+    if c.in_room:
+        raise RefusalError(c.say(_IN_PRIVATE, address=c.service))
+    words = arguments(rest)
+    if not 1 <= len(words) <= 2 or (len(words) == 2 and words[1].casefold() not in _YES_WORDS):
+        raise UsageError
+    sign_ins = c.tools.sign_ins
+    if len(words) == 1:
+        sign_in = sign_ins.find(words[0], c.actor)
+        if sign_in is None:
+            raise RefusalError(c.say(_UNKNOWN))
+        command = c.command(usages.LOGIN, sign_in.shown_code, YES)
+        text = c.say(
+            "A browser at {address} asks to sign in to {site} as {jid}. If this is your browser, write: {command}\n"
+            "If not, ignore this message: nobody is signed in then.",
+            address=sign_in.address,
+            site=sign_in.site,
+            jid=c.jid,
+            command=command,
+        )
+        return Reply(text, (Offer(command, c.say("Sign in")),))
+    if sign_ins.answer(words[0], c.actor, accepted=True) is None:
+        raise RefusalError(c.say(_UNKNOWN))
+    return Reply(c.say("The browser is signed in as {jid}. Its page continues by itself.", jid=c.jid))

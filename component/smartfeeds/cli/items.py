@@ -1,0 +1,131 @@
+"""`smartfeeds publish` and `smartfeeds retract`: one item of a node."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from smartfeeds.cli.common import config_option
+from smartfeeds.cli.offline import act_as, named_or_admin, run_offline
+from smartfeeds.cli.reading import DOCUMENT, name_of
+from smartfeeds.console import print_err, print_out
+from smartfeeds.core.model import MAX_WRITTEN_BYTES
+from smartfeeds.core.text import is_xml_text
+from smartfeeds.errors import Condition, DocumentError, FeedError
+from smartfeeds.formats import atom
+from smartfeeds.formats.entry_builder import EntryBuilder
+from smartfeeds.formats.links import is_base
+from smartfeeds.formats.xml import Element, parse_payload
+from smartfeeds.service.answers import ask
+from smartfeeds.service.drafts import PayloadDraft, draft_of
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.requests import EmptyResult, Publish, Published, Retract
+from smartfeeds.store.base import OpenMode
+
+TITLE_CHARACTERS = 100  # of a title that is the beginning of the text
+
+
+def _address(text: str) -> str:
+    if text and not is_base(text):
+        raise click.BadParameter(f"{text[:100]!r} is not a web address; give an http or https address")
+    return text
+
+
+_by_option = click.option(
+    "--by", metavar="JID", help="The bare JID that acts. Default: the first of pubsub.admins, else the component."
+)
+
+
+@click.command("publish")
+@click.argument("node")
+@click.argument("text", required=False)
+@click.option("--file", type=DOCUMENT, help="The file with the text; - is standard input.")
+@click.option("--xml", is_flag=True, help="The input is an Atom entry or another XML payload, not plain text.")
+@click.option("--id", "item_id", default="", help="The id of the item. An item with this id is replaced.")
+@click.option("--title", default="", help="The title. Default: the first line of the text.")
+@click.option("--link", type=_address, default="", metavar="ADDRESS", help="The web page that the entry is about.")
+@click.option("--tag", "tags", multiple=True, help="A category. Repeatable.")
+@_by_option
+@config_option
+def publish_command(
+    node: str,
+    text: str | None,
+    file: Path | None,
+    item_id: str,
+    title: str,
+    link: str,
+    tags: tuple[str, ...],
+    by: str | None,
+    config: Path | None,
+    *,
+    xml: bool,
+) -> None:
+    """Publish TEXT, or the text in a file, as an item of NODE, and print the id of the item.
+
+    If TEXT is - or missing, it is read from standard input. A running service notifies the subscribers within seconds.
+    """
+    if text is not None and file is not None:
+        raise click.UsageError("give the text or --file, not both")
+    if xml and (title or link or tags):
+        raise click.UsageError("--title, --link and --tag are for plain text; with --xml write them into the entry")
+    body = _read(file or Path("-")) if text is None or text == "-" else text
+    if not is_xml_text("".join((body, title, link, *tags))):
+        raise click.UsageError("the text contains characters that XML cannot carry, such as control characters")
+    root = parse_payload(body.encode()) if xml else _entry(body, title, link, tags)
+    work = partial(_publish, node=node, item_id=item_id, draft=draft_of(root), by=named_or_admin(config, by))
+    published = run_offline(config, work, OpenMode.WRITE)
+    print_out(published.item_id)
+    print_err(f"{'Published' if published.created else 'Replaced'} in {node}.")
+
+
+@click.command("retract")
+@click.argument("node")
+@click.argument("item", metavar="ID")
+@_by_option
+@config_option
+def retract_command(node: str, item: str, by: str | None, config: Path | None) -> None:
+    """Retract the item ID of NODE. A feed keeps a tombstone of it, and subscribers are notified."""
+    run_offline(config, partial(_retract, node=node, item=item, by=named_or_admin(config, by)), OpenMode.WRITE)
+    print_out(f"Retracted {item} from {node}.")
+
+
+async def _publish(service: FeedService, node: str, item_id: str, draft: PayloadDraft, by: str | None) -> Published:
+    request = Publish(act_as(service, by), service.policy.domain, node, item_id or None, draft, may_create=False)
+    return await ask(service.handle, request, Published)
+
+
+async def _retract(service: FeedService, node: str, item: str, by: str | None) -> None:
+    request = Retract(act_as(service, by), service.policy.domain, node, item, notify=True)
+    await ask(service.handle, request, EmptyResult)
+
+
+def _read(file: Path) -> str:
+    """Return the text of a file up to the size that a payload can have. Raises DocumentError, FeedError."""
+    try:
+        with click.open_file(str(file), "rb") as stream:
+            data: bytes = stream.read(MAX_WRITTEN_BYTES + 1)
+        if len(data) > MAX_WRITTEN_BYTES:
+            text = f"{name_of(file)} is too long; an item has at most {MAX_WRITTEN_BYTES} bytes"
+            raise FeedError(Condition.PAYLOAD_TOO_BIG, text)
+        return data.decode()
+    except OSError as error:
+        raise DocumentError(f"cannot read {name_of(file)}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DocumentError(f"{name_of(file)} is not UTF-8; convert it first") from None
+
+
+def _entry(text: str, title: str, link: str, tags: tuple[str, ...]) -> Element:
+    """Return an Atom entry. Raises UsageError for a text without visible characters."""
+    text = text.strip()
+    if not text and not title:
+        raise click.UsageError("the text is empty; give a text or --title")
+    first = text.partition("\n")[0].strip()
+    builder = EntryBuilder(0, "")
+    builder.add(atom.TITLE, title or first[:TITLE_CHARACTERS])
+    # A text that is its title needs no content.
+    if text and text != (title or first[:TITLE_CHARACTERS]):
+        builder.add(atom.CONTENT, text, type="text")
+    builder.add_link("alternate", link)
+    for tag in tags:
+        builder.add_category(tag)
+    return builder.entry

@@ -1,0 +1,115 @@
+"""The lists of administration in pages of rows, for JSON and for the pages of the web administration.
+
+Each list is one request of `service/`, which checks the rights of the actor.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http.entries import Handle
+from smartfeeds.service.admin_consumers import ConsumerList, ListConsumers
+from smartfeeds.service.admin_mirrors import ListMirrors, MirrorList
+from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.admin_rows import Row, consumer_row, mirror_state_row, node_row, token_row
+from smartfeeds.service.admin_tokens import ListTokens, TokenList
+from smartfeeds.service.answers import ask
+from smartfeeds.service.consumers import FIRST
+from smartfeeds.service.requests import (
+    AffiliationList,
+    Answer,
+    GetAffiliations,
+    GetNodeSubscriptions,
+    Request,
+    ResultSet,
+    SubscriptionList,
+)
+
+_CONSUMER = re.compile(r"([0-9]{1,18}):([a-z]*):(.*)", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """A page of rows. `total` counts the whole list, None if it is not counted. `after` is the position behind the
+    page, "" at the end of the list."""
+
+    rows: tuple[Row, ...]
+    total: int | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowList:
+    """A list that is read in pages with result sets. `ask` makes the request of a page from the actor, the service and
+    the name of a node, and `rows` reads the response, which is of the type `kind`."""
+
+    ask: Callable[[Jid, str, str, ResultSetRequest], Request]
+    kind: type[Answer]
+    rows: Callable[..., tuple[list[Row], ResultSet | None]]
+
+
+NODES = RowList(
+    lambda actor, service, _name, page: ListManagedNodes(actor, service, page),
+    ManagedNodes,
+    lambda answer: ([node_row(summary) for summary in answer.entries], answer.result_set),
+)
+MEMBERS = RowList(
+    lambda actor, service, name, page: GetAffiliations(actor, service, name, True, page),
+    AffiliationList,
+    lambda answer: (
+        [{"jid": entry.jid, "affiliation": entry.affiliation.value} for entry in answer.entries],
+        answer.result_set,
+    ),
+)
+SUBSCRIPTIONS = RowList(
+    GetNodeSubscriptions,
+    SubscriptionList,
+    lambda answer: ([{"jid": entry.jid} for entry in answer.entries], answer.result_set),
+)
+TOKENS = RowList(
+    lambda actor, service, _name, page: ListTokens(actor, service, page),
+    TokenList,
+    lambda answer: ([token_row(token, answer.now_us) for token in answer.tokens], answer.result_set),
+)
+MIRRORS = RowList(
+    lambda actor, service, _name, page: ListMirrors(actor, service, page=page),
+    MirrorList,
+    lambda answer: ([mirror_state_row(status) for status in answer.statuses], answer.result_set),
+)
+
+
+async def read_rows(
+    handle: Handle, rows: RowList, actor: Jid, service: str, name: str, most: int, after: str
+) -> RowPage:
+    """Returns a page of at most `most` rows behind a position, "" for the first page. Raises FeedError."""
+
+    async def read(count: int, position: str) -> tuple[list[Row], ResultSet | None]:
+        request = rows.ask(actor, service, name, ResultSetRequest(str(count), position or None))
+        return rows.rows(await ask(handle, request, rows.kind))
+
+    page, result_set = await read(most, after)
+    last = "" if result_set is None else result_set.last or ""
+    # The service may cut a page short, so only a further request shows whether there are more rows.
+    more = bool(last) and bool((await read(1, last))[0])
+    return RowPage(tuple(page), None if result_set is None else result_set.count, last if more else "")
+
+
+async def read_consumers(
+    handle: Handle, actor: Jid, service: str, most: int, after: str, *, behind: bool = False
+) -> RowPage:
+    """Returns a page of consumers, with `behind` without those that are current. Raises FeedError.
+
+    A page may be empty although the list continues.
+    """
+    position = FIRST
+    if after:
+        match = _CONSUMER.fullmatch(after)
+        if match is None:
+            raise FeedError(Condition.BAD_REQUEST, "after is a position from the address of the next page")
+        position = int(match[1]), match[2], match[3]
+    answer = await ask(handle, ListConsumers(actor, service, behind, position, most), ConsumerList)
+    following = "" if answer.after is None else ":".join(map(str, answer.after))
+    return RowPage(tuple(consumer_row(status) for status in answer.statuses), None, following)

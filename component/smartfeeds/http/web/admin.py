@@ -1,0 +1,250 @@
+"""The web administration under `/admin/`: for admins of the service, and for owners with their own feeds.
+
+The requests are those of `http/administration.py`, so the same rules decide. Every form is sent by POST and redirects
+to a page that shows the result. One response cannot redirect: that with a new token, which is shown only once.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from urllib.parse import quote, urlencode
+
+from smartfeeds.core.tokens import TokenScope
+from smartfeeds.core.urls import ADMIN_FEEDS
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.admin_lists import (
+    RowList,
+    RowPage,
+    read_rows,
+)
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.entries import Handle
+from smartfeeds.http.http_errors import STATUSES, HttpError
+from smartfeeds.http.openapi_schemas import TEXT
+from smartfeeds.http.operations import Operation, Parameter
+from smartfeeds.http.queries import read_fields, read_parameters
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.admin_pages import (
+    Form,
+    Table,
+    View,
+    feed_page,
+    form_of_options,
+    overview_page,
+    table_page,
+)
+from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.service.admin_process import GetStatistics, Statistics
+from smartfeeds.service.administration import GetStanding, Standing
+from smartfeeds.service.answers import ask
+from smartfeeds.service.preconditions import options_tag
+from smartfeeds.service.requests import (
+    Answer,
+    Configuration,
+    Configure,
+    DeleteNode,
+    GetConfiguration,
+    Request,
+)
+from smartfeeds.texts import N_
+
+ROWS = 50  # in a page
+_MAX_FIELDS = 64
+_PAGE = {200: {n.HTML.bare_type: {"type": "string"}}}
+_AFTER = Parameter("after", TEXT, "rows after this position")
+_DONE = Parameter("done", {"type": "string"}, "what a form has done")
+# The messages after a form, by the parameter `done`.
+DONE: Mapping[str, str] = {
+    "created": N_("Created."),
+    "saved": N_("Saved."),
+    "deleted": N_("Deleted."),
+    "removed": N_("Removed."),
+    "revoked": N_("Revoked."),
+    "retried": N_("The next attempt is made now."),
+}
+Fields = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A page with a table. `read` returns the rows behind a position, and `actions` the function for each value of the
+    form field `action`, which returns the key of its message and the path of the next page ("" for this one)."""
+
+    key: str
+    path: str
+    table: Table
+    read: Callable[["WebAdmin", HttpCall, str], Awaitable[RowPage]]
+    actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[tuple[str, str]]]]
+    form: Callable[["WebAdmin", HttpCall, Standing], Form | None] = lambda _admin, _call, _standing: None
+
+    @property
+    def get(self) -> Operation:
+        """The operation that shows the page."""
+        return Operation(
+            f"admin-{self.key}",
+            f"Web administration: {self.table.title}",
+            _PAGE,
+            errors=(404,),
+            parameters=(_AFTER, _DONE),
+            scope=TokenScope.ADMIN,
+        )
+
+    @property
+    def post(self) -> Operation:
+        """The operation of the forms of the page."""
+        created = {201: _PAGE[200]} if self.key == "tokens" else {}
+        return Operation(
+            f"admin-{self.key}-form",
+            f"Web administration: the forms of {self.table.title}",
+            {303: {}, **created},
+            errors=(400, 404, 406, 409),
+            body={n.WEB_FORM: {"type": "object"}},
+            scope=TokenScope.ADMIN,
+        )
+
+
+OVERVIEW = Operation("admin", "Web administration: overview", _PAGE, scope=TokenScope.ADMIN)
+FEED = Operation(
+    "admin-feed", "Web administration: options of a feed", _PAGE, parameters=(_DONE,), scope=TokenScope.ADMIN
+)
+FEED_FORM = Operation(
+    "admin-feed-form",
+    "Web administration: configures or deletes a feed",
+    {303: {}},
+    errors=(400, 406, 412),
+    body={n.WEB_FORM: {"type": "object"}},
+    scope=TokenScope.ADMIN,
+)
+
+
+class WebAdmin:
+    """Handles the pages and their forms. `service` is the address of the service, and `now_us` returns microseconds;
+    `change` performs a request even if the client disconnects."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        change: Callable[[Request], Awaitable[Answer]],
+        service: str,
+        bodies: BodyReader,
+        now_us: Callable[[], int],
+    ) -> None:
+        self.handle = handle
+        self.change = change
+        self.service = service
+        self._bodies = bodies
+        self._now_us = now_us
+
+    async def overview(self, call: HttpCall) -> Reply:
+        """The first page. Raises FeedError."""
+        view = await self._view(call)
+        statistics = None
+        if view.standing.admin:
+            statistics = await ask(self.handle, GetStatistics(call.actor, self.service), Statistics)
+        return call.zipped(page_reply(overview_page(frame_of(call), view, statistics, self._now_us())))
+
+    async def show(self, section: Section, call: HttpCall) -> Reply:
+        """A page with a table. Raises FeedError."""
+        return await self._table(section, call, await self._view(call))
+
+    async def submit(self, section: Section, call: HttpCall) -> Reply:
+        """Performs the action of a form. Raises HttpError."""
+        fields = await self._fields(call)
+        action = section.actions.get(fields.get("action", ""))
+        if action is None:
+            raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
+        try:
+            done, path = await action(self, call, fields)
+        except HttpError:
+            raise
+        except FeedError as error:
+            view = replace(await self._view(call), problem=error.text or error.condition.value)
+            return replace(await self._table(section, call, view), status=STATUSES[error.condition])
+        if done == "token":  # the only text that no other page can show
+            view = await self._view(call)
+            return replace(await self._table(section, call, view, secret=path), status=HTTPStatus.CREATED)
+        return _redirect(call, path or call.path, done)
+
+    async def feed(self, call: HttpCall) -> Reply:
+        """The options of a node. Raises FeedError."""
+        view = await self._view(call)
+        found = await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
+        body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options))
+        return call.zipped(page_reply(body))
+
+    async def submit_feed(self, call: HttpCall) -> Reply:
+        """Configures or deletes a node. Raises FeedError."""
+        fields = await self._fields(call)
+        view = await self._view(call)
+        found = await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
+        form = None
+        try:
+            if fields.get("action") == "delete":
+                if fields.get("confirm") != call.name:
+                    raise FeedError(Condition.BAD_REQUEST, "to delete the feed, type its name exactly as it is shown")
+                await self.change(DeleteNode(call.actor, self.service, call.name))
+                return _redirect(call, ADMIN_FEEDS, "deleted")
+            form = form_of_options(fields)
+            expected = frozenset({fields.get("tag", "")})
+            await self.change(Configure(call.actor, self.service, call.name, form, expected))
+        except HttpError:
+            raise
+        except FeedError as error:
+            view = replace(view, problem=error.text or error.condition.value)
+            # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
+            body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)
+            return replace(page_reply(body), status=STATUSES[error.condition])
+        return _redirect(call, call.path, "saved")
+
+    async def rows(self, rows: RowList, call: HttpCall, after: str) -> RowPage:
+        """A page of rows of a list. Raises FeedError."""
+        return await read_rows(self.handle, rows, call.actor, self.service, call.name, ROWS, after)
+
+    async def _view(self, call: HttpCall) -> View:
+        """Raises FeedError(FORBIDDEN) for users who administer nothing."""
+        standing = await ask(self.handle, GetStanding(call.actor, self.service), Standing)
+        if not (standing.admin or standing.owner or standing.creator):
+            raise FeedError(Condition.FORBIDDEN, "you own no feed, and you are no admin of the service")
+        done = DONE.get(_query(call).get("done", ""), "") if call.method in ("GET", "HEAD") else ""
+        return View(standing, call.path, call.name, frame_of(call).texts.say(done) if done else "")
+
+    async def _table(self, section: Section, call: HttpCall, view: View, secret: str = "") -> Reply:
+        after = _query(call).get("after", "")
+        page, action = await section.read(self, call, after), section.table.row_action
+        table = replace(
+            section.table,
+            rows=page.rows,
+            total=page.total,
+            next_path=f"{call.path}?{urlencode({'after': page.after}, quote_via=quote, safe='')}" if page.after else "",
+            first=not after,
+            form=section.form(self, call, view.standing),
+            row_action=None if action is not None and action.for_admins and not view.standing.admin else action,
+            secret=secret,
+        )
+        return call.zipped(page_reply(table_page(frame_of(call), view, table)))
+
+    async def _fields(self, call: HttpCall) -> Fields:
+        """The fields of a form, each once. Raises FeedError, HttpError."""
+        if call.media_type != n.WEB_FORM:
+            text = f"a form is {n.WEB_FORM}; programs use the resources that /openapi.json describes"
+            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=n.WEB_FORM)
+        body = await self._bodies.read(call, (n.WEB_FORM,))
+        try:
+            pairs = read_fields(body.decode("ascii"), _MAX_FIELDS)
+        except UnicodeDecodeError:
+            raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            raise FeedError(Condition.BAD_REQUEST, "a field of the form is repeated; load the page again")
+        return fields
+
+
+def _query(call: HttpCall) -> dict[str, str]:
+    return read_parameters(call.query, ("after", "done"))
+
+
+def _redirect(call: HttpCall, path: str, done: str) -> Reply:
+    headers = {"Location": f"{call.base_path}{path}?done={done}", "Cache-Control": "no-store"}
+    return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)

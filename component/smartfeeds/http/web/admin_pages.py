@@ -1,0 +1,201 @@
+"""The pages of the web administration: tables, forms, and the plots of the last 24 hours. They need no script."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
+from smartfeeds.core.options import PUBSUB as PREFIX
+from smartfeeds.core.times import parse_datetime
+from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
+from smartfeeds.http.web.frame import Frame
+from smartfeeds.http.web.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
+from smartfeeds.service.admin_process import Statistics
+from smartfeeds.service.admin_rows import Row
+from smartfeeds.service.administration import Standing
+from smartfeeds.texts import N_
+
+# Options that have one possible value.
+_FIXED = frozenset({"purge_offline", "node_type"})
+_MAIN = ("title", "description", "language", "access_model", "publish_model", "contact")
+# The forms over XMPP have longer labels, because clients show them without a context.
+_LABELS = {"title": N_("Title"), "description": N_("Description")}
+_CHOICES = {
+    "open": N_("Everybody"),
+    "authorize": N_("Users whom an owner has approved"),
+    "presence": N_("Contacts of the service"),
+    "whitelist": N_("Members only"),
+    "publishers": N_("Owners and publishers"),
+    "subscribers": N_("Subscribers, too"),
+}
+SHOWN_OPTIONS = tuple(name for name in (*_MAIN, *OPTIONS) if name not in _FIXED)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: the member of the row, its heading, and `number`, `time` or `code` for other than text."""
+
+    key: str
+    label: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form. `kind` is text, lines, choice or flag, and `choices` are pairs of a value and its label."""
+
+    name: str
+    label: str
+    kind: str = "text"
+    value: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    required: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form below a table: the value of its field `action`, its heading and the label of its button."""
+
+    action: str
+    heading: str
+    button: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowAction:
+    """A button in each row that sends a member of the row. `for_admins`: only admins of the service may press it."""
+
+    action: str
+    button: str
+    key: str
+    for_admins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the pages of the administration share: who reads them, where the reader is, and what has just happened.
+    `done` is the message of a success, `problem` that of a failure."""
+
+    standing: Standing
+    here: str
+    name: str = ""
+    done: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The content of a page with a table. `links` says whether the first column leads to the pages of a node."""
+
+    title: str
+    about: str
+    empty: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+    total: int | None = None
+    next_path: str = ""
+    first: bool = True
+    form: Form | None = None
+    row_action: RowAction | None = None
+    links: bool = False
+    secret: str = ""
+
+
+def table_page(frame: Frame, view: View, table: Table) -> bytes:
+    """A page with a table, and perhaps a form."""
+    rows = [
+        {
+            "cells": [(column, _cell(column, row.get(column.key))) for column in table.columns],
+            "path": entry_path(str(row["node"]), folder=ADMIN_FEEDS) if table.links else "",
+            "value": row.get(table.row_action.key) if table.row_action else None,
+        }
+        for row in table.rows
+    ]
+    return frame.page("admin_table.html", **_shared(view), table=table, rows=rows)
+
+
+def feed_page(
+    frame: Frame,
+    view: View,
+    options: NodeOptions,
+    limits: OptionLimits,
+    tag: str,
+    submitted: Mapping[str, tuple[str, ...]] | None = None,
+) -> bytes:
+    """The options of a node as a form, and its deletion. `submitted` are the values of a form that was refused."""
+    fields = {}
+    for name in SHOWN_OPTIONS:
+        values = options.values_of(OPTIONS[name])
+        if submitted is not None:
+            values = submitted.get(PREFIX + name, values)
+        fields[name] = _field(name, OPTIONS[name], values, limits)
+    return frame.page(
+        "admin_feed.html",
+        **_shared(view),
+        main=[fields[name] for name in _MAIN],
+        more=[field for name, field in fields.items() if name not in _MAIN],
+        tag=tag,
+        page_path=feed_path(view.name),
+    )
+
+
+def overview_page(frame: Frame, view: View, statistics: Statistics | None, now_us: int) -> bytes:
+    """The first page: for admins the counts, the rates and the plots of the last 24 hours."""
+    buckets = [] if statistics is None else buckets_of(statistics.history, now_us)
+    return frame.page(
+        "admin.html",
+        **_shared(view),
+        statistics=statistics,
+        plots=plots_of(buckets),
+        buckets=list(reversed(buckets)),
+        width=WIDTH,
+        height=HEIGHT,
+        bar_width=BAR_WIDTH,
+    )
+
+
+def form_of_options(fields: Mapping[str, str]) -> FormFields:
+    """The configuration that a submitted form of `feed_page` means: a flag that was not sent is off."""
+    return {PREFIX + name: _submitted(OPTIONS[name], fields.get(name)) for name in SHOWN_OPTIONS}
+
+
+def _submitted(option: Option[object], text: str | None) -> tuple[str, ...]:
+    if option.type is FieldType.BOOLEAN:
+        return ("false",) if text is None else ("true",)
+    lines = (text or "").replace("\r\n", "\n")
+    if option.type is FieldType.JID_MULTI:
+        return tuple(line.strip() for line in lines.split("\n") if line.strip())
+    return (lines,)
+
+
+def _field(name: str, option: Option[object], values: tuple[str, ...], limits: OptionLimits) -> Field:
+    label, choices = _LABELS.get(name, option.label), option.choices(limits)
+    if option.type is FieldType.BOOLEAN:
+        return Field(name, label, "flag", "true" if values == ("true",) else "")
+    if choices:
+        return Field(name, label, "choice", "".join(values), tuple((one, _CHOICES.get(one, one)) for one in choices))
+    if option.type is FieldType.JID_MULTI:
+        return Field(name, label, "lines", "\n".join(values), hint=N_("One XMPP address in each line"))
+    return Field(name, label, "text", "".join(values))
+
+
+def _cell(column: Column, value: object) -> object:
+    if column.kind == "time":
+        return parse_datetime(str(value)) or value or ""
+    return "" if value is None else value
+
+
+def _shared(view: View) -> dict[str, object]:
+    """The values that every page needs."""
+    return {
+        "view": view,
+        "admin_path": ADMIN,
+        "node_paths": {
+            "options": entry_path(view.name, folder=ADMIN_FEEDS),
+            "members": entry_path(view.name, folder=ADMIN_MEMBERS),
+            "subscriptions": entry_path(view.name, folder=ADMIN_SUBSCRIPTIONS),
+        }
+        if view.name
+        else {},
+    }

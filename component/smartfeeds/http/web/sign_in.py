@@ -1,0 +1,234 @@
+"""The pages to sign in, to wait for a confirmation through XMPP, and to end sessions. They work without a script.
+
+A browser that is to sign in has a cookie of its own. The forms of these pages and the code of a sign-in belong to it,
+so nobody can sign a stranger's browser in, nor use a code that another browser shows.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import quote
+
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.sessions import form_token
+from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope
+from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.entries import Handle
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.openapi_schemas import Schema
+from smartfeeds.http.operations import Content, Operation, Parameter
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
+from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.service.answers import ask
+from smartfeeds.service.sessions import EndSessions, ListSessions, SessionList
+from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
+
+GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded again
+MAX_TOKEN_CHARACTERS = 256
+EVERY_SESSION = "all"
+_NEXT = "next"
+_PAGE: Content = {n.HTML.bare_type: {"type": "string"}}
+_TEXT: Schema = {"type": "string"}
+_STATE: Schema = {
+    "type": "object",
+    "required": ["state"],
+    "properties": {"state": {"enum": [*(state.value for state in SignInState), "ended"]}},
+}
+_STATE_FORMS = (n.HTML, n.JSON)
+
+
+def _form(*names: str) -> Content:
+    return {n.WEB_FORM: {"type": "object", "properties": dict.fromkeys((*names, "csrf"), _TEXT)}}
+
+
+SHOW = Operation(
+    "signInPage",
+    "The page to sign in with a token or through XMPP",
+    {200: _PAGE, 303: {}},
+    parameters=(Parameter(_NEXT, _TEXT, "the path of the page to return to"),),
+)
+SIGN_IN = Operation(
+    "signIn",
+    "Signs a browser in with a token, or begins a sign-in through XMPP",
+    {303: {}},
+    errors=(429,),
+    body=_form("token", "jid", _NEXT),
+    guests=True,
+)
+WAIT = Operation("signInWait", "The state of a sign-in through XMPP", {200: {**_PAGE, n.JSON.bare_type: _STATE}})
+COMPLETE = Operation("completeSignIn", "Completes a sign-in through XMPP", {303: {}}, body=_form(), guests=True)
+ACCOUNT_PAGE = Operation("account", "The sessions of the signed-in user", {200: _PAGE, 303: {}})
+SIGN_OUT = Operation("signOut", "Ends sessions of the signed-in user", {303: {}}, body=_form("session"))
+
+
+@dataclass(frozen=True, slots=True)
+class XmppSignIn:
+    """How to sign in through XMPP. `request` sends the request to confirm a sign-in (XEP-0070): its parameters are the
+    sign-in, the address of the page and a text. `chat`: the bot answers, so a code can be sent to it."""
+
+    sign_ins: SignIns
+    request: Callable[[SignIn, str, str], object]
+    chat: bool
+
+
+class SignInPages:
+    """Handles the pages. `service` is the address of the service."""
+
+    def __init__(self, handle: Handle, sessions: Sessions, service: str, xmpp: XmppSignIn) -> None:
+        self._handle = handle
+        self._sessions = sessions
+        self._service = service
+        self._xmpp = xmpp
+
+    async def show(self, call: HttpCall) -> Reply:
+        """The page to sign in. Signed-in users are redirected."""
+        path = _next_of(call)
+        if call.session is not None:
+            return _see_other(call, path)
+        return self._page(call, path)
+
+    async def post(self, call: HttpCall) -> Reply:
+        """Signs in with a token, or begins a sign-in through XMPP. Raises FeedError."""
+        fields = dict(await self._sessions.fields(call))
+        path = local_path(fields.get(_NEXT, "")) or FEEDS
+        if "token" in fields:
+            return await self._by_token(call, fields["token"].strip(), path)
+        return self._by_xmpp(call, fields.get("jid", "").strip(), path)
+
+    async def wait(self, call: HttpCall) -> Reply:
+        """The state of the sign-in: as a page, which loads itself again, or as JSON for the script of the page."""
+        sign_in = self._xmpp.sign_ins.of_browser(guest_of(call))
+        if n.choose(call.header("Accept"), _STATE_FORMS) is n.JSON:
+            state = "ended" if sign_in is None else sign_in.state.value
+            headers = {"Cache-Control": "no-store", "Vary": "Accept, Cookie"}
+            return Reply(json.dumps({"state": state}).encode(), n.JSON.media_type, headers=headers)
+        if sign_in is None:
+            return _see_other(call, LOGIN)
+        frame = frame_of(call)
+        body = frame.page(
+            "sign_in_wait.html",
+            sign_in=sign_in,
+            waiting=sign_in.state is SignInState.WAITING,
+            confirmed=sign_in.state is SignInState.CONFIRMED,
+            chat=self._xmpp.chat,
+            service=self._service,
+            message=message_uri(self._service, f"login {sign_in.shown_code}"),
+            minutes=LIFETIME_S // 60,
+            wait_path=LOGIN_WAIT,
+            login_path=LOGIN,
+            csrf=_form_token(call),
+        )
+        return call.zipped(page_reply(body))
+
+    async def complete(self, call: HttpCall) -> Reply:
+        """Begins the session of a sign-in that was confirmed. Works once."""
+        sign_in = self._xmpp.sign_ins.take(guest_of(call))
+        if sign_in is None or sign_in.jid is None:
+            raise HttpError(HTTPStatus.FORBIDDEN, "this sign-in was not confirmed, or it is too old: sign in again")
+        token = Token("", b"", str(sign_in.jid), TokenScope.ADMIN, ALL_FEEDS, "", 0)
+        return await self._enter(call, token, sign_in.path)
+
+    async def account(self, call: HttpCall) -> Reply:
+        """The sessions of the user."""
+        if call.session is None:
+            return _see_other(call, f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
+        answer = await ask(self._handle, ListSessions(call.actor, self._service), SessionList)
+        body = frame_of(call).page(
+            "sessions.html", sessions=answer.sessions, own=call.session.session_id, account_path=ACCOUNT
+        )
+        return call.zipped(page_reply(body))
+
+    async def sign_out(self, call: HttpCall) -> Reply:
+        """Ends one session of the user, or all. Raises FeedError."""
+        if call.session is None:
+            raise FeedError(Condition.NOT_AUTHORIZED, "you are not signed in")
+        chosen = dict(await self._sessions.fields(call)).get("session", "") or call.session.session_id
+        every = chosen == EVERY_SESSION
+        await self._handle(EndSessions(call.actor, self._service, None if every else chosen))
+        if every or chosen == call.session.session_id:
+            return _see_other(call, FEEDS, cleared_cookie(call))
+        return _see_other(call, ACCOUNT)
+
+    def _page(self, call: HttpCall, path: str, error: str = "", jid: str = "") -> Reply:
+        # A page that is loaded again keeps the cookie, so that the forms in other tabs stay valid.
+        guest = guest_of(call) or new_guest()
+        body = frame_of(call).page(
+            "sign_in.html",
+            login_path=LOGIN,
+            next_path=path,
+            error=error,
+            jid=jid,
+            chat=self._xmpp.chat,
+            csrf=_form_token(call) or form_token(guest),
+        )
+        reply = call.zipped(page_reply(body, {"Set-Cookie": guest_cookie(call, guest, GUEST_AGE_S)}))
+        # 401 needs a challenge, after which browsers ask for a password in a dialog of their own.
+        return reply.with_status(HTTPStatus.FORBIDDEN) if error else reply
+
+    async def _by_token(self, call: HttpCall, text: str, path: str) -> Reply:
+        try:
+            token = await self._sessions.read_token(text[:MAX_TOKEN_CHARACTERS])
+        except FeedError as error:
+            return self._page(call, path, error.text)
+        return await self._enter(call, token, path)
+
+    def _by_xmpp(self, call: HttpCall, text: str, path: str) -> Reply:
+        jid = parse_jid(text) if text else None
+        if (text and (jid is None or not jid.local)) or (not text and not self._xmpp.chat):
+            return self._page(call, path, "type your XMPP address, such as alice@example.org", text)
+        target = None if jid is None else jid.bare
+        site = f"{call.look.name} ({call.site_url})"
+        try:
+            sign_in = self._xmpp.sign_ins.begin(guest_of(call), call.address, site, target, path)
+        except FeedError as error:
+            return self._page(call, path, error.text, text)
+        if target is not None:
+            self._xmpp.request(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
+        return _see_other(call, LOGIN_WAIT)
+
+    async def _enter(self, call: HttpCall, token: Token, path: str) -> Reply:
+        """Begins a session, which replaces the session that this browser has."""
+        if call.session is not None:
+            await self._handle(EndSessions(call.actor, self._service, call.session.session_id))
+        return _see_other(call, path, await self._sessions.begin(call, token))
+
+
+def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:
+    """The words of a request to confirm, which name the site and who asks: anybody can type this address."""
+    return frame_of(call).texts.say(
+        "A browser at {address} asks to sign in to {site} as {jid}. The page shows the code {code}. Confirm only if "
+        "this is your browser and it shows this code. If not, ignore this message: nobody is signed in then.",
+        address=sign_in.address,
+        site=sign_in.site,
+        jid=target,
+        code=sign_in.shown_code,
+    )
+
+
+def _next_of(call: HttpCall) -> str:
+    """The page to return to: the parameter `next`, else the page of ours that led here."""
+    query: Mapping[str, str] = call.request.rel_url.query
+    if path := local_path(query.get(_NEXT, "")):
+        return path
+    referer = call.header("Referer")
+    came_from = local_path(referer.removeprefix(call.site_url)) if referer.startswith(f"{call.site_url}/") else ""
+    return FEEDS if not came_from or came_from.startswith(LOGIN) else came_from
+
+
+def _form_token(call: HttpCall) -> str:
+    if call.form_token:
+        return call.form_token
+    guest = guest_of(call)
+    return form_token(guest) if guest else ""
+
+
+def _see_other(call: HttpCall, path: str, cookie: str = "") -> Reply:
+    headers = {"Location": f"{call.base_path}{path}", "Cache-Control": "no-store"}
+    if cookie:
+        headers["Set-Cookie"] = cookie
+    return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)

@@ -1,0 +1,113 @@
+"""Nodes, tokens, consumers and mirrors as rows of administration: objects that can be written as JSON.
+
+`--json` of the commands, the responses over HTTP and the pages of the web administration show the same members. Times
+are date-times in whole seconds.
+"""
+
+from typing import Any
+
+from smartfeeds.core.consumers import RETRY_REQUEST_US
+from smartfeeds.core.mirror import MirrorState
+from smartfeeds.core.times import US_PER_S, format_datetime, format_second
+from smartfeeds.core.tokens import Token, ended
+from smartfeeds.service.admin_nodes import NodeSummary
+from smartfeeds.service.consumers import ConsumerStatus
+from smartfeeds.service.mirrors import MirrorStanding, MirrorStatus
+
+Row = dict[str, Any]
+
+
+def node_row(summary: NodeSummary) -> Row:
+    """A node with its counts."""
+    node = summary.node
+    return {
+        "node": node.name,
+        "kind": node.kind.value,
+        "items": summary.items,
+        "deleted": summary.deleted,
+        "subscriptions": summary.subscriptions,
+        "created": format_second(node.created_us),
+        "creator": node.creator,
+    }
+
+
+def token_row(token: Token, now_us: int) -> Row:
+    """A token without its secret."""
+    return {
+        "id": token.token_id,
+        "jid": token.jid,
+        "scope": token.scope.text,
+        "feed": token.feed,
+        "created": format_second(token.created_us),
+        "expires": "never" if token.expires_us is None else format_second(token.expires_us),
+        "state": "expired" if ended(token, now_us) else "valid",
+        "label": token.label,
+    }
+
+
+def consumer_row(status: ConsumerStatus) -> Row:
+    """A consumer in one order."""
+    failure = status.failure
+    return {
+        "consumer": status.consumer.name,
+        "node": status.node,
+        "order": status.order.value,
+        "state": status.state.value,
+        "waiting": status.waiting,
+        "lag_s": status.lag_us // US_PER_S,
+        "failures": failure.count if failure else 0,
+        "next_attempt": _next_attempt(status.next_us),
+        "error": failure.error if failure else "",
+    }
+
+
+def _next_attempt(next_us: int | None) -> str:
+    if next_us is None:
+        return ""
+    return "now" if next_us == RETRY_REQUEST_US else format_datetime(next_us)
+
+
+def mirror_row(status: MirrorStatus) -> Row:
+    """The settings of a mirror."""
+    mirror = status.mirror
+    return {
+        "name": mirror.name,
+        "node": mirror.node,
+        "direction": mirror.direction.value,
+        "address": mirror.address,
+        "from": "configuration" if status.configured else "mirror add",
+    }
+
+
+def mirror_state_row(status: MirrorStatus) -> Row:
+    """A mirror with the state of its directions."""
+    return {
+        **mirror_row(status),
+        "node_exists": status.node_there,
+        "items_with_conflicts": status.conflicted,
+        "directions": [_standing_row(standing) for standing in status.standings],
+    }
+
+
+def _standing_row(standing: MirrorStanding) -> Row:
+    state: MirrorState = standing.state
+    return {
+        "direction": standing.direction.value,
+        "in_step": standing.in_step,
+        "lag_s": None if standing.behind_us is None else standing.behind_us / US_PER_S,
+        "in_step_at": _second(state.in_step_us),
+        "failing_since": None if state.failure is None else _second(state.failure.since_us),
+        "failure": state.error,
+        "note": state.note,
+        "changes": state.items,
+        "waiting": standing.waiting,
+        "conflicts_met": state.conflicts,
+        "refused": state.refused,
+        "refusals": [
+            {"id": refusal.item_id, "reason": refusal.reason, "at": _second(refusal.at_us)} for refusal in state.reasons
+        ],
+    }
+
+
+def _second(time_us: int | None) -> str | None:
+    return None if time_us is None else format_second(time_us)

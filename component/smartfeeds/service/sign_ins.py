@@ -1,0 +1,133 @@
+"""Sign-ins through XMPP: a browser gets a code, and the user confirms the code from their account.
+
+A sign-in lives in memory for a few minutes. It belongs to one browser (a random cookie) and works once. The user
+confirms it by a chat message with the code, or by the request that XEP-0070 sends to the address that they typed.
+"""
+
+import re
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import Condition, FeedError
+
+LIFETIME_S = 300
+PER_ADDRESS = 20  # sign-ins that one network address may begin in the lifetime of a code
+PER_JID = 3  # requests that one user receives in that time, whoever types their address
+WRONG_CODES = 10  # wrong codes of one user in that time
+MOST = 10_000  # sign-ins in memory: some 5 MB
+ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"  # without 0, O, 1 and I, which look alike
+CODE_CHARACTERS = 8  # 40 bits; with WRONG_CODES a guess succeeds once in 100,000,000 tries of one user
+_NO_CODE = re.compile(r"[^0-9A-Z]")
+
+
+class SignInState(Enum):
+    """What the user said."""
+
+    WAITING = "waiting"
+    CONFIRMED = "confirmed"
+    REFUSED = "refused"
+
+
+@dataclass(slots=True)
+class SignIn:
+    """A sign-in that has begun.
+
+    `browser` is the cookie of the browser, `address` its network address, `site` the name and the address of this site
+    as the user sees them. `target` is the bare JID that must confirm, None if any user may. `path` is the page to
+    return to. `jid` is the user who confirmed.
+    """
+
+    browser: str = field(repr=False)
+    code: str = field(repr=False)
+    address: str
+    site: str
+    target: Jid | None
+    path: str
+    began_us: int
+    state: SignInState = SignInState.WAITING
+    jid: Jid | None = None
+
+    @property
+    def shown_code(self) -> str:
+        """The code for people, in two groups."""
+        return f"{self.code[:4]}-{self.code[4:]}"
+
+
+class SignIns:
+    """The sign-ins of the last minutes. `clock` returns microseconds, `choose` one character of a text."""
+
+    def __init__(self, clock: Callable[[], int], choose: Callable[[str], str] = secrets.choice) -> None:
+        self._clock = clock
+        self._choose = choose
+        self._by_code: dict[str, SignIn] = {}  # in the order in which they began
+        self._wrong: list[tuple[int, str]] = []  # time and bare JID of wrong codes, in their order
+
+    def begin(self, browser: str, address: str, site: str, target: Jid | None, path: str) -> SignIn:
+        """Begins a sign-in, which replaces the former one of this browser.
+
+        Raises FeedError(BUSY) if this address began too many, or if the target received too many requests.
+        """
+        self._forget()
+        sign_ins = self._by_code.values()
+        if len(sign_ins) >= MOST or sum(one.address == address for one in sign_ins) >= PER_ADDRESS:
+            raise FeedError(Condition.BUSY, "too many sign-ins from your address; try again in five minutes")
+        if target is not None and sum(one.target == target for one in sign_ins) >= PER_JID:
+            raise FeedError(Condition.BUSY, f"{target} received {PER_JID} requests; try again in five minutes")
+        for former in sign_ins:
+            # It stays in memory, because it counts. The browser's cookie leads to the new one only.
+            if former.browser == browser:
+                former.browser, former.state = "", SignInState.REFUSED
+        code = "".join(self._choose(ALPHABET) for _ in range(CODE_CHARACTERS))
+        sign_in = SignIn(browser, code, address, site, target, path, self._clock())
+        self._by_code[code] = sign_in
+        return sign_in
+
+    def of_browser(self, browser: str) -> SignIn | None:
+        """The sign-in of a browser; None if there is none, or if it is too old."""
+        self._forget()
+        return next((one for one in self._by_code.values() if browser and one.browser == browser), None)
+
+    def find(self, text: str, user: Jid) -> SignIn | None:
+        """The sign-in that waits for a user, by its code as people write it. A wrong code is counted, and after
+        WRONG_CODES of them no code of this user is right."""
+        self._forget()
+        bare = user.bare
+        sign_in = self._by_code.get(_NO_CODE.sub("", text.upper()))
+        if Counter(jid for _, jid in self._wrong)[str(bare)] >= WRONG_CODES:
+            return None
+        waits = sign_in is not None and sign_in.state is SignInState.WAITING and sign_in.target in (None, bare)
+        if not waits:
+            self._wrong.append((self._clock(), str(bare)))
+            del self._wrong[:-MOST]
+            return None
+        return sign_in
+
+    def answer(self, text: str, user: Jid, *, accepted: bool) -> SignIn | None:
+        """Notes the answer of a user to a code. Returns the sign-in, None if no sign-in waits for it."""
+        sign_in = self.find(text, user)
+        if sign_in is not None:
+            sign_in.state = SignInState.CONFIRMED if accepted else SignInState.REFUSED
+            sign_in.jid = user.bare
+        return sign_in
+
+    def take(self, browser: str) -> SignIn | None:
+        """The confirmed sign-in of a browser, which can be taken once. None if it is not confirmed."""
+        sign_in = self.of_browser(browser)
+        if sign_in is None or sign_in.state is not SignInState.CONFIRMED:
+            return None
+        sign_in.browser = ""
+        return sign_in
+
+    def _forget(self) -> None:
+        """Removes what is too old."""
+        oldest_us = self._clock() - LIFETIME_S * US_PER_S
+        for code, sign_in in list(self._by_code.items()):
+            if sign_in.began_us > oldest_us:
+                break
+            del self._by_code[code]
+        self._wrong = [wrong for wrong in self._wrong if wrong[0] > oldest_us]

@@ -1,0 +1,93 @@
+"""The nodes by their last change, and the newest items of many nodes, for the river of all feeds."""
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+
+from smartfeeds.core.access import KEPT_OUT
+from smartfeeds.core.model import Edge, Item, Node
+from smartfeeds.core.river import NodePlace
+from smartfeeds.store.engine import Row
+from smartfeeds.store.rows import DELETED, prefixed, to_items, to_node
+from smartfeeds.store.sql_nodes import NodeReads
+from smartfeeds.store.sql_tables import ITEM_WITHOUT_SYNC, NODE_COLUMNS
+
+_KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
+_PLACE = attrgetter("last_modified_us", "name")
+_BEFORE = " AND (n.last_modified_us, n.name) < (?, ?)"
+_NEWEST_FIRST = " ORDER BY n.last_modified_us DESC, n.name DESC LIMIT ?"
+_LIVE_ITEM = f"change < {DELETED}"
+_LAST_FIRST = " ORDER BY i.modified_us DESC, i.item_no DESC"
+_NODES = f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM"
+_LIVE = f"{_NODES} node n WHERE n.state = 'live' AND n.listed = ?"
+_NOT_KEPT_OUT = (
+    " AND NOT EXISTS (SELECT 1 FROM affiliation a WHERE a.node_no = n.node_no AND a.jid = ?"
+    f" AND a.affiliation IN ({_KEPT_OUT}))"
+)
+_HIDDEN = (
+    f"{_NODES} affiliation a JOIN node n ON n.node_no = a.node_no AND n.state = 'live'"
+    " WHERE a.jid = ? AND a.hidden IS NOT NULL"
+)
+
+
+class RiverReads(NodeReads):
+    """The part of ReadTx that is about the river."""
+
+    def changed_nodes(self, jid: str | None, limit: int, before: NodePlace | None = None) -> list[Node]:
+        """Returns the nodes that lists show to a bare JID (`listed_nodes`), or all live nodes for None, by last change,
+        the newest first, and by name where the times are equal. `before` is the place of the last node before them.
+
+        The cost grows with the result, with the nodes in between that exclude the JID, and with the hidden nodes that
+        the JID may read.
+        """
+        self.settle()
+        rows = [row for sql, params in self._changed(jid, before) for row in self._db.rows(sql, (*params, limit))]
+        return sorted(map(to_node, rows), key=_PLACE, reverse=True)[:limit]
+
+    @staticmethod
+    def _changed(jid: str | None, before: NodePlace | None) -> Iterator[tuple[str, Row]]:
+        """The statements whose rows together are the nodes, with their parameters except the limit."""
+        bound, place = ("", ()) if before is None else (_BEFORE, tuple(before))
+        if jid is None:
+            yield from ((f"{_LIVE}{bound}{_NEWEST_FIRST}", (listed, *place)) for listed in (0, 1))
+        else:
+            yield f"{_LIVE}{bound}{_NOT_KEPT_OUT}{_NEWEST_FIRST}", (1, *place, jid)
+            yield f"{_HIDDEN}{bound}{_NEWEST_FIRST}", (jid, *place)
+
+    def changed_items(self, limit: int, before: Edge | None = None) -> list[tuple[Edge, int]]:
+        """Returns the edges right behind the items of all nodes that are not deleted, the newest first, each with the
+        number of its node, which may be closed or deleted. `before` is that of a `Slice`. The cost grows with the
+        result.
+        """
+        bound, params = _up_to(before)
+        rows = self._db.rows(
+            f"SELECT i.modified_us, i.item_no, i.node_no FROM item i WHERE i.{_LIVE_ITEM}{bound}{_LAST_FIRST} LIMIT ?",
+            (*params, limit),
+        )
+        return [(Edge(key_us, item_no), node_no) for key_us, item_no, node_no in rows]
+
+    def item_by_no(self, item_no: int) -> Item:
+        """Returns the item with this number, which exists, without sync data."""
+        return to_items(self._db.rows(f"SELECT {ITEM_WITHOUT_SYNC} FROM item WHERE item_no = ?", (item_no,)))[0]
+
+    def newest_live(self, node_nos: Sequence[int], before: Edge | None = None) -> dict[int, int]:
+        """Returns the greatest modified key of the items that are not deleted, by node. `before` is that of a `Slice`.
+        Nodes without such an item are left out.
+
+        The cost is a look-up in an index for each node.
+        """
+        if not node_nos:
+            return {}
+        bound, params = _up_to(before)
+        newest = f"SELECT i.modified_us FROM item i WHERE i.node_no = n.node_no AND i.{_LIVE_ITEM}{bound}{_LAST_FIRST}"
+        marks = ", ".join("?" * len(node_nos))
+        rows = self._db.rows(
+            f"SELECT n.node_no, ({newest} LIMIT 1) FROM node n WHERE n.node_no IN ({marks})", (*params, *node_nos)
+        )
+        return {node_no: key_us for node_no, key_us in rows if key_us is not None}
+
+
+def _up_to(before: Edge | None) -> tuple[str, Row]:
+    """The condition that items are not behind an edge, and its parameters."""
+    if before is None:
+        return "", ()
+    return " AND (i.modified_us, i.item_no) <= (?, ?)", (before.key_us, before.item_no)

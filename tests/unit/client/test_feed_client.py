@@ -1,0 +1,144 @@
+"""The client of a bot over a model link: what shares the session, and what it says when there is none."""
+
+import asyncio
+from typing import Any
+from xml.etree.ElementTree import Element, tostring
+
+import pytest
+
+from smartfeeds.client import AddressError, FeedClient, RefusedError, UnreachableError
+from smartfeeds.client.errors import RequestError, RequestTimeoutError
+from smartfeeds.client.stanzas import PUBSUB
+from smartfeeds.client.transport import parse_server
+from unit.client.model_link import ADDRESS, SERVICE, ModelLink, atom
+
+
+class Link(ModelLink):
+    """A model link of an account, which also takes publishes."""
+
+    server = "chat.example:5222"
+
+    async def ask(self, kind: str, to: str, payload: Element) -> Element:
+        """Answers a publish or a retraction with an empty result, the rest from the feed."""
+        if payload[0].tag not in (f"{{{PUBSUB}}}publish", f"{{{PUBSUB}}}retract"):
+            return await super().ask(kind, to, payload)
+        self.asked.append(payload)
+        if (error := self.fault(payload)) is not None:
+            raise error
+        return Element("{jabber:client}iq", {"type": "result"})
+
+
+def client(link: Link, **options: Any) -> FeedClient:
+    return FeedClient(link, new_id=lambda: "fresh", **options)
+
+
+async def test_publish_without_an_id_chooses_one() -> None:
+    link = Link()
+    async with client(link) as feeds:
+        assert await feeds.publish(ADDRESS, title="Hello") == "fresh"
+
+    sent = tostring(link.asked[0], encoding="unicode")
+    assert 'node="comments"' in sent
+    assert 'id="fresh"' in sent
+    assert link.closed
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (RequestError("forbidden", "auth", "not yours"), RefusedError, "forbidden: not yours"),
+        (RequestTimeoutError("no answer"), UnreachableError, "no answer"),
+    ],
+)
+async def test_failure_names_the_feed_and_the_cause(error: Exception, kind: type[Exception], text: str) -> None:
+    link = Link()
+    link.fault = lambda _request: error  # type: ignore[assignment,return-value]
+    async with client(link) as feeds:
+        with pytest.raises(kind) as raised:
+            await feeds.retract(ADDRESS, "a")
+
+    assert str(raised.value) == f"cannot retract at {ADDRESS}: {text}"
+
+
+async def test_request_without_a_session_names_the_server() -> None:
+    link = Link()
+    async with client(link, session_s=0.0) as feeds:
+        feeds.on_down()
+        with pytest.raises(UnreachableError) as raised:
+            await feeds.publish(ADDRESS, title="x")
+
+    assert str(raised.value) == (
+        f"cannot publish at {ADDRESS}: there was no session with chat.example:5222 for 0 s; the request was not sent"
+    )
+    assert link.asked == []
+
+
+async def test_request_waits_for_the_next_session() -> None:
+    link = Link()
+    async with client(link) as feeds:
+        feeds.on_down()
+        request = asyncio.ensure_future(feeds.publish(ADDRESS, title="x"))
+        await asyncio.sleep(0)
+        assert link.asked == []
+        feeds.on_up()
+        assert await asyncio.wait_for(request, 5) == "fresh"
+
+
+async def test_failure_to_connect_is_raised_and_the_link_is_closed() -> None:
+    link = Link()
+    link.up_at_once = False
+    feeds = client(link)
+    entering = asyncio.ensure_future(feeds.__aenter__())
+    await asyncio.sleep(0)
+    feeds.on_failure(UnreachableError("cannot connect to chat.example:5222"))
+    with pytest.raises(UnreachableError, match=r"chat\.example"):
+        await entering
+    assert link.closed
+
+
+async def test_follower_that_is_closed_leaves_the_session_open() -> None:
+    """[SF-045]: followers come and go, each with the events of the session."""
+    link = Link()
+    link.feed.put(atom("a", "one"))
+    async with client(link) as feeds:
+        for _ in range(2):
+            async with feeds.follow(ADDRESS, mirror=True) as changes:
+                assert [change.item_id async for change in changes.until_caught_up()] == ["a"]
+        assert not link.closed
+        assert await feeds.publish(ADDRESS, title="x") == "fresh"
+        open_one = feeds.follow(ADDRESS, mirror=True)
+        assert (await anext(open_one)).item_id == "a"
+    with pytest.raises(Exception, match="the follower was closed"):
+        await anext(open_one)
+
+
+async def test_until_caught_up_proves_it_anew_at_each_call() -> None:
+    """[SF-051]: what has arrived since is found although no push came."""
+    link = Link()
+    async with client(link) as feeds:
+        changes = feeds.follow(ADDRESS, mirror=True)
+        assert [change.item_id async for change in changes.until_caught_up()] == []
+        for name in ("a", "b"):
+            link.feed.put(atom(name, name))
+        assert [change.item_id async for change in changes.until_caught_up()] == ["a", "b"]
+        assert [change.item_id async for change in changes.until_caught_up()] == []
+
+
+async def test_payload_and_texts_exclude_each_other() -> None:
+    async with client(Link()) as feeds:
+        with pytest.raises(ValueError, match="not both"):
+            await feeds.publish(ADDRESS, "<entry/>", title="x")
+        with pytest.raises(ValueError, match="not well-formed"):
+            await feeds.publish(ADDRESS, "<entry>")
+        with pytest.raises(ValueError, match=r"title .* has characters that XML forbids"):
+            await feeds.publish(ADDRESS, title="\0")
+        with pytest.raises(AddressError):
+            await feeds.publish(SERVICE, title="x")
+
+
+def test_server_is_host_and_port() -> None:
+    assert parse_server("127.0.0.1:5222") == ("127.0.0.1", 5222)
+    assert parse_server("[::1]:5222") == ("::1", 5222)
+    for text in ("localhost", ":5222", "localhost:", "localhost:x"):
+        with pytest.raises(ValueError, match="is not HOST:PORT"):
+            parse_server(text)

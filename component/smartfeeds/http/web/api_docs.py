@@ -31,11 +31,21 @@ _BOUNDS: Final = {
     "maxItems": "at most {} items",
     "pattern": "matches {}",
 }
+_ADMINISTRATION: Final = (
+    "admin",
+    "consumers",
+    "members",
+    "mirrors",
+    "options",
+    "statistics",
+    "subscriptions",
+    "tokens",
+)
 _GROUPS: Final = {
     "feeds": "Feeds",
     "entries": "Entries",
     "conflicts": "Conflicts",
-    **dict.fromkeys(("members", "subscriptions", "admin"), "Administration"),
+    **dict.fromkeys(_ADMINISTRATION, "Administration"),
 }
 _OTHERS: Final = "Other addresses"
 

@@ -286,7 +286,7 @@ async def everything(  # noqa: C901 - one list
         await ask(image, "GET", links.path(host.url("/0")), If_None_Match="*")
         await ask(image, "GET", "/images/0?url=http%3A%2F%2Fx.example%2F")
         await ask(image, "GET", "/images/0?link=x")
-    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):
         await ask(path, "GET", path)
     for name in ("app.js", "style.css", "icon.svg"):
         got = await ask("/static/{file}", "GET", static_path(name))

@@ -30,7 +30,7 @@ from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.http.web import admin as web_admin
-from smartfeeds.http.web import editor, sign_in
+from smartfeeds.http.web import api_docs, editor, sign_in
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 
@@ -49,6 +49,7 @@ class Handlers:
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
+    api_docs: api_docs.ApiDocs
     admin: admin.Administration
     web_admin: web_admin.WebAdmin
     images: images.Images
@@ -130,7 +131,8 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
-    Route("GET", "/openapi.json", "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
+    Route("GET", api_docs.OPENAPI, "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
+    Route("GET", urls.DOCS, "docs", api_docs.GET_DOCS, lambda h: h.api_docs.get),
     Route("GET", "/", "river", river.GET_RIVER, lambda h: h.rivers.get),
     Route("GET", "/river.json", "river", river.river_document(n.JSON), lambda h: h.rivers.get),
     Route("GET", "/river.atom", "river", river.river_document(n.ATOM), lambda h: h.rivers.get),

@@ -32,6 +32,7 @@ from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.admin import WebAdmin
+from smartfeeds.http.web.api_docs import ApiDocs
 from smartfeeds.http.web.editor import Editor
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
@@ -99,6 +100,7 @@ class Site:
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
+        content = document()
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
@@ -109,7 +111,8 @@ class Site:
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
             health=health,
-            openapi=OpenApiDocument(document()),
+            openapi=OpenApiDocument(content),
+            api_docs=ApiDocs(content),
             admin=Administration(handle, changes.perform, options.domain, bodies),
             web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),

@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import expect
 
-from support.browser import Opener, Tab
+from support.browser import Opener
 from support.component import ALICE
 from support.prose import PROSE
 from support.web import Web

@@ -5,20 +5,18 @@ from playwright.async_api import expect
 
 from smartfeeds.core.tokens import TokenScope
 from support.bearer import bearer
-from support.browser import Opener, Tab
+from support.browser import Opener, enter
 from support.chat import write
-from support.component import ALICE, BOB
+from support.component import ALICE
 from support.prose import html_entry
 from support.web import Web
 
 PHONE = {"width": 360, "height": 740}
 
 
-async def with_token(web: Web, tab: Tab) -> None:
-    """Signs Alice in with a token, by the form of the page."""
-    token = (await bearer(web, ALICE, TokenScope.ADMIN)).removeprefix("Bearer ")
-    await tab.page.get_by_label("Token").fill(token)
-    await tab.page.get_by_role("button", name="Sign in").click()
+async def token_of(web: Web) -> str:
+    """A token of Alice, as people type it."""
+    return (await bearer(web, ALICE, TokenScope.ADMIN)).removeprefix("Bearer ")
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -28,7 +26,8 @@ async def test_closed_feed_opens_after_a_sign_in(web: Web, open_page: Opener, *,
     tab = await open_page("/feeds/plans/", java_script_enabled=script)
     await tab.page.get_by_role("link", name="signing in").click()
     await tab.shot(f"sign-in-{'script' if script else 'plain'}")
-    await with_token(web, tab)
+    await tab.page.get_by_label("Token").fill(await token_of(web))
+    await tab.page.get_by_role("button", name="Sign in").click()
     await expect(tab.page.get_by_role("heading", name="Plans")).to_be_visible()
     await expect(tab.page).to_have_url(f"{web.origin}/feeds/plans/")
     await tab.go("/feeds/")
@@ -65,9 +64,8 @@ async def test_code_is_confirmed_in_the_chat(web: Web, open_page: Opener, *, scr
 @pytest.mark.parametrize("script", [True, False])
 async def test_entry_is_written_edited_and_deleted(web: Web, open_page: Opener, *, script: bool) -> None:
     await web.component.create(ALICE, "notes", title="Notes")
-    tab = await open_page("/login?next=/feeds/notes/", java_script_enabled=script)
+    tab = await enter(open_page, await token_of(web), "/feeds/notes/", java_script_enabled=script)
     page = tab.page
-    await with_token(web, tab)
     await page.get_by_role("link", name="Write", exact=True).click()
     await page.get_by_label("Title").fill("A fine day <b>")
     await page.get_by_label("Text", exact=True).fill("<p>It was <em>fine</em>.</p>")
@@ -97,9 +95,8 @@ async def test_nothing_is_lost_if_somebody_else_was_faster(web: Web, open_page: 
     component = web.component
     await component.create(ALICE, "notes", title="Notes")
     await component.publish(ALICE, "notes", "a", html_entry("Boat trip", "<p>We meet at nine.</p>"))
-    tab = await open_page("/login?next=/feeds/notes/", java_script_enabled=script)
+    tab = await enter(open_page, await token_of(web), "/feeds/notes/", java_script_enabled=script)
     page = tab.page
-    await with_token(web, tab)
     await page.locator("article").get_by_role("link", name="Edit").click()
     await page.get_by_label("Text", exact=True).fill("<p>We meet at nine, at the mill.</p>")
     await component.publish(ALICE, "notes", "a", html_entry("Boat trip", "<p>We meet at ten.</p>"))
@@ -117,8 +114,7 @@ async def test_nothing_is_lost_if_somebody_else_was_faster(web: Web, open_page: 
 async def test_page_of_another_host_changes_nothing(web: Web, open_page: Opener) -> None:
     """The browser sends no cookie with the form of another site, and the form token is missing."""
     await web.component.create(ALICE, "notes", title="Notes")
-    tab = await open_page("/login?next=/feeds/notes/")
-    await with_token(web, tab)
+    tab = await enter(open_page, await token_of(web), "/feeds/notes/")
     await expect(tab.page.get_by_role("heading", name="Notes")).to_be_visible()
     form = (
         f"<form method=post action='{web.origin}/write/notes/'><input name=title value=Spam>"
@@ -134,13 +130,18 @@ async def test_page_of_another_host_changes_nothing(web: Web, open_page: Opener)
 
 async def test_pages_fit_a_phone(web: Web, open_page: Opener) -> None:
     await web.component.create(ALICE, "notes", title="Notes")
-    await web.component.publish(BOB, "notes", "x" * 300, html_entry("W" * 300, "x"))
-    tab = await open_page(
-        "/login", viewport=PHONE, device_scale_factor=2, has_touch=True, is_mobile=True, color_scheme="dark"
+    await web.component.publish(ALICE, "notes", "x" * 300, html_entry("W" * 300, "x"))
+    tab = await enter(
+        open_page,
+        await token_of(web),
+        "/feeds/notes/",
+        viewport=PHONE,
+        device_scale_factor=2,
+        has_touch=True,
+        is_mobile=True,
+        color_scheme="dark",
     )
-    await tab.shot("sign-in-phone")
-    await with_token(web, tab)
-    for path in ("/write/notes/", "/account"):
+    for path in ("/feeds/notes/", "/write/notes/", "/account"):
         await tab.go(path)
         assert await tab.page.evaluate("document.scrollingElement.scrollWidth") <= PHONE["width"]
         await tab.shot(f"phone{path.replace('/', '-')}")

@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 from smartfeeds.texts import Texts
 
 MAX_WORDS = 1_500  # of each text; a comparison of so many words takes 4 ms, more if the texts are made for it
-_WORD = re.compile(r"\S+\s*|\s+")
+_WORD = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
 _SPOKEN = Markup('<span class="unseen">{} </span>')
 
 

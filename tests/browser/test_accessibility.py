@@ -4,6 +4,7 @@ No rule is switched off. One component serves all tests of this module.
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
@@ -47,12 +48,12 @@ async def visit(tmp_path_factory: pytest.TempPathFactory, blank_database: Path, 
 async def test_page_is_accessible(page: SitePage, visit: Visit) -> None:
     """axe-core finds nothing, and no page is wider than its window."""
 
-    async def look(reader: Reader) -> None:
+    async def look(reader: Reader) -> list[str]:
         assert await reader.open(page, visit.web) == page.status
         facts = await reader.facts()
         assert facts == {"language": reader.setting.language, "overflow": 0}, reader.setting
-        broken = await reader.violations()
-        assert not broken, "\n".join([str(reader.setting), *broken])
         assert (reader.tab.elsewhere, reader.tab.dialogs, reader.tab.errors) == ([], [], [])
+        return [f"{reader.setting}: {broken}" for broken in await reader.violations()]
 
-    await asyncio.gather(*map(look, visit.readers))
+    found = await asyncio.gather(*map(look, visit.readers))
+    assert not any(found), "\n".join(itertools.chain.from_iterable(found))

@@ -64,12 +64,8 @@ async def fill(web: Web) -> None:
     await component.publish(ALICE, "town", "mistake")
     await component.retract(ALICE, "town", "mistake")
     await component.publish(ALICE, "town", "bread", PROSE["bread"].replace("Three", "Four"))
-    await component.publish(
-        ALICE,
-        "town",
-        "wide",
-        html_entry("W" * 300, f"<table><tr>{_WIDE}</table><pre>{'x' * 900}</pre>", tags("t" * 90)),
-    )
+    wide = html_entry("W" * 300, f"<table><tr>{_WIDE}</table><pre>{'x' * 900}</pre>", tags("t" * 90))
+    await component.publish(ALICE, "town", "wide", wide)
     await _bakery(web)
     await component.publish(BOB, "harbour", "tide", note("High water at 14:20, 4.1 m.", author("Harbour office")))
     await _conflicts(web)
@@ -156,8 +152,9 @@ async def _fail_to_sign_in(page: Page, _web: Web) -> None:
 
 async def _open_all(page: Page, _web: Web) -> None:
     """Opens what is folded, without a script of the page."""
-    for summary in await page.locator("main details:not([open]) > summary").all():
-        await summary.click()
+    folded = page.locator("main details:not([open]) > summary")
+    while await folded.count():
+        await folded.first.click()
 
 
 async def _create_token(page: Page, _web: Web) -> None:

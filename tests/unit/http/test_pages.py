@@ -23,7 +23,7 @@ from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
 from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.article import article
-from smartfeeds.http.web.feed_list import feed_list
+from smartfeeds.http.web.feed_list import ListPage, feed_list
 from smartfeeds.http.web.feed_page import CACHE_BYTES, Pages
 from smartfeeds.http.web.frame import PAGE_POLICY, Frame
 from smartfeeds.http.web.problem_page import for_reader
@@ -122,9 +122,10 @@ def test_page_of_a_feed_without_feed_data_has_no_room_for_it() -> None:
 
 def test_list_links_to_what_lists_all_feeds() -> None:
     """[ESS-024] The page of all feeds links to the NNO file, and to the OPML file."""
-    found = links_of(feed_list(FRAME, [], ORIGIN, "", "", 0), f"{ORIGIN}/feeds/")
+    page_of_none = feed_list(FRAME, ListPage((), 0, "", ""), {})
+    found = links_of(page_of_none, f"{ORIGIN}/feeds/")
     assert [(link.type, link.href) for link in found] == [(LinkType.NNO, f"{ORIGIN}/feeds.nno")]
-    opml = tree(feed_list(FRAME, [], ORIGIN, "", "", 0)).xpath("//link[@type='text/x-opml']/@href")
+    opml = tree(page_of_none.decode()).xpath("//link[@type='text/x-opml']/@href")
     assert opml == ["/feeds.opml"]
 
 
@@ -260,25 +261,19 @@ def test_kept_articles_are_bounded_and_fresh() -> None:
 
 def test_list_of_feeds_shows_each() -> None:
     """Title, description, number of entries, last change, and the ways on."""
-    shown = feed_list(
-        FRAME,
-        [
-            node("a", title="A & B", description="<all>"),
-            node("c", NodeKind.GENERIC),
-            node("d", access_model="whitelist"),
-        ],
-        ORIGIN,
-        f"{ORIGIN}/feeds/?after=d",
-        f"{ORIGIN}/feeds/?before=a",
-        12_345,
+    nodes = (
+        node("a", title="A & B", description="<all>"),
+        node("c", NodeKind.GENERIC),
+        node("d", access_model="whitelist"),
     )
+    shown = feed_list(FRAME, ListPage(nodes, 12_345, "/feeds/?after=d", "/feeds/?before=a"), {})
     found = tree(shown.decode())
     assert found.xpath("//h2/a/@href") == ["/feeds/a/", "/feeds/c/", "/feeds/d/"]
     assert found.xpath("//li[1]//h2/a/text()") == ["A & B"]
     assert found.xpath("string(//li[1]/p[1])") == "<all>"
     assert [text for text in found.xpath("//li[2]//a/text()") if text == "RSS"] == []
     assert found.xpath("string(//li[3]//span[@class='badge'])") == "not for everybody"
-    assert found.xpath("//main//nav/a/@href") == ["/feeds/?before=a", "/feeds/?after=d"]
+    assert found.xpath("//nav[@class='pager']/a/@href") == ["/feeds/?before=a", "/feeds/?after=d"]
     assert found.xpath("string(//*[@id='total'])") == "12\u202f345 feeds"
 
 

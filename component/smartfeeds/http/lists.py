@@ -164,7 +164,7 @@ class Lists:
         return ListPage(nodes, total, next_path, previous_path)
 
     async def _by_change(self, actor: Jid, query: Mapping[str, str]) -> ListPage:
-        after = parse_node_place(query["after"]) if "after" in query else None
+        after = parse_node_place(query["after"]) if query.get("after") else None
         answer = await self._handle(GetChangedNodes(actor, self._service, query.get("max"), after))
         assert isinstance(answer, ChangedNodes)
         next_path = _page_path(query, after=str(answer.next), sort=CHANGED) if answer.next is not None else ""

@@ -208,8 +208,6 @@ SECTIONS: tuple[Section, ...] = (
         _read(NODES),
         {"create": _create_feed},
         _feed_form,
-        errors=(406, 409),
-        page_errors=(404,),
     ),
     Section(
         "members",
@@ -225,7 +223,6 @@ SECTIONS: tuple[Section, ...] = (
         _read(MEMBERS),
         {"affiliate": _affiliate},
         _member_form,
-        errors=(409,),
     ),
     Section(
         "subscriptions",
@@ -268,8 +265,6 @@ SECTIONS: tuple[Section, ...] = (
         _read(TOKENS),
         {"create": _create_token, "revoke": _revoke},
         _token_form,
-        errors=(404,),
-        page_errors=(404,),
     ),
     Section(
         "consumers",
@@ -293,7 +288,6 @@ SECTIONS: tuple[Section, ...] = (
         ),
         _read_consumers,
         {"retry": _retry},
-        errors=(404,),
     ),
     Section(
         "mirrors",
@@ -316,7 +310,6 @@ SECTIONS: tuple[Section, ...] = (
         ),
         _read_mirrors,
         {},
-        page_errors=(404,),
     ),
     Section(
         "log",

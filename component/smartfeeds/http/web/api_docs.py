@@ -32,7 +32,6 @@ _BOUNDS: Final = {
     "pattern": "matches {}",
 }
 _ADMINISTRATION: Final = (
-    "admin",
     "consumers",
     "members",
     "mirrors",

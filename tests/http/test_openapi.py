@@ -84,6 +84,23 @@ def test_options_are_named() -> None:
         assert not validator.is_valid(bad), bad
 
 
+def test_pages_for_people_are_left_out() -> None:
+    """Programs have operations of their own for what the pages of administration and the editor do."""
+    folders = {path.split("/")[1] for path in document()["paths"]}
+    assert not folders & {"account", "admin", "delete", "write"}
+
+
+def test_schema_of_a_search_is_the_same_in_every_dialect() -> None:
+    """Without the flag for Unicode \\w has the letters of ASCII only (ECMA-262, 22.2)."""
+    (parameter,) = (one for one in document()["paths"]["/search"]["get"]["parameters"] if one["name"] == "q")
+    pattern = parameter["schema"]["pattern"]
+    for flags in (re.ASCII, re.UNICODE):
+        texts = {
+            text: re.search(pattern, text, flags) is not None for text in ("", " ", "a", "7", "é", "жук", "!?", "a\0")
+        }
+        assert texts == {"": True, " ": True, "a": True, "7": True, "é": True, "жук": True, "!?": False, "a\0": False}
+
+
 async def test_document_is_served(web: Web) -> None:
     """As JSON, and packed for who takes it."""
     got = await web.get("/openapi.json")
@@ -195,6 +212,7 @@ async def test_every_documented_answer_comes_and_no_other(
 # - Atom, ActivityStreams and XEP-0060 decide whether a payload or an option is acceptable;
 # - an entity tag is current or not, and a node stores items or not: both depend on the node;
 # - stringprep (RFC 6122) decides whether a JID is valid, Unicode whether a text is printable; some limits are in bytes;
+# - a text to search for needs a letter or a digit, and patterns have those of ASCII only;
 # - `sort` decides whether `after` is a name or a place, and `q=source` needs an `url` of this service.
 # An unknown suffix belongs to the name of a feed, whose address redirects. For all other operations each request that
 # the schemas allow must be accepted.
@@ -209,7 +227,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 include-operation-id = ["putMember", "deleteMember", "putSubscription", "deleteSubscription", "postToken"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429"]
 [[operations]]
-include-operation-id = ["list", "list-json", "micropubQuery"]
+include-operation-id = ["list", "list-json", "micropubQuery", "pull", "document", "search"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "429"]
 [[operations]]
 include-operation-id = "document"

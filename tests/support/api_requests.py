@@ -190,7 +190,8 @@ async def ask_items(requests: Requests) -> None:
         await ask(ITEMS, "POST", "", version(B1, sync_id="hers").encode(), **carol)
     await ask(ITEM, "PUT", "", entry("of Carol").encode(), **carol)
     # A node that stores no items.
-    assert (await requests.put_json(PULL, "PUT", "/feeds/passing/", b'{"persist_items": false}')).status == 201
+    passing = await requests.put_json(PULL, "PUT", "/feeds/passing/", b'{"kind": "generic", "persist_items": false}')
+    assert passing.status == 201, passing
     await own(ITEMS, "POST", "/entries/passing/", entry("t").encode(), Content_Type=ATOM)
     await own(ITEM, "DELETE", "/entries/notes/p0")
     await own(ITEMS, "DELETE")

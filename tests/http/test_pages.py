@@ -40,7 +40,7 @@ async def test_every_page_has_the_policy(web: Web) -> None:
         policy = page.header("Content-Security-Policy")
         assert "script-src 'self'" in policy
         assert "trusted-types 'none'" in policy
-        assert page.header("Referrer-Policy") == "no-referrer"
+        assert page.header("Referrer-Policy") == "same-origin"
         assert page.header("X-Content-Type-Options") == "nosniff"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from playwright.async_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
 
@@ -97,4 +97,13 @@ async def open_tab(browser: Browser, origin: str, **options: object) -> Tab:
     context.set_default_timeout(PATIENCE_MS)
     tab = Tab(await context.new_page(), origin)
     tab.watch()
+    return tab
+
+
+async def enter(open_page: Opener, token: str, path: str, **options: object) -> Tab:
+    """A tab with a page, after a sign-in with a token by the form of the sign-in page."""
+    tab = await open_page(f"/login?next={quote(path, safe='/')}", **options)
+    await tab.page.get_by_label("Token").fill(token.removeprefix("Bearer "))
+    await tab.page.get_by_role("button", name="Sign in").click()
+    await expect(tab.page).to_have_url(f"{tab.origin}{path}")
     return tab

@@ -12,6 +12,9 @@ FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
 DOCS = "/docs"
+FILES = "/files/"
+MICROPUB = "/micropub/"
+MEDIA = "/media/"
 RIVER = "/"
 SEARCH = "/search"
 ADMIN = "/admin/"
@@ -70,6 +73,11 @@ def id_segment(item_id: str) -> str:
     return item_id if _UNRESERVED.fullmatch(item_id) else quote(item_id, safe=_SEGMENT)
 
 
+def reply_path(name: str, item_id: str) -> str:
+    """Returns the path of the page to answer an item."""
+    return f"{entry_path(name, folder=WRITE)}?reply={quote(item_id, safe='')}"
+
+
 def local_path(text: str) -> str:
     """Returns a path of this site with its query, or an empty text for anything else.
 
@@ -77,6 +85,16 @@ def local_path(text: str) -> str:
     """
     plain = text.isascii() and text.isprintable() and not set(text) & set("\\ #")
     return text if plain and text.startswith("/") and not text.startswith("//") else ""
+
+
+def micropub_path(name: str) -> str:
+    """Returns the path of the Micropub endpoint of a feed."""
+    return f"{MICROPUB}{_quoted(name)}"
+
+
+def media_path(name: str) -> str:
+    """Returns the path to which Micropub clients send files for a feed."""
+    return f"{MEDIA}{_quoted(name)}"
 
 
 def xmpp_uri(service: str, node: str, item_id: str = "") -> str:

@@ -21,6 +21,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import Handle
+from smartfeeds.http.feeds import ReadWriting
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
@@ -76,15 +77,21 @@ RESOLVE_CONFLICT = Operation(
 
 class Conflicts:
     """Handles GET, HEAD and POST of conflicts. `service` is the address of the service; `change` performs a request
-    even if the client disconnects."""
+    even if the client disconnects; `writing` reads what its sender may write."""
 
     def __init__(
-        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, bodies: BodyReader
+        self,
+        handle: Handle,
+        change: Callable[[Request], Awaitable[Answer]],
+        service: str,
+        bodies: BodyReader,
+        writing: ReadWriting,
     ) -> None:
         self._handle = handle
         self._change = change
         self._service = service
         self._bodies = bodies
+        self._writing = writing
 
     async def get(self, call: HttpCall) -> Reply:
         """A page of the items that have conflicts, or one such item. Raises FeedError."""
@@ -94,7 +101,7 @@ class Conflicts:
         if form is n.HTML:
             write_body = partial(
                 conflicts_page,
-                frame_of(call),
+                replace(frame_of(call), writing=await self._writing(call)),
                 call.name,
                 conflict_list,
                 next_url.removeprefix(call.site_url),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http import HTTPStatus
 from time import perf_counter
@@ -10,7 +10,7 @@ from time import perf_counter
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.core.urls import feed_path, list_path
+from smartfeeds.core.urls import feed_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
@@ -35,7 +35,7 @@ from smartfeeds.http.queries import (
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
-from smartfeeds.http.web.frame import PAGE_POLICY, PAGE_VARY, Frame, frame_of
+from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, Writing, frame_of
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -54,7 +54,7 @@ _PUBLIC = {
 }
 _PRIVATE = {"Cache-Control": "private, no-cache"}
 _PRIVATE_CORS = {**_PUBLIC, **_PRIVATE}
-_OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY}}
+_OF_FORM = {n.HTML: PAGE_HEADERS}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
 _CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_FEED} | {
@@ -87,6 +87,8 @@ FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # Writes a page as a document.
 Write = Callable[[FeedPage, PageAddress], bytes]
+# Reads what the sender of a request may write in its feed.
+ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
 WritePage = Callable[[Frame, FeedPage, PageAddress], bytes]
 
 
@@ -149,7 +151,7 @@ class FeedUpdate:
 
 class Feeds:
     """Handles GET and HEAD of feeds. `writers` write the documents, `write_page` writes the pages for browsers,
-    `encoder` writes the pages of pulls."""
+    `writing` reads what a signed-in reader may write, `encoder` writes the pages of pulls."""
 
     def __init__(
         self,
@@ -159,6 +161,7 @@ class Feeds:
         encoder: Encoder,
         writers: Mapping[Representation, Write],
         write_page: WritePage,
+        writing: ReadWriting,
         *,
         poll_default_s: int,
         poll_max_s: int,
@@ -170,6 +173,7 @@ class Feeds:
         self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
         self._documents = writers
         self._write_page = write_page
+        self._writing = writing
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
@@ -190,6 +194,8 @@ class Feeds:
                 Condition.FORBIDDEN, "callback works only without credentials, on feeds that are open to all"
             )
         request = self.read_request(call, query)
+        if request.frame is not None and call.session is not None:
+            request = replace(request, frame=replace(request.frame, writing=await self._writing(call)))
         changes = self.waiting.changes
         none_match = call.header("If-None-Match")
         answer, reply = await self._shared.get((request, _known(none_match, request)), call.address)
@@ -335,6 +341,7 @@ def _links(site_url: str, name: str, view: str, *, smart: bool) -> str:
         for form in n.LINKED:
             address = f"{site_url}{feed_path(name, form.suffix)}{query}"
             links.append(f'<{address}>; rel="alternate"; type="{form.bare_type}"')
+        links.append(f'<{site_url}{micropub_path(name)}>; rel="micropub"')
         links.append(f'<{site_url}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
     return ", ".join(links)
 

@@ -38,7 +38,7 @@ from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Ope
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.feed_list import ListPage, feed_list
-from smartfeeds.http.web.frame import PAGE_POLICY, PAGE_VARY, frame_of
+from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 from smartfeeds.service.river import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
 
@@ -293,7 +293,7 @@ def list_reply(
         "Cache-Control": "no-cache" if actor is ANONYMOUS else "private, no-cache",
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
-        **({"Content-Security-Policy": PAGE_POLICY, "Vary": PAGE_VARY} if form is n.HTML else {}),
+        **(PAGE_HEADERS if form is n.HTML else {}),
     }
     if call.bearer or call.anonymous:
         headers |= {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 
 # Media type without parameters -> schema of the body.
@@ -33,7 +34,8 @@ class Operation:
     checked here, READ that a request without a token is anonymous, any other scope that a token is required. `cors`
     lets pages of other hosts use the operation. `body` is empty for an operation that ignores its body. `hint` is added
     to the error for a method that the path does not have. `guests`: a form of people who are not signed in, which must
-    carry a form token, too.
+    carry a form token, too. `for_people`: a page or a form of a page. The OpenAPI document leaves it out, because
+    programs have operations of their own for the same.
     """
 
     name: str
@@ -47,11 +49,20 @@ class Operation:
     cors: bool = False
     hint: str = ""
     guests: bool = False
+    for_people: bool = False
 
     @property
     def needs_token(self) -> bool:
         """Whether an anonymous request is rejected."""
         return self.scope is not None and self.scope is not TokenScope.READ
+
+
+def page_for_people(
+    name: str, summary: str, *, form: bool = False, scope: TokenScope | None = None, guests: bool = False
+) -> Operation:
+    """The operation of a page, or of a form of a page."""
+    body: Content = {WEB_FORM: {"type": "object"}} if form else {}
+    return Operation(name, summary, {200: {}}, body=body, scope=scope, guests=guests, for_people=True)
 
 
 IF_NONE_MATCH = Parameter("If-None-Match", {"type": "string"}, "entity tags that the client has", "header")

@@ -256,6 +256,7 @@ def _atom(call: HttpCall, river: River, query: Mapping[str, str], next_path: str
         self_link=f"{site_url}{river_path(n.ATOM.suffix)}{own}",
         link=f"{site_url}{RIVER}",
         next_link=f"{site_url}{next_path}" if next_path else "",
+        for_readers=True,
     )
     return b"".join(write_river(head, [(_head_of(site_url, entry), entry.item) for entry in river.entries]))
 
@@ -272,4 +273,5 @@ def _head_of(site_url: str, entry: FeedEntry) -> FeedHead:
         link=address,
         language=node.options.language,
         entry_prefix=prefix,
+        for_readers=True,
     )

@@ -11,14 +11,26 @@ from typing import Any
 
 from smartfeeds.core import urls
 from smartfeeds.http import administration as admin
-from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing, river
+from smartfeeds.http import (
+    conflicts,
+    entries,
+    feeds,
+    files,
+    health,
+    images,
+    lists,
+    micropub,
+    openapi,
+    publishing,
+    river,
+)
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.http.web import admin as web_admin
-from smartfeeds.http.web import api_docs, sign_in
+from smartfeeds.http.web import api_docs, editor, sign_in
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 
@@ -32,6 +44,8 @@ class Handlers:
     rivers: river.Rivers
     entries: entries.Entries
     publishing: publishing.Publishing
+    files: files.FileReplies
+    micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
@@ -40,6 +54,7 @@ class Handlers:
     web_admin: web_admin.WebAdmin
     images: images.Images
     sign_in: sign_in.SignInPages
+    editor: editor.Editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +102,10 @@ TABLE: tuple[Route, ...] = (
     Route("DELETE", "/entries/{name}/{id}", "entries", publishing.RETRACT_ITEM, lambda h: h.publishing.retract),
     Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish),
     Route("DELETE", "/entries/{name}/", "entries", publishing.PURGE, lambda h: h.publishing.purge),
+    Route("GET", "/micropub/{name}", "micropub", micropub.QUERY, lambda h: h.micropub.query),
+    Route("POST", "/micropub/{name}", "micropub", micropub.CREATE, lambda h: h.micropub.post),
+    Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
+    Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
@@ -123,6 +142,12 @@ TABLE: tuple[Route, ...] = (
     Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),
     Route("POST", urls.LOGIN_WAIT, "login", sign_in.COMPLETE, lambda h: h.sign_in.complete),
     Route("GET", urls.LOGIN_BASIC, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
+    Route("POST", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
+    Route("GET", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
+    Route("POST", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
+    Route("GET", f"{urls.DELETE}{{name}}/{{id}}", "delete", editor.DELETE_PAGE, lambda h: h.editor.confirm),
+    Route("POST", f"{urls.DELETE}{{name}}/{{id}}", "delete", editor.DELETE_ENTRY, lambda h: h.editor.delete),
     Route("GET", urls.ACCOUNT, "account", sign_in.ACCOUNT_PAGE, lambda h: h.sign_in.account),
     Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
@@ -133,7 +158,9 @@ TABLE: tuple[Route, ...] = (
 
 def document() -> dict[str, Any]:
     """The OpenAPI document of the table."""
-    return openapi.document((route.method, route.path, route.operation) for route in TABLE)
+    return openapi.document(
+        (route.method, route.path, route.operation) for route in TABLE if not route.operation.for_people
+    )
 
 
 def resources(handlers: Handlers) -> tuple[Resource, ...]:

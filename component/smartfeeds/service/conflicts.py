@@ -49,11 +49,12 @@ class ConflictedItem:
 
 @dataclass(frozen=True, slots=True)
 class ConflictList(Answer):
-    """Items with conflicts, in the order in which the service first stored them."""
+    """Items with conflicts, in the order in which the service first stored them. `title` is that of the feed."""
 
     node: str
     entries: tuple[ConflictedItem, ...]
     result_set: ResultSet | None
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
     if request.item_id:
         item = tx.item(node.node_no, request.item_id)
         conflicted = (_conflicted(context, node, item),) if item is not None and item.conflicts else ()
-        return ConflictList(request.node or "", conflicted, None)
+        return ConflictList(request.node or "", conflicted, None, node.options.title)
 
     def read(part: KeyRange[int]) -> list[tuple[int, ConflictedItem]]:
         return [(item.item_no, _conflicted(context, node, item)) for item in tx.conflicted(node.node_no, part)]
@@ -98,7 +99,7 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
 
     listing = PagedList(number, read, size_bytes, lambda: tx.conflict_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
-    return ConflictList(request.node or "", entries, result_set)
+    return ConflictList(request.node or "", entries, result_set, node.options.title)
 
 
 def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> ResolvedItem:

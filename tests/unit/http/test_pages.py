@@ -278,7 +278,7 @@ def test_list_of_feeds_shows_each() -> None:
     assert found.xpath("string(//li[1]/p[1])") == "<all>"
     assert [text for text in found.xpath("//li[2]//a/text()") if text == "RSS"] == []
     assert found.xpath("string(//li[3]//span[@class='badge'])") == "not for everybody"
-    assert found.xpath("//nav/a/@href") == ["/feeds/?before=a", "/feeds/?after=d"]
+    assert found.xpath("//main//nav/a/@href") == ["/feeds/?before=a", "/feeds/?after=d"]
     assert found.xpath("string(//*[@id='total'])") == "12\u202f345 feeds"
 
 

@@ -4,7 +4,7 @@ from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.times import format_t
-from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
+from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http.web.frame import Frame
@@ -35,8 +35,23 @@ def article(frame: Frame, node: Node, item: Item, *, sync: bool = False) -> str:
         history=None if shared is None else shared.version,
         conflicts=item.conflicts,
         conflicts_path=entry_path(node.name, item.id, CONFLICTS),
+        edit_path=entry_path(node.name, item.id, WRITE) if may_edit(frame, item) else "",
+        delete_path=entry_path(node.name, item.id, DELETE) if may_delete(frame, item) else "",
+        reply_path=reply_path(node.name, item.id) if frame.writing is not None and frame.writing.publish else "",
         links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],
     )
+
+
+def may_edit(frame: Frame, item: Item) -> bool:
+    """Whether the page shows the reader a link to edit an item. The use case checks the rights again."""
+    writing = frame.writing
+    return writing is not None and writing.publish and (writing.edit_any or item.publisher == frame.reader)
+
+
+def may_delete(frame: Frame, item: Item) -> bool:
+    """Whether the page shows the reader a link to delete an item."""
+    writing = frame.writing
+    return writing is not None and (writing.delete_any or item.publisher == frame.reader)
 
 
 def body_of(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> CleanHtml:

@@ -3,8 +3,9 @@
 from markupsafe import Markup
 
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
-from smartfeeds.formats.entry import read_entry
-from smartfeeds.http.web.article import body_of
+from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.http.web.article import body_of, may_edit
+from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList
 
@@ -14,12 +15,14 @@ def conflicts_page(
 ) -> bytes:
     """The versions of items with conflicts side by side, each with a button that keeps it (FeedSync 3.4).
 
-    With `single` the list is one item. `first`: the page is the first of its list. The page has no script.
+    With `single` the list is one item. `first`: the page is the first of its list. Items that the reader may not
+    replace have no buttons.
     """
     total = len(conflict_list.entries) if conflict_list.result_set is None else conflict_list.result_set.count
     return frame.page(
         "conflicts.html",
         name=name,
+        title=conflict_list.title or name,
         feed=feed_path(name),
         all=entry_path(name, folder=CONFLICTS),
         alone=single,
@@ -32,6 +35,7 @@ def conflicts_page(
                 "path": entry_path(name, one.item.id, CONFLICTS),
                 "id": one.item.id,
                 "tags": one.tags,
+                "decides": may_edit(frame, one.item),
                 "sides": _sides(frame, one),
             }
             for one in conflict_list.entries
@@ -40,11 +44,30 @@ def conflicts_page(
 
 
 def _sides(frame: Frame, entry: ConflictedItem) -> list[dict[str, object]]:
-    """The versions of an item. `top` is the last change of a version, with author and time."""
+    """The versions of an item. `top` is the last change of a version, with author and time.
+
+    `title` and `changes` show the words in which a version differs from the first one. Differences in the text are
+    shown without markup, and only if there are any.
+    """
     sides: list[dict[str, object]] = []
+    first: Entry | None = None
     for tag, version in entry.versions:
         content = read_entry(entry.item._replace(payload=version.payload, deleted=version.deleted.on))
         body = body_of(frame, content)
         markup = Markup(body.html)  # noqa: S704 - it was cleaned
-        sides.append({"tag": tag, "top": version.top, "entry": content, "body": markup, "cut": body.cut})
+        side = {"tag": tag, "top": version.top, "entry": content, "body": markup, "cut": body.cut}
+        side |= {"title": content.title.plain, "changes": None}
+        if first is None:
+            first = content
+        elif not first.deleted and not content.deleted:
+            side["title"] = highlighted(frame.texts, first.title.plain, content.title.plain)
+            former, text = _text_of(first), _text_of(content)
+            side["changes"] = highlighted(frame.texts, former, text) if former != text else None
+        sides.append(side)
     return sides
+
+
+def _text_of(entry: Entry) -> str:
+    """The text of an entry without markup, on one line."""
+    text = entry.content or entry.summary
+    return "" if text is None else text.plain

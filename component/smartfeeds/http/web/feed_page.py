@@ -11,13 +11,13 @@ from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.times import format_t
-from smartfeeds.core.urls import feed_path, list_path, subscribe_uri
+from smartfeeds.core.urls import WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, title_of, total_of
-from smartfeeds.http.web.article import article
+from smartfeeds.http.web.article import article, may_delete, may_edit
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.sanitise import link_of
 from smartfeeds.service.requests import FeedPage
@@ -32,7 +32,7 @@ class Pages:
 
     def __init__(self, domain: str, cache_bytes: int = CACHE_BYTES) -> None:
         self._domain = domain
-        self._articles: ByteCache[tuple[str, int, str, int, int, str, bool, bool], str] = ByteCache(cache_bytes)
+        self._articles: ByteCache[tuple[object, ...], str] = ByteCache(cache_bytes)
 
     def feed(self, frame: Frame, answer: FeedPage, place: PageAddress) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
@@ -55,6 +55,7 @@ class Pages:
             details=details,
             pictures=[address for address in pictures if link_of(address)],
             path=path,
+            write_path=entry_path(node.name, folder=WRITE),
             here=f"{path}{view}",
             search=_search(query.view),
             filters=_filters(path, query.view),
@@ -78,7 +79,15 @@ class Pages:
         )
 
     def _article(self, frame: Frame, node: Node, item: Item, *, sync: bool) -> str:
-        key = (frame.language, node.node_no, node.name, item.item_no, item.modified_us, item.id, sync, item.left)
+        key: tuple[object, ...] = (frame.language, node.node_no, node.name, item.item_no, item.modified_us, item.id)
+        # Of the reader, an article shows only what the reader may do with the entry.
+        key += (
+            sync,
+            item.left,
+            frame.writing and frame.writing.publish,
+            may_edit(frame, item),
+            may_delete(frame, item),
+        )
         html = self._articles.get(key)
         if html is None:
             html = article(frame, node, item, sync=sync)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -35,11 +36,20 @@ THEMES = ("light", "dark")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
+class Writing(NamedTuple):
+    """What the reader may write in the feed of a page: publish, and replace or delete entries of other users."""
+
+    publish: bool
+    edit_any: bool
+    delete_any: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The frame of the pages for one reader. Responses with equal frames and equal content are equal, so a frame is a
     part of the key of a cache.
 
+    `writing` is None if the reader may write nothing in the feed of the page.
     `base` is the path of `http.base_url` without a slash at its end, "" for the root. `theme` is "" for that of the
     system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too.
     """
@@ -50,6 +60,7 @@ class Frame:
     theme: str = ""
     reader: str = ""
     csrf: str = ""
+    writing: Writing | None = None
 
     @property
     def texts(self) -> Texts:
@@ -88,18 +99,17 @@ def page_reply(body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
     return Reply(
         body,
         n.HTML.media_type,
-        headers={
-            "Cache-Control": "no-store",
-            "Vary": PAGE_VARY,
-            "Content-Security-Policy": PAGE_POLICY,
-            # Browsers must send the header Origin with the forms of this site, for `is_from_here`.
-            "Referrer-Policy": "same-origin",
-            **(headers or {}),
-        },
+        headers={"Cache-Control": "no-store", **PAGE_HEADERS, **(headers or {})},
     )
 
 
-PAGE_VARY = "Accept, Accept-Encoding, Accept-Language, Authorization, Cookie"
+PAGE_HEADERS = {
+    "Content-Security-Policy": PAGE_POLICY,
+    "Vary": "Accept, Accept-Encoding, Accept-Language, Authorization, Cookie",
+    # Browsers must send the header Origin with the forms of this site, for `is_from_here`, and the page that led to
+    # the sign-in in the header Referer. Other sites receive neither.
+    "Referrer-Policy": "same-origin",
+}
 
 
 def person_of(by: str) -> str:

@@ -19,8 +19,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.openapi_schemas import Schema
-from smartfeeds.http.operations import Content, Operation, Parameter
+from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.http.web.frame import frame_of, page_reply
@@ -32,38 +31,15 @@ GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded aga
 MAX_TOKEN_CHARACTERS = 256
 EVERY_SESSION = "all"
 _NEXT = "next"
-_PAGE: Content = {n.HTML.bare_type: {"type": "string"}}
-_TEXT: Schema = {"type": "string"}
-_STATE: Schema = {
-    "type": "object",
-    "required": ["state"],
-    "properties": {"state": {"enum": [*(state.value for state in SignInState), "ended"]}},
-}
 _STATE_FORMS = (n.HTML, n.JSON)
 
 
-def _form(*names: str) -> Content:
-    return {n.WEB_FORM: {"type": "object", "properties": dict.fromkeys((*names, "csrf"), _TEXT)}}
-
-
-SHOW = Operation(
-    "signInPage",
-    "The page to sign in with a token or through XMPP",
-    {200: _PAGE, 303: {}},
-    parameters=(Parameter(_NEXT, _TEXT, "the path of the page to return to"),),
-)
-SIGN_IN = Operation(
-    "signIn",
-    "Signs a browser in with a token, or begins a sign-in through XMPP",
-    {303: {}},
-    errors=(429,),
-    body=_form("token", "jid", _NEXT),
-    guests=True,
-)
-WAIT = Operation("signInWait", "The state of a sign-in through XMPP", {200: {**_PAGE, n.JSON.bare_type: _STATE}})
-COMPLETE = Operation("completeSignIn", "Completes a sign-in through XMPP", {303: {}}, body=_form(), guests=True)
-ACCOUNT_PAGE = Operation("account", "The sessions of the signed-in user", {200: _PAGE, 303: {}})
-SIGN_OUT = Operation("signOut", "Ends sessions of the signed-in user", {303: {}}, body=_form("session"))
+SHOW = page_for_people("signInPage", "The page to sign in with a token or through XMPP")
+SIGN_IN = page_for_people("signIn", "Signs in with a token, or begins a sign-in through XMPP", form=True, guests=True)
+WAIT = page_for_people("signInWait", "The state of a sign-in through XMPP")
+COMPLETE = page_for_people("completeSignIn", "Completes a sign-in through XMPP", form=True, guests=True)
+ACCOUNT_PAGE = page_for_people("account", "The sessions of the signed-in user")
+SIGN_OUT = page_for_people("signOut", "Ends sessions of the signed-in user", form=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,136 @@
+"""Entries that people write in a form: the fields of an entry, and an entry with other fields (RFC 4287, RFC 4685).
+
+An edit changes only the elements whose field changed. Everything else of the entry stays as it was published.
+"""
+
+from dataclasses import dataclass, replace
+
+from lxml import etree
+
+from smartfeeds.core.urls import harmless
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom
+from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.entry import Entry, EntryText, TextKind
+from smartfeeds.formats.json_items import clean
+from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.xml import Element, new_element
+
+TITLE_CHARACTERS = 140  # of a title that is made of the first line of the text
+MAX_TAGS = 100
+_NAME, _URI = f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFields:
+    """What a form shows. `kind` says how `text` is meant; `link` is the address that the title leads to."""
+
+    title: str = ""
+    text: str = ""
+    kind: TextKind = TextKind.TEXT
+    link: str = ""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def content(self) -> EntryText:
+        """The text as a text construct."""
+        return EntryText(self.kind, self.text)
+
+
+def fields_of(entry: Entry) -> WrittenFields:
+    """The fields of an entry. XHTML becomes HTML."""
+    text = entry.content or entry.summary
+    return WrittenFields(
+        entry.title.plain,
+        "" if text is None else text.value,
+        TextKind.HTML if text is not None and text.is_markup else TextKind.TEXT,
+        entry.alternate,
+        tuple(dict.fromkeys(category.term for category in entry.categories)),
+    )
+
+
+def new_entry(fields: WrittenFields, author: str, reply_to: str) -> Element:
+    """An entry of a form. `author` is the bare JID of its author, "" to name none; `reply_to` is the atom:id of the
+    entry that it answers, or "". Raises FeedError as `edited` does."""
+    entry = new_element(atom.ENTRY, {None: ATOM_NS})
+    edit(entry, WrittenFields(), fields)
+    if author:
+        person = etree.SubElement(entry, atom.AUTHOR)
+        etree.SubElement(person, _NAME).text = author.partition("@")[0]
+        etree.SubElement(person, _URI).text = f"xmpp:{author}"
+    if reply_to:
+        etree.SubElement(entry, atom.IN_REPLY_TO, nsmap={"thr": atom.THREAD_NS}).set("ref", reply_to)
+    return entry
+
+
+def edit(entry: Element, former: WrittenFields, fields: WrittenFields) -> None:
+    """Changes the elements of an entry whose field changed. The service sets the time of the change.
+
+    Raises FeedError(BAD_REQUEST) for an empty entry and for an address that a browser would run.
+    """
+    fields = _completed(fields)
+    _remove(entry, atom.UPDATED)
+    if fields.title != former.title or entry.find(atom.TITLE) is None:
+        _remove(entry, atom.TITLE)
+        etree.SubElement(entry, atom.TITLE).text = fields.title
+    if (fields.text, fields.kind) != (_normal(former.text), former.kind):
+        _remove(entry, atom.SUMMARY, atom.CONTENT)
+        if fields.text:
+            etree.SubElement(entry, atom.CONTENT, type=fields.kind.value).text = fields.text
+    if fields.link != former.link:
+        _set_link(entry, fields.link)
+    if fields.tags != former.tags:
+        _set_tags(entry, fields.tags)
+
+
+def _set_link(entry: Element, address: str) -> None:
+    for link in entry.findall(atom.LINK):
+        if link.get("rel", "alternate") == "alternate":
+            entry.remove(link)
+    if address:
+        etree.SubElement(entry, atom.LINK, rel="alternate", href=address)
+
+
+def _set_tags(entry: Element, tags: tuple[str, ...]) -> None:
+    """Replaces the categories. A category that stays keeps its scheme and its label."""
+    present = {category.get("term", "").strip(): category for category in entry.findall(atom.CATEGORY)}
+    for term, category in present.items():
+        if term not in tags:
+            entry.remove(category)
+    for tag in tags:
+        if tag not in present:
+            etree.SubElement(entry, atom.CATEGORY, term=tag)
+
+
+def _completed(fields: WrittenFields) -> WrittenFields:
+    """The fields with a title, and without characters that XML cannot carry."""
+    text = clean(_normal(fields.text))
+    title, link = " ".join(clean(fields.title).split()), clean(fields.link).strip()
+    tags = tuple(dict.fromkeys(clean(tag).strip() for tag in fields.tags if tag.strip()))
+    title = title or _first_line(EntryText(fields.kind, text)) or link[:TITLE_CHARACTERS]
+    if not title:
+        raise FeedError(Condition.BAD_REQUEST, "the entry is empty: write a title or a text")
+    if link and not (is_uri(link) and harmless(link)):
+        raise FeedError(
+            Condition.BAD_REQUEST, f"link: {link[:80]!r} is no web address; write it with https:// in front"
+        )
+    if len(tags) > MAX_TAGS:
+        raise FeedError(Condition.BAD_REQUEST, f"tags: {len(tags)} of them; an entry has at most {MAX_TAGS}")
+    return replace(fields, title=title, text=text, link=link, tags=tags)
+
+
+def _normal(text: str) -> str:
+    """A text as stored: browsers send their own line ends."""
+    return text.replace("\r\n", "\n").strip()
+
+
+def _first_line(text: EntryText) -> str:
+    first = text if text.is_markup else replace(text, value=text.value.partition("\n")[0])
+    line = first.plain
+    return line if len(line) <= TITLE_CHARACTERS else f"{line[: TITLE_CHARACTERS - 1].rstrip()}…"
+
+
+def _remove(entry: Element, *tags: str) -> None:
+    for tag in tags:
+        for child in entry.findall(tag):
+            entry.remove(child)

@@ -1,0 +1,274 @@
+"""The editor: pages to write, edit and delete entries, and to answer them. They work without a script.
+
+An edit names the version that it began with. If somebody else was faster, the page shows both versions, and the form
+keeps the text of the user, who merges the other one into it. Nothing that was typed is lost.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+
+from markupsafe import Markup
+
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.tokens import TokenScope, covers
+from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom
+from smartfeeds.formats.entry import TextKind, read_entry
+from smartfeeds.formats.written import WrittenFields, edit, fields_of, new_entry
+from smartfeeds.formats.xml import parse_stored
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.encode import title_of
+from smartfeeds.http.entries import Handle
+from smartfeeds.http.operations import page_for_people
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.sessions import Sessions
+from smartfeeds.http.web.differences import highlighted
+from smartfeeds.http.web.frame import Writing, frame_of, page_reply
+from smartfeeds.http.web.sanitise import clean
+from smartfeeds.service.answers import ask
+from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.preconditions import item_tag
+from smartfeeds.service.requests import (
+    Answer,
+    GetItem,
+    ItemPrecondition,
+    ItemShown,
+    Publish,
+    Published,
+    Request,
+    Retract,
+)
+from smartfeeds.service.writing import GetWriting, WritingShown
+from smartfeeds.texts import Texts
+
+PREVIEW = "preview"
+REPLY = "reply"
+_KINDS = {kind.value: kind for kind in (TextKind.TEXT, TextKind.HTML)}
+
+_RIGHT = TokenScope.PUBLISH
+WRITE_PAGE = page_for_people("writePage", "The page to write or edit an entry", scope=_RIGHT)
+WRITE_ENTRY = page_for_people("writeEntry", "Publishes the entry of the form, or previews it", form=True, scope=_RIGHT)
+DELETE_PAGE = page_for_people("deletePage", "The page to confirm a deletion", scope=_RIGHT)
+DELETE_ENTRY = page_for_people("deleteEntry", "Deletes an entry", form=True, scope=_RIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form as it was sent. `tag` is that of the version that the edit began with."""
+
+    fields: WrittenFields
+    tag: str = ""
+    reply: str = ""
+    action: str = ""
+
+
+class Editor:
+    """Handles the pages. `service` is the address of the service; `change` performs a request even if the client
+    disconnects."""
+
+    def __init__(
+        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, sessions: Sessions
+    ) -> None:
+        self._handle = handle
+        self._change = change
+        self._service = service
+        self._sessions = sessions
+
+    async def writing(self, call: HttpCall) -> Writing | None:
+        """What the user may write in the feed of a page. Raises FeedError."""
+        if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
+            return None
+        access = (await self._writing(call)).access
+        if not access.may_publish and not access.may_retract(own=True):
+            return None
+        return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False))
+
+    async def show(self, call: HttpCall) -> Reply:
+        """The form for a new entry, or for the entry of the path. Raises FeedError."""
+        writing = await self._writing(call)
+        if not call.item_id:
+            writing.access.check_publish()
+            reply = call.request.rel_url.query.get(REPLY, "")
+            return await self._page(call, writing, _Form(WrittenFields(), reply=reply))
+        item = await self._item(call)
+        _check_overwrite(call, writing, item)
+        return await self._page(call, writing, _Form(fields_of(read_entry(item)), item_tag(item)))
+
+    async def post(self, call: HttpCall) -> Reply:
+        """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
+        writing = await self._writing(call)
+        form = _read_form(dict(await self._sessions.fields(call)))
+        if form.action == PREVIEW:
+            return await self._page(call, writing, form, preview=True)
+        try:
+            await self._publish(call, writing, form)
+        except FeedError as error:
+            if error.condition is Condition.PRECONDITION_NOT_MET:
+                return await self._page(call, writing, form, other=await self._item(call))
+            if error.condition in _ABOUT_FIELDS:
+                return await self._page(call, writing, form, error=error.text)
+            raise
+        return _see_other(call, feed_path(call.name))
+
+    async def confirm(self, call: HttpCall) -> Reply:
+        """The page that asks before an entry is deleted. Raises FeedError."""
+        writing = await self._writing(call)
+        return self._delete_page(call, writing, await self._item(call))
+
+    async def delete(self, call: HttpCall) -> Reply:
+        """Deletes the entry if it is still the version that the user saw."""
+        writing = await self._writing(call)
+        tag = dict(await self._sessions.fields(call)).get("tag", "")
+        expected = ItemPrecondition(frozenset({tag}))
+        try:
+            await self._change(
+                Retract(call.actor, self._service, call.name, call.item_id, notify=True, expected=expected)
+            )
+        except FeedError as error:
+            if error.condition is not Condition.PRECONDITION_NOT_MET:
+                raise
+            return self._delete_page(call, writing, await self._item(call), changed=True)
+        return _see_other(call, feed_path(call.name))
+
+    async def _publish(self, call: HttpCall, writing: WritingShown, form: _Form) -> None:
+        if call.item_id:
+            item = await self._item(call)
+            if item_tag(item) != form.tag:
+                raise FeedError(Condition.PRECONDITION_NOT_MET, "the entry has changed meanwhile")
+            root = parse_stored(item.payload)
+            if item.deleted or root.tag != atom.ENTRY:
+                root = new_entry(form.fields, _author(call, writing.node), "")
+            else:
+                edit(root, fields_of(read_entry(item)), form.fields)
+        else:
+            root = new_entry(form.fields, _author(call, writing.node), await self._reply_id(call, form.reply))
+        expected = ItemPrecondition(frozenset({form.tag})) if call.item_id else None
+        request = Publish(
+            call.actor,
+            self._service,
+            call.name,
+            call.item_id or None,
+            draft_of(root),
+            expected=expected,
+            may_create=False,
+        )
+        assert isinstance(await self._change(request), Published)
+
+    async def _reply_id(self, call: HttpCall, item_id: str) -> str:
+        """The atom:id of the item that an entry answers. Raises FeedError if the user may not read the item."""
+        return read_entry(await self._item(call, item_id)).atom_id if item_id else ""
+
+    async def _page(
+        self,
+        call: HttpCall,
+        writing: WritingShown,
+        form: _Form,
+        *,
+        preview: bool = False,
+        error: str = "",
+        other: Item | None = None,
+    ) -> Reply:
+        frame = frame_of(call)
+        replied = await self._item(call, form.reply) if form.reply else None
+        render = partial(
+            frame.page,
+            "editor.html",
+            **_place(call, writing.node),
+            action_path=entry_path(call.name, call.item_id, WRITE),
+            fields=form.fields,
+            kinds=tuple(_KINDS),
+            tag=form.tag if other is None else item_tag(other),
+            reply=form.reply,
+            replied="" if replied is None else read_entry(replied).title.plain,
+            editing=bool(call.item_id),
+            error=error,
+            preview=Markup(clean(form.fields.content, frame.image).html) if preview else None,  # noqa: S704 - cleaned
+            other=None,
+        )
+        if other is not None:
+            # Comparing long texts takes a time in which no other request would run.
+            compared = await asyncio.to_thread(_compared, frame.texts, fields_of(read_entry(other)), form.fields)
+            body = render(other=compared, gone=other.deleted)
+        else:
+            body = render()
+        reply = call.zipped(page_reply(body))
+        if other is not None:
+            return reply.with_status(HTTPStatus.CONFLICT)
+        return reply.with_status(HTTPStatus.BAD_REQUEST) if error else reply
+
+    def _delete_page(self, call: HttpCall, writing: WritingShown, item: Item, *, changed: bool = False) -> Reply:
+        if item.deleted:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "the entry was deleted already")
+        own = item.publisher == str(call.actor.bare)
+        if not writing.access.may_retract(own=own):
+            raise FeedError(Condition.FORBIDDEN, "you may not delete this entry")
+        frame, entry = frame_of(call), read_entry(item)
+        body = frame.page(
+            "delete.html",
+            **_place(call, writing.node),
+            action_path=entry_path(call.name, call.item_id, DELETE),
+            entry_title=entry.title.plain or item.id,
+            tag=item_tag(item),
+            changed=changed,
+        )
+        reply = call.zipped(page_reply(body))
+        return reply.with_status(HTTPStatus.CONFLICT) if changed else reply
+
+    async def _writing(self, call: HttpCall) -> WritingShown:
+        return await ask(self._handle, GetWriting(call.actor, self._service, call.name), WritingShown)
+
+    async def _item(self, call: HttpCall, item_id: str = "") -> Item:
+        request = GetItem(call.actor, self._service, call.name, item_id or call.item_id)
+        return (await ask(self._handle, request, ItemShown)).item
+
+
+# Errors in what was typed: the form is shown again.
+_ABOUT_FIELDS = frozenset(
+    {Condition.BAD_REQUEST, Condition.INVALID_PAYLOAD, Condition.PAYLOAD_TOO_BIG, Condition.NOT_ACCEPTABLE}
+)
+
+
+def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping[str, object]:
+    """The fields of the other version, and the differences of the text of the user from them."""
+    pairs = {
+        "title": (other.title, own.title),
+        "text": (other.text, own.text.replace("\r\n", "\n")),
+        "link": (other.link, own.link),
+        "tags": (", ".join(other.tags), ", ".join(own.tags)),
+    }
+    return {
+        name: {"theirs": theirs, "changes": highlighted(texts, theirs, mine), "same": theirs == mine}
+        for name, (theirs, mine) in pairs.items()
+    }
+
+
+def _read_form(fields: Mapping[str, str]) -> _Form:
+    tags = tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip())
+    kind = _KINDS.get(fields.get("kind", ""), TextKind.TEXT)
+    written = WrittenFields(fields.get("title", ""), fields.get("text", ""), kind, fields.get("link", ""), tags)
+    return _Form(written, fields.get("tag", ""), fields.get(REPLY, ""), fields.get("action", ""))
+
+
+def _place(call: HttpCall, node: Node) -> dict[str, object]:
+    return {"feed_title": title_of(node), "feed": feed_path(call.name)}
+
+
+def _author(call: HttpCall, node: Node) -> str:
+    """The author of a new entry, "" in a feed that hides who publishes."""
+    return str(call.actor.bare) if node.options.shows_publisher else ""
+
+
+def _check_overwrite(call: HttpCall, writing: WritingShown, item: Item) -> None:
+    writing.access.check_publish()
+    if not writing.access.may_overwrite(own=item.publisher == str(call.actor.bare)):
+        raise FeedError(Condition.FORBIDDEN, "you may not change this entry")
+
+
+def _see_other(call: HttpCall, path: str) -> Reply:
+    return Reply(
+        status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{path}", "Cache-Control": "no-store"}
+    )

@@ -1,0 +1,223 @@
+"""The editor: writing, previews, edits with somebody else being faster, deletions, replies, and hostile text in it."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+from lxml import etree, html
+
+from smartfeeds.core.tokens import TokenScope
+from support.browsing import SignedIn, sign_in
+from support.component import ALICE, BOB, CAROL, entry
+from support.web import Web
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'"
+XHTML = (
+    '<entry xmlns="http://www.w3.org/2005/Atom"><title>Old</title>'
+    '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>One <b>two</b>.</p></div></content>'
+    '<category term="a" scheme="urn:s" label="A"/><category term="b"/>'
+    '<link rel="enclosure" href="https://x.example/f.ogg" type="audio/ogg" length="9"/>'
+    '<x xmlns="urn:other">kept</x></entry>'
+)
+
+
+@pytest.fixture
+async def alice(web: Web) -> SignedIn:
+    """The browser of Alice, who owns the feed notes."""
+    await web.component.create(ALICE, "notes", title="Our notes")
+    return await sign_in(web, ALICE)
+
+
+def form(**fields: str) -> str:
+    return "&".join(f"{name}={quote(text, safe='')}" for name, text in fields.items())
+
+
+async def stored(browser: SignedIn, item_id: str) -> etree._Element:
+    got = await browser.get(f"/entries/notes/{item_id}", "application/atom+xml")
+    assert got.status == 200
+    return etree.fromstring(got.body)
+
+
+async def entries(browser: SignedIn) -> list[etree._Element]:
+    """The entries of the feed, the newest first."""
+    return etree.fromstring((await browser.get("/feeds/notes.atom")).body).findall(f"{ATOM}entry")
+
+
+def tag_of(page: str) -> str:
+    match = re.search(r'name="tag" value="([^"]*)"', page)
+    assert match is not None
+    return match[1]
+
+
+async def test_entry_is_written(alice: SignedIn) -> None:
+    page = await alice.get("/write/notes/", "text/html")
+    assert (page.status, page.header("Cache-Control")) == (200, "no-store")
+    assert "Our notes" in page.text
+    fields = form(title="A title", text="Line one\r\nline two", kind="text", link="https://x.example/a", tags="b, a ,b")
+    got = await alice.post("/write/notes/", f"{fields}&action=publish")
+    assert (got.status, got.header("Location")) == (303, "/feeds/notes/")
+    (root,) = await entries(alice)
+    assert root.findtext(f"{ATOM}title") == "A title"
+    assert root.findtext(f"{ATOM}content") == "Line one\nline two"
+    assert [one.get("term") for one in root.findall(f"{ATOM}category")] == ["b", "a"]
+    links = {one.get("rel"): one.get("href") for one in root.findall(f"{ATOM}link")}
+    assert links["alternate"] == "https://x.example/a"
+    assert root.findtext(f"{ATOM}author/{ATOM}uri") == "xmpp:alice@example.org"
+
+
+async def test_title_is_the_first_line_if_there_is_none(alice: SignedIn) -> None:
+    await alice.post("/write/notes/", form(title="", text="First line\nsecond", action="publish"))
+    assert "First line" in (await alice.get("/feeds/notes/", "text/html")).text
+    got = await alice.post("/write/notes/", form(title=" ", text=" ", action="publish"))
+    assert (got.status, "the entry is empty" in got.text) == (400, True)
+
+
+async def test_preview_publishes_nothing_and_is_sanitised(alice: SignedIn) -> None:
+    fields = form(title="T", text=f"<b>bold</b><script>alert(1)</script>{EVIL}", kind="html", action="preview")
+    got = await alice.post("/write/notes/", fields)
+    assert got.status == 200
+    page = html.fromstring(got.text)
+    (preview,) = page.xpath("//article[contains(@class, 'preview')]/div")
+    assert preview.xpath(".//b | .//strong") and not preview.xpath(".//script | .//*[@onerror]")
+    assert page.xpath("//textarea")[0].text.strip().startswith("<b>bold</b>")
+    assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 0
+
+
+@pytest.mark.parametrize("field", ["title", "text", "kind", "link", "tags", "tag", "reply"])
+async def test_hostile_text_in_a_field_stays_text(alice: SignedIn, field: str) -> None:
+    fields = {"title": "T", "text": "x", "action": "preview", field: EVIL}
+    got = await alice.post("/write/notes/", form(**fields))
+    assert "<script>alert" not in got.text and "onerror=alert(1)>" not in got.text.replace("&gt;", "")
+    assert "script-src 'self'" in got.header("Content-Security-Policy") or got.status == 404
+
+
+@pytest.mark.parametrize("link", ["javascript:alert(1)", "no address", "//x.example/"])
+async def test_link_that_is_no_web_address_is_told_and_nothing_is_lost(alice: SignedIn, link: str) -> None:
+    got = await alice.post("/write/notes/", form(title="My title", text="My text", link=link, action="publish"))
+    assert (got.status, "is no web address" in got.text) == (400, True)
+    assert "My title" in got.text and "My text" in got.text
+
+
+async def test_edit_changes_what_changed_and_keeps_the_rest(alice: SignedIn) -> None:
+    await alice.web.component.publish(ALICE, "notes", "a", XHTML)
+    page = await alice.get("/write/notes/a", "text/html")
+    area = html.fromstring(page.text).xpath("//textarea")[0].text.strip()
+    fields = form(title="New", text=area.replace("\n", "\r\n"), kind="html", tags="b, a, c", tag=tag_of(page.text))
+    assert (await alice.post("/write/notes/a", f"{fields}&action=publish")).status == 303
+    root = await stored(alice, "a")
+    assert root.findtext(f"{ATOM}title") == "New"
+    content = root.find(f"{ATOM}content")
+    assert content is not None and content.get("type") == "xhtml"
+    assert {one.get("term"): one.get("label") for one in root.findall(f"{ATOM}category")} == {
+        "a": "A",
+        "b": None,
+        "c": None,
+    }
+    assert root.find("{urn:other}x") is not None
+    assert any(one.get("rel") == "enclosure" for one in root.findall(f"{ATOM}link"))
+
+
+async def test_both_versions_are_shown_if_somebody_else_was_faster(alice: SignedIn) -> None:
+    component = alice.web.component
+    await component.publish(ALICE, "notes", "a", entry("a"))
+    tag = tag_of((await alice.get("/write/notes/a", "text/html")).text)
+    their = '<entry xmlns="http://www.w3.org/2005/Atom"><title>Theirs</title><content>They wrote this</content></entry>'
+    await component.publish(ALICE, "notes", "a", their)
+    fields = {"title": "Mine", "text": "I wrote this", "action": "publish"}
+    got = await alice.post("/write/notes/a", form(**fields, tag=tag))
+    assert got.status == 409
+    page = html.fromstring(got.text)
+    assert page.xpath("//textarea")[0].text.strip() == "I wrote this"
+    assert [one.text_content() for one in page.xpath("//td[1]")] == ["Theirs", "They wrote this"]
+    assert "removed: They" in page.xpath("//td[2]")[1].text_content()
+    assert "added: I" in page.xpath("//td[2]")[1].text_content()
+    assert (await stored(alice, "a")).findtext(f"{ATOM}title") == "Theirs"
+    assert (await alice.post("/write/notes/a", form(**fields, tag=tag_of(got.text)))).status == 303
+    assert (await stored(alice, "a")).findtext(f"{ATOM}title") == "Mine"
+
+
+async def test_text_is_kept_if_somebody_else_deleted_the_entry(alice: SignedIn) -> None:
+    component = alice.web.component
+    await component.publish(ALICE, "notes", "a", entry("a"))
+    tag = tag_of((await alice.get("/write/notes/a", "text/html")).text)
+    await component.retract(ALICE, "notes", "a")
+    fields = {"title": "Mine", "text": "I wrote this", "action": "publish"}
+    got = await alice.post("/write/notes/a", form(**fields, tag=tag))
+    assert (got.status, "deleted this entry" in got.text, "I wrote this" in got.text) == (409, True, True)
+    assert (await alice.post("/write/notes/a", form(**fields, tag=tag_of(got.text)))).status == 303
+    assert (await stored(alice, "a")).findtext(f"{ATOM}title") == "Mine"
+
+
+async def test_entry_is_deleted_after_a_confirmation(alice: SignedIn) -> None:
+    component = alice.web.component
+    await component.publish(ALICE, "notes", "a", entry("a"))
+    page = await alice.get("/delete/notes/a", "text/html")
+    assert page.status == 200
+    await component.publish(ALICE, "notes", "a", entry("a2"))
+    got = await alice.post("/delete/notes/a", form(tag=tag_of(page.text)))
+    assert (got.status, "was changed after" in got.text) == (409, True)
+    assert (await stored(alice, "a")) is not None
+    assert (await alice.post("/delete/notes/a", form(tag=tag_of(got.text)))).status == 303
+    assert (await alice.get("/entries/notes/a")).status == 410
+
+
+async def test_reply_refers_to_its_entry(alice: SignedIn) -> None:
+    await alice.web.component.publish(ALICE, "notes", "a", entry("a"))
+    page = await alice.get("/write/notes/?reply=a", "text/html")
+    assert 'name="reply" value="a"' in page.text
+    assert (await alice.post("/write/notes/", form(title="Answer", reply="a", action="publish"))).status == 303
+    atom_id = (await stored(alice, "a")).findtext(f"{ATOM}id") or ""
+    answers = await alice.get(f"/feeds/notes/?in-reply-to={quote(atom_id, safe='')}&timeout=0")
+    assert [one["object"]["displayName"] for one in answers.json["items"]] == ["Answer"]
+
+
+async def test_links_are_shown_to_those_who_may_use_them(alice: SignedIn) -> None:
+    component, web = alice.web.component, alice.web
+    await component.configure(ALICE, "notes", publish_model="open")
+    await component.publish(BOB, "notes", "bobs", entry("bobs"))
+    await component.publish(ALICE, "notes", "alices", entry("alices"))
+    await component.affiliate(ALICE, "notes", CAROL, "outcast")
+    bob, reader = await sign_in(web, BOB), await sign_in(web, ALICE, TokenScope.READ)
+
+    async def links(browser: SignedIn) -> set[str]:
+        got = await browser.get("/feeds/notes/", "text/html")
+        return set(re.findall(r'href="(/(?:write|delete)/[^"]*)"', got.text))
+
+    everything = {f"/{folder}/notes/{item}" for folder in ("write", "delete") for item in ("alices", "bobs")}
+    writing = {"/write/notes/", "/write/notes/?reply=alices", "/write/notes/?reply=bobs"}
+    assert await links(alice) == everything | writing
+    assert await links(bob) == {"/write/notes/bobs", "/delete/notes/bobs"} | writing
+    assert await links(reader) == set()
+    anonymous = await web.get("/feeds/notes/", "text/html")
+    assert "/write/" not in anonymous.text and "/delete/" not in anonymous.text
+    await component.configure(ALICE, "notes", publish_model="publishers")
+    assert await links(bob) == {"/delete/notes/bobs"}
+
+
+async def test_page_to_write_leads_anonymous_readers_to_the_sign_in(alice: SignedIn) -> None:
+    got = await alice.web.get("/write/notes/", "text/html", Sec_Fetch_Mode="navigate")
+    assert (got.status, 'href="/login"' in got.text) == (401, True)
+
+
+@pytest.mark.parametrize("path", ["/write/notes/a", "/delete/notes/a"])
+async def test_form_without_its_token_changes_nothing(alice: SignedIn, path: str) -> None:
+    await alice.web.component.publish(ALICE, "notes", "a", entry("a"))
+    tag = tag_of((await alice.get(path, "text/html")).text)
+    headers = {
+        "Cookie": alice.cookie,
+        "Sec_Fetch_Site": "same-origin",
+        "Content_Type": "application/x-www-form-urlencoded",
+    }
+    got = await alice.web.ask("POST", path, form(title="x", tag=tag, action="publish").encode(), **headers)
+    assert got.status == 403
+    assert (await stored(alice, "a")).findtext(f"{ATOM}title") != "x"
+
+
+async def test_user_without_the_right_changes_nothing(alice: SignedIn) -> None:
+    await alice.web.component.publish(ALICE, "notes", "a", entry("a"))
+    bob = await sign_in(alice.web, BOB)
+    for path in ("/write/notes/", "/write/notes/a", "/delete/notes/a"):
+        assert (await bob.get(path, "text/html")).status == 403
+        assert (await bob.post(path, form(title="x", tag="1.1", action="publish"))).status in (403, 409)
+    assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 1

@@ -59,7 +59,7 @@ async def test_entry_is_written(alice: SignedIn) -> None:
     assert (got.status, got.header("Location")) == (303, "/feeds/notes/")
     (root,) = await entries(alice)
     assert root.findtext(f"{ATOM}title") == "A title"
-    assert root.findtext(f"{ATOM}content") == "Line one\nline two"
+    assert root.findtext(f"{ATOM}content") == "Line one<br/>\nline two"
     assert [one.get("term") for one in root.findall(f"{ATOM}category")] == ["b", "a"]
     links = {one.get("rel"): one.get("href") for one in root.findall(f"{ATOM}link")}
     assert links["alternate"] == "https://x.example/a"

@@ -46,8 +46,10 @@ def _texts_of_templates() -> Iterator[Texts]:
     environment.policies["ext.i18n.trimmed"] = True
     for path in TEMPLATES.iterdir():
         for _, _, message in environment.extract_translations(path.read_text()):  # type: ignore[attr-defined]
-            values = (message,) if isinstance(message, str) else message
-            yield tuple(value for value in values if value is not None)
+            values = (message,) if isinstance(message, str) else message or ()
+            # A text that a variable holds is marked where it is written (`N_`).
+            if marked := tuple(value for value in values if value is not None):
+                yield marked
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from smartfeeds.core.tokens import Token
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.files import tidy_files
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
 from smartfeeds.delivery.sweeps import SWEEPS
@@ -52,6 +53,7 @@ from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
+from smartfeeds.store.files import FileFolder, folder_of
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import (
@@ -113,6 +115,7 @@ class App:
         clock = clock or system.now_us
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
+        self.files = FileFolder(folder_of(settings.store.path))
         self._indexer = Indexer(self.service.store)
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
@@ -224,6 +227,7 @@ class App:
                 health,
                 clock,
                 self._admit,
+                self.files,
                 self._fetch_image,
                 XmppSignIn(self.sign_ins, self._ask_to_confirm, chat=self.bot is not None),
             )
@@ -338,6 +342,7 @@ class App:
                 await self.site.listener.bind()
             await self.service.store.open()
             parts.push_async_callback(self.service.store.close)
+            await self.files.clear_new()
             SCHEMA_VERSION.set(int(HEAD))
             GATHERED.source = self._readings
             parts.push_async_callback(self._end_tasks)
@@ -355,6 +360,7 @@ class App:
             self._spawn(self.supervisor.run(), "link")
             self._spawn(watch_loop(), "loop watch")
             self._spawn(self.recent.run(), "rates")
+            self._spawn(tidy_files(self.service, self.files, asyncio.sleep), "files")
             self._spawn(self.changes.run(), "other processes")
             self._spawn(self._indexer.run(), "filter index")
             for sweep in SWEEPS:

@@ -141,6 +141,7 @@ class HttpSettings(SettingsSection):
     first_request_s: Seconds = 15.0
     idle_s: Seconds = 75.0
     unread_s: Seconds = 60.0
+    upload_bytes: Annotated[int, Field(ge=0, le=1_073_741_824)] = 16_777_216
 
 
 class SiteSettings(SettingsSection):
@@ -204,6 +205,7 @@ class LimitsSettings(SettingsSection):
     nodes_per_domain: Count = 1_000_000
     contacts_per_jid: Count = 100
     contacts_per_domain: Count = 100_000
+    files_bytes_per_jid: Annotated[int, Field(ge=0)] = 268_435_456
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096
 

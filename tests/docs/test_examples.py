@@ -1,10 +1,13 @@
 """What operators copy: server configurations, the systemd unit, the container files. Each is started or checked."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +143,52 @@ def test_compose_file_starts_what_the_image_has(root: Path, server: str) -> None
     volumes = {volume.partition(":")[0] for service in compose["services"].values() for volume in service["volumes"]}
     assert {name for name in volumes if not name.startswith(".")} == set(compose["volumes"])
     assert all((root / "docker" / name).exists() for name in volumes if name.startswith("."))
+
+
+def test_compose_file_of_caddy_puts_it_in_front(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compose = yaml.safe_load((root / "docker/compose.caddy.yaml").read_text())
+    caddy, ours = compose["services"]["caddy"], compose["services"]["smartfeeds"]
+    for name, value in ours["environment"].items():
+        monkeypatch.setenv(name, value.replace("${NAME:?choose the public name}", NAME))
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", NAME)
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET", "x")
+
+    http = load(None).http
+    assert http.base_url == f"https://{NAME}"
+    assert http.proxies == (f"{caddy['networks']['default']['ipv4_address']}/32",)
+    network = compose["networks"]["default"]["ipam"]["config"][0]["subnet"]
+    assert ip_address(caddy["networks"]["default"]["ipv4_address"]) in ip_network(network)
+    volumes = [volume.partition(":")[0] for volume in caddy["volumes"]]
+    assert all((root / "docker" / name).exists() for name in volumes if name.startswith("."))
+    assert {name for name in volumes if not name.startswith(".")} == set(compose["volumes"])
+
+
+def test_caddyfile_of_the_containers_is_the_one_that_the_tests_run(root: Path) -> None:
+    """With the names of the containers; Caddy itself reads it."""
+    ours = (root / "config/Caddyfile").read_text().partition("\n")[2]
+    theirs = (root / "docker/Caddyfile").read_text().partition("\n")[2]
+    assert theirs == ours.replace(NAME, "{$NAME}").replace("127.0.0.1:8280", "smartfeeds:8280")
+
+    command = ["caddy", "adapt", "--config", root / "docker/Caddyfile", "--adapter", "caddyfile"]
+    adapted = subprocess.run(command, env={**os.environ, "NAME": NAME}, capture_output=True, text=True, check=True)
+    (server,) = json.loads(adapted.stdout)["apps"]["http"]["servers"].values()
+    assert server["routes"][0]["match"] == [{"host": [NAME]}]
+    assert '"dial":"smartfeeds:8280"' in adapted.stdout
+
+
+def test_image_is_built_by_commands_that_work(root: Path) -> None:
+    """The pins have the build package, because the image installs without an environment for the build."""
+    text = (root / "docker/Dockerfile").read_text()
+    assert "--no-build-isolation" in text
+    needed = tomllib.loads((root / "pyproject.toml").read_text())
+    (build,) = needed["build-system"]["requires"]
+    pinned = dict(re.findall(r"(?m)^([a-z]+)==(\d+)", (root / "requirements.lock").read_text()))
+    assert int(pinned["setuptools"]) >= int(build.removeprefix("setuptools>="))
+    sources = {
+        part.removeprefix("./") for line in re.findall(r"(?m)^COPY (?!--from)(.*)$", text) for part in line.split()
+    }
+    files = needed["tool"]["setuptools"]["data-files"]["share/man/man1"]
+    assert all(any(file == source or file.startswith(f"{source}/") for source in sources) for file in files)
 
 
 def test_compose_environment_is_a_configuration(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,9 @@ from smartfeeds.config import SECTIONS
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.view import PARAMETERS
 from smartfeeds.http import negotiation as n
+from smartfeeds.http import posts
 from smartfeeds.http.http_errors import STATUSES
+from smartfeeds.http.post_fields import FIELDS
 from smartfeeds.http.queries import MAX_QUERY_BYTES
 from smartfeeds.http.routes import document
 from support.bearer import bearer
@@ -79,3 +81,20 @@ def test_tables_have_every_form_parameter_and_status(page: str) -> None:
     for section, key in re.findall(r"`(\w+)\.(\w+)`", page):
         assert key in SECTIONS[section].model_fields, f"{section}.{key}"
     assert f"{MAX_QUERY_BYTES:,} bytes" in page
+
+
+def test_rules_of_micropub_are_those_of_its_tests(page: str) -> None:
+    """Each row of the table has a test that names it."""
+    tests = (PAGE.parents[1] / "tests" / "http" / "test_micropub.py").read_text()
+    assert set(re.findall(r"(?m)^\| (MP-\d\d) \|", page)) == set(re.findall(r"\[(MP-\d\d)\]", tests))
+
+
+def test_tables_of_publishing_are_those_of_the_code(page: str) -> None:
+    """Media types and fields."""
+    part = page.partition("**Media types.**")[2].partition("**PUT and DELETE.**")[0]
+    types, fields = part.split("**Fields.**")
+    assert set(posts.DOCUMENT_TYPES) <= set(re.findall(r"`(\w+/[\w.+-]+)`", types))
+    rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (.*) \| .* \|$", fields))
+    assert set(rows) == {field.headers[0] for field in FIELDS.values()}
+    for field in FIELDS.values():
+        assert set(re.findall(r"`(\w+)`", rows[field.headers[0]])) <= set(field.names)

@@ -157,7 +157,7 @@ async def test_patch_with_an_error_changes_nothing(zoes: Web, patch: Any, status
 
 
 async def test_patch_with_an_old_tag_changes_nothing(zoes: Web) -> None:
-    """[SF-110] If-Match has the tag of the options, which no publish changes (RFC 9110 13.1.1)."""
+    """If-Match has the tag of the options, which no publish changes (RFC 9110 13.1.1)."""
     token = await admin_of(zoes, ALICE)
     first = (await ask(zoes, token, "GET", "/options/notes/")).header("ETag")
     await zoes.component.publish(ALICE, "notes", "a")

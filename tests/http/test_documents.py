@@ -18,7 +18,7 @@ from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.importing import import_document
 from support.bearer import bearer
 from support.component import ALICE, BOB
-from support.web import Web
+from support.web import Web, WebStarter
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
@@ -166,6 +166,50 @@ async def test_documents_of_an_imported_feed_name_its_page_and_picture(web: Web)
     assert [json_feed[name] for name in ("home_page_url", "icon", "language")] == [here, "http://e.example/i.png", "de"]
     assert json_feed["_smartfeeds"]["via"] == "http://e.example/"
     assert "hubs" not in json_feed
+
+
+@pytest.mark.parametrize("access_model", ["open", "authorize"])
+async def test_entries_without_a_page_link_to_their_page_here(web: Web, access_model: str) -> None:
+    """An entry with a link of its own keeps it. Readers of a closed feed can open the page with the same token. Pulls
+    and items over XMPP stay as they are."""
+    await web.component.create(ALICE, "notes", access_model=access_model)
+    own = "<link href='https://x.example/'/>"
+    for item_id, link in (("a b", ""), ("own", own)):
+        payload = f"<entry xmlns='{ATOM_NS}'><title>A</title><content>c</content>{link}</entry>"
+        await web.component.publish(ALICE, "notes", item_id, payload)
+    token = await bearer(web, ALICE, TokenScope.READ)
+
+    async def document(suffix: str) -> bytes:
+        got = await web.get(f"/feeds/notes.{suffix}", Authorization=token)
+        assert got.status == 200
+        return got.body
+
+    page = f"{web.origin}/entries/notes/a%20b"
+    pages = ["https://x.example/", page]
+    atom = etree.fromstring(await document("atom"))
+    assert [one.get("href") for one in atom.iterfind(f"{ATOM}entry/{ATOM}link[@rel='alternate']")] == pages
+    assert [one.text for one in etree.fromstring(await document("rss")).iterfind("channel/item/link")] == pages
+    assert [one["url"] for one in json.loads(await document("jsonfeed"))["items"]] == pages
+    pull = await web.get("/feeds/notes/?since=time:0", accept="application/atom+xml", Authorization=token)
+    assert pull.text.count("<link") - pull.text.count('rel="self"') == 1
+    assert page not in etree.tostring(await web.component.get(ALICE, "<items node='notes'/>")).decode()
+    assert (await web.get("/entries/notes/a%20b", accept="text/html", Authorization=token)).status == 200
+
+
+async def test_page_of_a_feed_is_the_same_in_every_document_and_over_xmpp(start_web: WebStarter) -> None:
+    """[xep-map 236] Atom `alternate`, RSS `link`, JSON Feed `home_page_url` and the metadata of the node."""
+    web = await start_web(http={"base_url": "https://h.example/under"})
+    await filled(web, "a")
+    page = "https://h.example/under/feeds/notes/"
+    atom = etree.fromstring((await web.get("/under/feeds/notes.atom")).body)
+    (link,) = atom.iterfind(f"{ATOM}link[@rel='alternate']")
+    assert (link.get("href"), link.get("type")) == (page, "text/html")
+    assert etree.fromstring((await web.get("/under/feeds/notes.rss")).body).findtext("channel/link") == page
+    assert (await web.get("/under/feeds/notes.jsonfeed")).json["home_page_url"] == page
+    info = "<query xmlns='http://jabber.org/protocol/disco#info' node='notes'/>"
+    answer = await web.component.ask(ALICE, "get", info)
+    fields = {field.get("var"): field for field in answer.iter("{jabber:x:data}field")}
+    assert fields[f"{ATOM}link#alternate"][0].text == page
 
 
 async def test_atom_elements_come_before_what_the_service_adds(web: Web) -> None:

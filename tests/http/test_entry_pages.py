@@ -144,7 +144,9 @@ async def test_page_links_to_the_entries_beside_it(notes: Web) -> None:
     for item_id in ("a", "b", "c", "d"):
         page = tree(await page_of(notes, item_id))
         beside[item_id] = (*links(page, "prev"), "|", *links(page, "next"))
-        assert [one.get("href") for one in page.iterfind(".//nav/a")] == [one for one in beside[item_id] if one != "|"]
+        assert [one.get("href") for one in page.iterfind(".//nav[@class='pager beside']/a")] == [
+            one for one in beside[item_id] if one != "|"
+        ]
 
     path = "/entries/notes/"
     assert beside == {
@@ -243,7 +245,7 @@ async def test_page_has_the_policy_and_texts_of_strangers_are_text(notes: Web) -
     await notes.component.publish(ALICE, "notes", "b", html_entry("B", "<p>x</p>"))
     for item_id in ("a", "b"):
         got = await page_of(notes, item_id)
-        assert "<script" not in got.text
+        assert got.text.count("<script") == got.text.count("<script src=") > 0
         assert "javascript:" not in got.text
         assert "script-src 'self'" in got.header("Content-Security-Policy")
 

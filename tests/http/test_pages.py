@@ -44,12 +44,6 @@ async def test_every_page_has_the_policy(web: Web) -> None:
         assert page.header("X-Content-Type-Options") == "nosniff"
 
 
-async def test_way_in(web: Web) -> None:
-    """The bare host leads to the feeds."""
-    found = await web.get("/", accept=BROWSER)
-    assert (found.status, found.header("Location")) == (307, "/feeds/")
-
-
 async def test_files_of_a_page_are_kept_for_ever(web: Web) -> None:
     """Each file is under the name that its contents have, compressed for who takes that, and not sent twice."""
     page = await web.get("/feeds/", accept=BROWSER)

@@ -15,6 +15,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from smartfeeds.telemetry import set_up_logging
 from support.bearer import bearer
+from support.browsing import sign_in
 from support.component import ALICE, BOB, CAROL, EVE, NS, bare
 from support.web import Got, Web, WebStarter
 
@@ -125,6 +126,33 @@ async def test_forms_come_from_our_own_pages(zoes: Web, path: str, fields: dict[
     assert [(await see(zoes, ZOE, one)).body for one in (*NODE_PAGES, "/admin/feeds/")] == before
 
 
+@pytest.mark.parametrize(("path", "fields"), CHANGES)
+async def test_forms_of_a_session_carry_its_form_token(zoes: Web, path: str, fields: dict[str, str]) -> None:
+    """A form without the form token, or with that of another session, changes nothing."""
+    mine, other = await sign_in(zoes, ZOE), await sign_in(zoes, ZOE)
+    assert values(await mine.get(path, "text/html"), 1)["csrf"] == mine.csrf
+    before = [table(await see(zoes, ZOE, one)) for one in (MEMBERS, SUBSCRIPTIONS, "/admin/feeds/")]
+    headers = {"Cookie": mine.cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": FORM}
+    for token in ({}, {"csrf": ""}, {"csrf": other.csrf}):
+        got = await zoes.ask("POST", path, urlencode({**fields, **token}).encode(), "text/html", **headers)
+        assert got.status == 403
+    assert [table(await see(zoes, ZOE, one)) for one in (MEMBERS, SUBSCRIPTIONS, "/admin/feeds/")] == before
+    assert "title" not in fields or (await options(zoes))["title"] == ["Notes of Alice"]
+
+
+@pytest.mark.parametrize(("path", "fields"), CHANGES[1:6])
+async def test_forms_of_a_session_do_what_they_say(zoes: Web, path: str, fields: dict[str, str]) -> None:
+    got = await (await sign_in(zoes, ALICE)).post(path, urlencode(fields))
+    assert got.status in (201, 303), got.text
+
+
+async def test_a_session_that_may_only_read_administers_nothing(zoes: Web) -> None:
+    reader = await sign_in(zoes, ALICE, TokenScope.READ)
+    for path, fields in CHANGES:
+        assert (await reader.get(path, "text/html")).status == 403
+        assert (await reader.post(path, urlencode(fields))).status == 403
+
+
 async def test_a_feed_is_created_configured_and_deleted(zoes: Web) -> None:
     made = await send(
         zoes, ALICE, "/admin/feeds/", {"action": "create", "name": "new", "title": "N", "access_model": "open"}
@@ -230,7 +258,7 @@ async def test_errors_of_the_log_are_shown_to_admins(zoes: Web) -> None:
 
 
 async def test_overview_has_plots_and_the_same_numbers(zoes: Web) -> None:
-    """[design 7] Two publishes and a pull in one minute; owners see no numbers of the whole service."""
+    """Two publishes and a pull in one minute; owners see no numbers of the whole service."""
     component = zoes.component
     component.app.recent.take()
     for item_id in ("a", "b"):

@@ -157,6 +157,8 @@ CASES: Mapping[str, Case] = {
         files=("https://b.example/a.ogg",),
         attributes=" xml:base='https://b.example/dir/'",
     ),
+    # Nothing says what these are relative to.
+    "no-base": Case(text("N", more="<link href='p'/><link rel='enclosure' href='a.ogg' type='audio/ogg'/>"), "N", "c"),
     "comments": Case(
         text(
             "C",

@@ -27,6 +27,7 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
+from smartfeeds.core.river import NodePlace
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
@@ -254,6 +255,12 @@ class Look:
         ]
         found += [tx.created_in("example.org"), tx.subscribed_in("x"), tx.subscribed_in("")]
         found += [tx.listed_count("a@x"), tx.listed_nodes("a@x", "", 9), tx.listed_nodes("b@x", "a", 2, newest=True)]
+        nodes = tx.changed_nodes(None, 9)
+        places = [NodePlace(node.last_modified_us, node.name) for node in nodes]
+        found += [nodes, tx.changed_nodes("a@x", 2), *(tx.changed_nodes("a@x", 9, place) for place in places[:2])]
+        items = tx.changed_items(99)
+        found += [items, *(tx.item_by_no(edge.item_no) for edge, _ in items[:2])]
+        found += [tx.changed_items(2, edge) for edge, _ in items[1:3]]
         return found
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange, Mark, Node, NodeEvent, Slice
+from smartfeeds.core.river import NodePlace
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -613,6 +614,26 @@ async def test_listed_nodes_are_index_range_scans(sqlite: SqliteStore, newest: b
     steps = await plan(sqlite, lambda tx: tx.listed_count("a@x"))
     assert "affiliation USING COVERING INDEX affiliation_hidden (jid=? AND hidden>?)" in steps
     assert "a USING COVERING INDEX affiliation_jid (jid=? AND affiliation=?)" in steps
+
+
+@pytest.mark.parametrize("after", [None, NodePlace(5, "n")])
+async def test_nodes_by_last_change_are_index_range_scans(sqlite: SqliteStore, after: NodePlace | None) -> None:
+    """Only the hidden nodes of the reader are sorted."""
+    await sqlite.write(add_feed())
+    steps = await plan(sqlite, lambda tx: tx.changed_nodes("a@x", 9, after))
+    listed, hidden = steps.partition("affiliation_hidden")[::2]
+    bound = " AND (last_modified_us,name)<(?,?)" if after else ""
+    assert f"n USING INDEX node_changed (listed=?{bound})" in listed and "TEMP B-TREE" not in listed
+    assert "SCAN" not in steps and hidden
+    steps = await plan(sqlite, lambda tx: tx.changed_nodes(None, 9, after))
+    assert steps.count(f"n USING INDEX node_changed (listed=?{bound})") == 2
+    assert "SCAN" not in steps and "TEMP B-TREE" not in steps
+
+
+@pytest.mark.parametrize("before", [None, Edge(5, 7)])
+async def test_items_of_all_nodes_are_read_by_their_index(sqlite: SqliteStore, before: Edge | None) -> None:
+    steps = await plan(sqlite, lambda tx: tx.changed_items(9, before))
+    assert "item USING COVERING INDEX item_changed" in steps and "TEMP B-TREE" not in steps
 
 
 @pytest.mark.parametrize("order", ["modified", "created"])

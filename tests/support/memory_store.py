@@ -6,7 +6,7 @@ after the other on the event loop, so each sees one snapshot.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -15,6 +15,7 @@ from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
+from smartfeeds.core.files import FeedFile, file_ids
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -38,6 +39,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.presence import Contact
+from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
@@ -103,6 +105,8 @@ class Data:
     sessions: dict[str, Session] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
     chats: dict[str, ChatRow] = field(default_factory=dict)
+    files: dict[tuple[int, str], FeedFile] = field(default_factory=dict)
+    file_uses: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
     redirects: dict[str, tuple[str, str]] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
@@ -163,6 +167,24 @@ class MemoryReadTx:
             if access.sees_description and (is_listed(node) or access.affiliation in READERS)
         ]
         return found[max(len(found) - limit, 0) :] if newest else found[:limit]
+
+    def changed_nodes(self, jid: str | None, limit: int, before: NodePlace | None = None) -> list[Node]:
+        known = self.nodes("", NO_LIMIT) if jid is None else self.listed_nodes(jid, "", NO_LIMIT)
+        places = {NodePlace(node.last_modified_us, node.name): node for node in known}
+        return [places[place] for place in sorted(places, reverse=True) if before is None or place < before][:limit]
+
+    def changed_items(self, limit: int, before: Edge | None = None) -> list[tuple[Edge, int]]:
+        found = [
+            (Edge(item.modified_us, item.item_no), node_no)
+            for node_no, feed in self._data.feeds.items()
+            for item in feed.items.values()
+            if not item.deleted
+        ]
+        return sorted((one for one in found if before is None or one[0] <= before), reverse=True)[:limit]
+
+    def item_by_no(self, item_no: int) -> Item:
+        (found,) = (feed.items[item_no] for feed in self._data.feeds.values() if item_no in feed.items)
+        return found._replace(sync=None)
 
     def listed_count(self, jid: str) -> int:
         return len(self.listed_nodes(jid, "", NO_LIMIT))
@@ -497,6 +519,23 @@ class MemoryReadTx:
         found = [event for event in self._data.events.values() if event.node_no == node_no]
         return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
 
+    def file(self, node_no: int, file_id: str) -> FeedFile | None:
+        return self._data.files.get((node_no, file_id))
+
+    def files_bytes(self, owner: str) -> int:
+        return sum(file.size_bytes for file in self._data.files.values() if file.owner == owner)
+
+    def unused_files(self, before_us: int, limit: int) -> list[FeedFile]:
+        unused = [
+            (file.unused_us, file)
+            for file in self._data.files.values()
+            if file.unused_us is not None and file.unused_us < before_us
+        ]
+        return [file for _, file in sorted(unused)[:limit]]
+
+    def known_digests(self, digests: Collection[str]) -> set[str]:
+        return set(digests) & {file.digest for file in self._data.files.values()}
+
 
 class MemoryWriteTx(MemoryReadTx):
     """`base.WriteTx` over `Data`. `undo` takes back everything that it did."""
@@ -598,6 +637,8 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.marks, key) for key in list(data.marks) if key[0] == node_no]
         steps += [partial(self._drop, data.batches, key) for key in list(data.batches) if key[0] == node_no]
         steps += [partial(self._drop, data.waits, key) for key in list(data.waits) if key[0] == node_no]
+        steps += [partial(self._drop, data.files, key) for key in list(data.files) if key[0] == node_no]
+        steps += [partial(self._drop, data.file_uses, key) for key in list(data.file_uses) if key[0] == node_no]
         forms = [key for key in data.request_forms if key[0] == node_no]
         return steps + [partial(self._drop, data.request_forms, key) for key in forms]
 
@@ -619,11 +660,32 @@ class MemoryWriteTx(MemoryReadTx):
                 self._index_item(old)
             self._take_out(node_no, old)
         self._bring_in(node_no, stored)
+        self._note_files(node_no, stored)
         live = int(not stored.deleted) - int(old is not None and not old.deleted)
         self._put_node(node._replace(total=node.total + (old is None), live=node.live + live))
         if place(stored, Order.MODIFIED) <= self._data.indexed_to.get(node_no, NOWHERE):
             self._set(self._data.indexed_to, node_no, (stored.modified_us, stored.item_no - 1))
         return stored
+
+    def _note_files(self, node_no: int, item: Item) -> None:
+        uses, key = self._data.file_uses, (node_no, item.item_no)
+        before = uses.get(key, frozenset())
+        references = file_ids(item.payload) | file_ids(item.sync or b"")
+        after = frozenset(file_id for file_id in references if self.file(node_no, file_id))
+        self._set(uses, key, after)
+        for file_id in before | after:
+            file = self.file(node_no, file_id)
+            used = any(file_id in ids for (of_node, _), ids in uses.items() if of_node == node_no)
+            if file is not None:
+                self._set(
+                    self._data.files, (node_no, file_id), file._replace(unused_us=None if used else item.modified_us)
+                )
+
+    def put_file(self, file: FeedFile) -> None:
+        self._set(self._data.files, (file.node_no, file.file_id), file)
+
+    def remove_file(self, file: FeedFile) -> None:
+        self._drop(self._data.files, (file.node_no, file.file_id))
 
     def _bring_in(self, node_no: int, item: Item) -> None:
         feed = self._data.feeds[node_no]

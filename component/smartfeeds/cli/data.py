@@ -12,6 +12,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode
+from smartfeeds.store.files import copy_files, folder_of
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
 
@@ -51,10 +52,10 @@ async def _open(_service: FeedService) -> None:
 @click.argument("file", type=FILE)
 @config_option
 def backup_command(file: Path, config: Path | None) -> None:
-    """Copy the database to the new FILE while the service may be running.
+    """Copy the database to the new FILE, and uploaded files to the folder FILE-files, while the service may be running.
 
-    The copy is a consistent state. To restore it, stop the service, remove the old database and its -wal and -shm
-    files, and put the copy in its place.
+    The copy is a consistent state. To restore it, stop the service, remove the old database, its -wal and -shm files
+    and its folder, and put the copies in their places.
     """
     path = read_settings(config).store.path
     maintenance.schema_version(path)  # raises if the file is not a database of smartfeeds
@@ -64,4 +65,6 @@ def backup_command(file: Path, config: Path | None) -> None:
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
         copy_database(path, file, lambda done, total: progress.update(task, completed=done, total=total))
-    print_out(f"Wrote {file} ({file.stat().st_size} bytes).")
+    count = copy_files(folder_of(path), folder_of(file))
+    also = f" and {folder_of(file)} ({count} files)" if count else ""
+    print_out(f"Wrote {file} ({file.stat().st_size} bytes){also}.")

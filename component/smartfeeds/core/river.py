@@ -5,14 +5,18 @@ entry that it names is deleted. A feed or an entry that changes moves to the new
 one that has not been shown.
 """
 
+import re
 from typing import NamedTuple
 
-from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import format_t, parse_t
 from smartfeeds.errors import Condition, FeedError
 
-_MAX_CHARACTERS = MAX_ID_BYTES + 40
-_MAX_OFFSET_DIGITS = 9
+_T = r"-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,6})?"
+_NAME = r"[^\r\n]{1,1023}"  # as long as a name can be (MAX_ID_BYTES)
+NODE_PLACE = f"{_T}_{_NAME}"  # the texts of places as regular expressions, for schemas
+ENTRY_PLACE = f"{_T}_[0-9]{{1,9}}_{_NAME}"
+_NODE = re.compile(f"({_T})_({_NAME})", re.ASCII)
+_ENTRY = re.compile(f"({_T})_([0-9]{{1,9}})_({_NAME})", re.ASCII)
 
 
 class NodePlace(NamedTuple):
@@ -45,22 +49,21 @@ class EntryPlace(NamedTuple):
 
 def parse_node_place(text: str) -> NodePlace:
     """Reads the text of a NodePlace. Raises FeedError(BAD_REQUEST)."""
-    time, _, name = text.partition("_")
-    changed_us = parse_t(time)
-    if changed_us is None or not name or len(text) > _MAX_CHARACTERS:
-        raise _invalid(text)
-    return NodePlace(changed_us, name)
+    time, name = _parts(_NODE, text)
+    return NodePlace(parse_t(time) or 0, name)
 
 
 def parse_entry_place(text: str) -> EntryPlace:
     """Reads the text of an EntryPlace. Raises FeedError(BAD_REQUEST)."""
-    time, _, rest = text.partition("_")
-    offset, _, name = rest.partition("_")
-    modified_us = parse_t(time)
-    numeric = offset.isascii() and offset.isdecimal() and len(offset) <= _MAX_OFFSET_DIGITS
-    if modified_us is None or not name or not numeric or len(text) > _MAX_CHARACTERS:
+    time, offset, name = _parts(_ENTRY, text)
+    return EntryPlace(parse_t(time) or 0, name, int(offset))
+
+
+def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    match = pattern.fullmatch(text)
+    if match is None:
         raise _invalid(text)
-    return EntryPlace(modified_us, name, int(offset))
+    return match.groups()
 
 
 def _invalid(text: str) -> FeedError:

@@ -11,6 +11,10 @@ from urllib.parse import quote
 FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
+FILES = "/files/"
+MICROPUB = "/micropub/"
+MEDIA = "/media/"
+DOCS = "/docs"
 RIVER = "/"
 SEARCH = "/search"
 ADMIN = "/admin/"
@@ -81,6 +85,16 @@ def local_path(text: str) -> str:
     """
     plain = text.isascii() and text.isprintable() and not set(text) & set("\\ #")
     return text if plain and text.startswith("/") and not text.startswith("//") else ""
+
+
+def micropub_path(name: str) -> str:
+    """Returns the path of the Micropub endpoint of a feed."""
+    return f"{MICROPUB}{_quoted(name)}"
+
+
+def media_path(name: str) -> str:
+    """Returns the path to which Micropub clients send files for a feed."""
+    return f"{MEDIA}{_quoted(name)}"
 
 
 def xmpp_uri(service: str, node: str, item_id: str = "") -> str:

@@ -16,6 +16,7 @@ from smartfeeds.core.urls import id_segment
 from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
 from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
 from smartfeeds.formats.entry import Entry
+from smartfeeds.formats.links import is_absolute
 from smartfeeds.formats.readable import readable
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
 
@@ -67,7 +68,7 @@ class FeedHead:
 
     def page_of(self, entry: Entry) -> str:
         """The address of the page of an entry: its own, or that of the service in a document for feed readers."""
-        if entry.alternate or entry.deleted or not self.for_readers:
+        if not self.for_readers or entry.deleted or is_absolute(entry.alternate):
             return entry.alternate
         return self.entry_address(entry.item_id)
 

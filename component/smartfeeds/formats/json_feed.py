@@ -21,7 +21,7 @@ from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, Person
 from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
-from smartfeeds.formats.links import is_uri, resolve
+from smartfeeds.formats.links import is_absolute, is_uri, resolve
 from smartfeeds.formats.losses import EXTENSIONS, icon_losses, losses_of
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel
@@ -108,7 +108,9 @@ def _item(head: FeedHead, entry: Entry, losses: list[FormatLoss]) -> JsonObject:
             authors=[_author(person) for person in entry.authors],
             tags=list(dict.fromkeys(category.term for category in entry.categories)),
             language=entry.language,
-            attachments=[_attachment(link) for link in entry.enclosures],
+            attachments=[
+                _attachment(link) for link in entry.enclosures if not head.for_readers or is_absolute(link.href)
+            ],
         ),
     }
     _restore(members, _stored_members(entry, losses))
@@ -210,6 +212,11 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[It
         head.warnings.append("the feed has no items")
         items = []
     return head, each(partial(_read_item, feed=value, base=base), items)
+
+
+def read_json_feed_item(value: JsonObject) -> ItemDraft | SkippedItem:
+    """One item of a JSON Feed, without its feed."""
+    return next(each(lambda item, index: _read_item(item, index, {}, ""), [value]))
 
 
 def _channel(feed: JsonObject, base: str) -> Channel:

@@ -20,6 +20,11 @@ def is_uri(text: str) -> bool:
     return _URI.fullmatch(text) is not None
 
 
+def is_absolute(address: str) -> bool:
+    """Whether an address begins with a scheme."""
+    return _SCHEME.match(address) is not None
+
+
 def resolve(base: str, reference: str) -> str:
     """The reference seen from `base`; the reference itself where one of them is no address."""
     reference = reference.strip()

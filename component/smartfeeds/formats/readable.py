@@ -12,7 +12,7 @@ from smartfeeds.core.urls import harmless
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import IANA_RELATIONS, TEXT_TYPES, link_html, read_text
-from smartfeeds.formats.links import rebase, resolve
+from smartfeeds.formats.links import is_absolute, rebase, resolve
 from smartfeeds.formats.xml import XML_BASE, Element
 
 _A = f"{{{ATOM_NS}}}"
@@ -140,7 +140,8 @@ def _write_link(node: Element, base: str) -> bool:
     node.set("rel", node.get("rel", "").strip().removeprefix(IANA_RELATIONS) or "alternate")
     node.set("href", resolve(base, href))
     _drop_empty(node, "type", "title", "length", "hreflang")
-    return bool(href) and bool(harmless(node.get("href", "")))
+    # Without any base a reader would resolve the link by the address of the document.
+    return is_absolute(node.get("href", "")) and bool(harmless(node.get("href", "")))
 
 
 def _write_reply(node: Element, base: str) -> bool:

@@ -21,7 +21,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import ACTIVITY_NS, Category, Entry, EntryText, Person, has_more, read_entry
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
-from smartfeeds.formats.links import resolve
+from smartfeeds.formats.links import is_absolute, resolve
 from smartfeeds.formats.losses import icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, LOOKS_LIKE_HTML, is_mail
@@ -114,6 +114,8 @@ def _item(head: FeedHead, item: Item, losses: list[FormatLoss]) -> bytes:
     if head.for_readers:
         _simplify(entry)
     links, complete = _links(entry)
+    if head.for_readers:
+        complete = [whole or not is_absolute(link.href) for whole, link in zip(complete, entry.links, strict=True)]
     lines = [
         f"<item{_language(entry.language)}>",
         *_identity(head, entry),

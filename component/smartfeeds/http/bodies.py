@@ -6,10 +6,9 @@ The parser, its limits and its checks are those of payloads over XMPP.
 import asyncio
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from types import MappingProxyType
 from xml.parsers import expat
 
 from aiohttp import HttpVersion11
@@ -18,29 +17,21 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ENTRY
-from smartfeeds.formats.items import SkippedItem
-from smartfeeds.formats.json_text import Json, JsonObject, load_json
+from smartfeeds.formats.json_text import Json, load_json
 from smartfeeds.formats.xml import Element, parse_payload
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.sync_json import MEMBER
 from smartfeeds.http.wire import invite_body
-from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 # A client that is still sending does not read the response, so this much beyond the limit is read and discarded.
 SPILLED_BYTES = 1_048_576
-_ENTRIES: Mapping[str, Representation] = MappingProxyType(
-    {kind: form for form in n.OF_ENTRY for kind in form.accept_types}
-)
 _OPTIONS = n.JSON.accept_types[:1]
 KIND_NAME = "kind"  # the member for the kind of a new node, beside its options
 _KINDS = tuple(kind.value for kind in NodeKind)
-_CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})
+CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 _DECLARATION = re.compile(rb"\A<\?xml\s[^>]*\?>")
 _ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._\-]+)["']""")
@@ -68,24 +59,12 @@ class BodyReader:
     timeout_s: float
     admit: Admit
 
-    async def draft(self, call: HttpCall, item_id: str = "") -> tuple[PayloadDraft | None, Representation]:
-        """The entry or activity in a body and its representation; None for an empty body, an item without payload.
-
-        `item_id` is the id from the path, "" if the service is to choose one; an id in the body is ignored. Raises
-        FeedError for a payload that XMPP would reject too, HttpError for a body that cannot be read.
-        """
-        form = _form(call)
-        data = await self.read(call, _ENTRIES)
-        if not data.strip():
-            return None, form
-        if form is n.JSON:
-            root = _activity(data, item_id)
-        else:
-            text = _checked(_as_utf8(data, declared=bool(_charset(call))))
-            if fault := self.admit(call.actor, text):
-                raise FeedError(Condition.NOT_ACCEPTABLE, fault)
-            root = _entry(text)
-        return draft_of(root), form
+    def entry(self, call: HttpCall, data: bytes) -> Element:
+        """The root of an Atom entry in a body. Raises FeedError for a payload that XMPP would reject too."""
+        text = _checked(_as_utf8(data, declared=bool(charset_of(call))))
+        if fault := self.admit(call.actor, text):
+            raise FeedError(Condition.NOT_ACCEPTABLE, fault)
+        return _entry(text)
 
     async def options(self, call: HttpCall) -> FormFields:
         """The options of a new feed: an empty body, or a JSON object of option names without prefix and the kind.
@@ -95,8 +74,8 @@ class BodyReader:
         """
         if not call.request.body_exists:
             return {KIND: (NodeKind.FEED.value,)}
-        if call.media_type not in _OPTIONS or _charset(call) not in _CHARSETS:
-            raise _unsupported("options are a JSON object in UTF-8: application/json", _OPTIONS)
+        if call.media_type not in _OPTIONS or charset_of(call) not in CHARSETS:
+            raise unsupported("options are a JSON object in UTF-8: application/json", _OPTIONS)
         value = load_json(await self.read(call, _OPTIONS)).value
         if not isinstance(value, dict):
             raise FeedError(Condition.BAD_REQUEST, 'options are a JSON object such as {"title": "News"}')
@@ -114,7 +93,7 @@ class BodyReader:
         if call.body is not None:
             return call.body
         if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
-            raise _unsupported("a body must have no Content-Encoding", media_types)
+            raise unsupported("a body must have no Content-Encoding", media_types)
         request = call.request
         length = request.content_length
         if length is not None and length > self.limit_bytes + SPILLED_BYTES:
@@ -144,22 +123,13 @@ class BodyReader:
         return HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, **_CLOSE)
 
 
-def _charset(call: HttpCall) -> str:
+def charset_of(call: HttpCall) -> str:
+    """The charset that Content-Type declares, in lower case, "" without one."""
     match = _CHARSET.search(call.header("Content-Type"))
     return match[1].lower() if match else ""
 
 
-def _form(call: HttpCall) -> Representation:
-    """The representation that Content-Type declares. Raises HttpError(415)."""
-    form = _ENTRIES.get(call.media_type)
-    if form is None:
-        raise _unsupported(f"an item is one of {', '.join(_ENTRIES)}", _ENTRIES)
-    if _charset(call) not in _CHARSETS:
-        raise _unsupported("the charset of a body must be UTF-8", _ENTRIES)
-    return form
-
-
-def _unsupported(text: str, media_types: Iterable[str]) -> HttpError:
+def unsupported(text: str, media_types: Iterable[str]) -> HttpError:
     """`media_types`: the media types that are supported (RFC 9110 15.5.16)."""
     return HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(media_types), Accept_Encoding="identity")
 
@@ -202,27 +172,6 @@ def _entry(data: bytes) -> Element:
     if root.tag == ENTRY:
         take_additions(root)
     return root
-
-
-def _activity(data: bytes, item_id: str) -> Element:
-    """The entry for an activity. An activity with members that an entry cannot hold is rejected."""
-    value, warnings = load_json(data)
-    if not isinstance(value, dict) or not (value.get("deleted") is True or isinstance(value.get("object"), dict)):
-        raise FeedError(Condition.INVALID_PAYLOAD, "the body is one activity, a JSON object that has an object")
-    if MEMBER in value:
-        raise FeedError(
-            Condition.INVALID_PAYLOAD, "an activity is published without the member sync; what is to be merged is Atom"
-        )
-    members: JsonObject = {name: member for name, member in value.items() if name != "id"}
-    # A deletion needs the id of the item. Any other entry without atom:id gets one from its node, not from this reader.
-    if item_id and value.get("deleted") is True:
-        members["id"] = item_id
-    activity = next(read_activities({"count": 1, "items": [members]}, "")[1])
-    if isinstance(activity, SkippedItem):
-        raise FeedError(Condition.INVALID_PAYLOAD, activity.reason)
-    if warnings or activity.warnings:
-        raise FeedError(Condition.INVALID_PAYLOAD, f"the activity is faulty: {(*warnings, *activity.warnings)[0]}")
-    return activity.entry
 
 
 def check_names(names: Iterable[str]) -> None:

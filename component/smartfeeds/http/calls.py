@@ -235,8 +235,11 @@ def is_from_elsewhere(call: HttpCall) -> bool:
 
 
 def is_from_here(call: HttpCall) -> bool:
-    """Whether a browser states that a request comes from a page of this service (Fetch standard; Fetch Metadata)."""
+    """Whether a request comes from a page of this service, as a browser states (Fetch standard; Fetch Metadata), or
+    from a program, which sends neither header and has its credentials from nobody's browser."""
     site = call.header("Sec-Fetch-Site")
+    if not site and not call.header("Origin"):
+        return bool(call.header("Authorization")) or not call.header("Cookie")
     return site == "same-origin" if site else call.header("Origin").lower() == call.origin
 
 

@@ -75,7 +75,7 @@ class Problem(Reply):
     detail: str = ""
 
 
-def error_reply(error: FeedError, *, anonymous: bool = False, **members: object) -> Problem:
+def error_reply(error: FeedError, /, *, anonymous: bool = False, **members: object) -> Problem:
     """The response to a request that failed. `anonymous`: it had no credentials. `members` are added to the JSON."""
     problem: dict[str, object] = {}
     if isinstance(error, HttpError):

@@ -290,7 +290,8 @@ def list_reply(
     links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in suffixes.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
-        "Cache-Control": "no-cache" if actor is ANONYMOUS else "private, no-cache",
+        # A page names the signed-in user, also if the session is for one feed and the list is that of everybody.
+        "Cache-Control": "no-cache" if actor is ANONYMOUS and call.session is None else "private, no-cache",
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
         **(PAGE_HEADERS if form is n.HTML else {}),

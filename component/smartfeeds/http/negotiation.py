@@ -53,6 +53,11 @@ NNO = Representation("nno", "application/nno", ("application/nno",))
 OPML = Representation("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
 JAVASCRIPT = "application/javascript; charset=utf-8"
 WEB_FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+PLAIN = "text/plain"
+MARKDOWN = "text/markdown"
+# The media types that a form of a page on another host can send.
+FORM_TYPES = frozenset({WEB_FORM, MULTIPART, PLAIN, ""})
 
 # Among equals the first wins, so */* is JSON.
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)

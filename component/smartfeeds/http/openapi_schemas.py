@@ -206,6 +206,8 @@ SCHEMAS: Mapping[str, Schema] = {
             {"title": TEXT, "status": {"type": "integer", "minimum": 400, "maximum": 599}},
             {
                 "detail": {**TEXT, "description": "the reason, and what to do"},
+                "error": {**TEXT, "description": "for Micropub: the name of the error"},
+                "error_description": {**TEXT, "description": "for Micropub: the same as detail"},
                 "condition": {"enum": [one.value for one in Condition], "description": "the error condition over XMPP"},
                 "reasons": {
                     "type": "object",

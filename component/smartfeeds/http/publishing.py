@@ -1,10 +1,8 @@
 """Publishing over HTTP: items put, posted and deleted, feeds made and deleted (SF-009, SF-013, SF-110).
 
-A bearer token acts as its JID, within its scope, through the same use cases as over XMPP. A change that has begun is
-finished even if the client disconnects, so that every stored change is pushed.
+A bearer token acts as its JID, within its scope, through the same use cases as over XMPP.
 """
 
-import asyncio
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -16,15 +14,17 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.entries import ITEM_CONTENT, Entries, Handle, entry_url, expected_of
+from smartfeeds.http.changes import Changes
+from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.post_fields import POST_PARAMETERS
+from smartfeeds.http.posts import PostReader
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
-    Answer,
     DeleteNode,
     EnsureNode,
     ItemShown,
@@ -32,7 +32,6 @@ from smartfeeds.service.requests import (
     Publish,
     Published,
     Purge,
-    Request,
     Retract,
 )
 
@@ -41,17 +40,19 @@ _log = structlog.get_logger()
 _CHANGED = {"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
 _EXPOSED = {**_CHANGED, "Access-Control-Expose-Headers": "ETag, Location"}
 
-_BODIES: Content = {kind: {"type": "string"} for kind in n.ATOM.accept_types} | {
-    kind: {"type": "object"} for kind in n.JSON.accept_types
+_HTML = n.HTML.accept_types[:1]
+_BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, *_HTML)} | {
+    kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.JSON_FEED.bare_type, n.WEB_FORM, n.MULTIPART)
 }
+_FILE = {"*/*": {"type": "string", "format": "binary"}}
 
 PUT_ITEM = Operation(
     "putItem",
     "Creates or replaces an item",
     {200: ITEM_CONTENT, 201: ITEM_CONTENT, 204: {}},
     errors=(409, 412, 429),
-    parameters=(IF_MATCH, IF_NONE_MATCH, SYNC),
-    body=_BODIES,
+    parameters=(IF_MATCH, IF_NONE_MATCH, SYNC, *POST_PARAMETERS),
+    body={**_BODIES, **_FILE},
     scope=TokenScope.PUBLISH,
     cors=True,
 )
@@ -60,8 +61,9 @@ POST_ITEM = Operation(
     "Publishes an item; the service chooses its id",
     {200: ITEM_CONTENT, 201: ITEM_CONTENT},
     errors=(429,),
-    parameters=(SYNC,),
-    body=_BODIES,
+    parameters=(SYNC, *POST_PARAMETERS),
+    body={**_BODIES, **_FILE},
+    body_required=False,
     scope=TokenScope.PUBLISH,
     cors=True,
 )
@@ -91,32 +93,28 @@ DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204:
 class Publishing:
     """Handles PUT, POST and DELETE of items and feeds."""
 
-    def __init__(self, handle: Handle, service: str, bodies: BodyReader, entries: Entries) -> None:
-        self._handle = handle
+    def __init__(self, changes: Changes, service: str, bodies: BodyReader, posts: PostReader, entries: Entries) -> None:
+        self._changes = changes
         self._service = service
         self._bodies = bodies
+        self._posts = posts
         self._entries = entries
-        self._tasks: set[asyncio.Task[Answer]] = set()
-
-    async def stop(self) -> None:
-        """Waits for changes that have begun."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def retract(self, call: HttpCall) -> Reply:
         """Retracts an item (XEP-0060 7.2)."""
         expected = expected_of(call)
-        await self.change(Retract(call.actor, self._service, call.name, call.item_id, expected=expected))
+        await self._changes.perform(Retract(call.actor, self._service, call.name, call.item_id, expected=expected))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def purge(self, call: HttpCall) -> Reply:
         """Retracts all items of a feed (XEP-0060 8.5)."""
-        await self.change(Purge(call.actor, self._service, call.name))
+        await self._changes.perform(Purge(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def create_feed(self, call: HttpCall) -> Reply:
         """Creates a feed with the options in the body (XEP-0060 8.1). A repeated request changes nothing."""
         options = await self._bodies.options(call)
-        result = await self.change(EnsureNode(call.actor, self._service, call.name, options))
+        result = await self._changes.perform(EnsureNode(call.actor, self._service, call.name, options))
         assert isinstance(result, NodeEnsured)
         if not result.created:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
@@ -125,7 +123,7 @@ class Publishing:
 
     async def delete_feed(self, call: HttpCall) -> Reply:
         """Deletes a feed with all its items (XEP-0060 8.4)."""
-        await self.change(DeleteNode(call.actor, self._service, call.name))
+        await self._changes.perform(DeleteNode(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def publish(self, call: HttpCall) -> Reply:
@@ -133,7 +131,7 @@ class Publishing:
         chooses it."""
         expected = expected_of(call) if call.item_id else None
         sync = read_flag(call.query, "sync")
-        draft, form = await self._bodies.draft(call, call.item_id)
+        draft, form = await self._posts.draft(call, call.item_id)
         request = Publish(
             call.actor,
             self._service,
@@ -144,7 +142,7 @@ class Publishing:
             # Only a token with the scope admin may create a feed by publishing to it.
             may_create=call.token is not None and call.token.scope >= TokenScope.ADMIN,
         )
-        result = await self.change(request)
+        result = await self._changes.perform(request)
         assert isinstance(result, Published)
         if not result.tag:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
@@ -171,13 +169,6 @@ class Publishing:
             _log.error("store_failed", reason=str(error))
             return None
         return answer if item_tag(answer.item) == result.tag else None
-
-    async def change(self, request: Request) -> Answer:
-        """Performs a change, even if the caller is cancelled meanwhile."""
-        task = asyncio.ensure_future(self._handle(request))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
 
 
 def _response_form(call: HttpCall, body_form: Representation) -> Representation:

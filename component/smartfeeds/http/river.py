@@ -14,7 +14,7 @@ from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.river import parse_entry_place, parse_node_place
+from smartfeeds.core.river import ENTRY_PLACE, NODE_PLACE, parse_entry_place, parse_node_place
 from smartfeeds.core.urls import RIVER, SEARCH, entry_path, feed_path, river_path
 from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
 from smartfeeds.errors import Condition, FeedError
@@ -54,7 +54,7 @@ FEEDS = 10  # feeds beside the river
 _SUFFIXES = {river_path(suffix): form for suffix, form in n.by_suffix(n.OF_RIVER).items()}
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, f"largest number of entries, at most {ENTRIES_MOST}"),
-    Parameter("after", TEXT, "older entries than the one at this place; next has it"),
+    Parameter("after", TEXT | {"pattern": f"^{ENTRY_PLACE}$"}, "older entries than the one at this place; next has it"),
 )
 _CONTENT: Content = {
     n.JSON.bare_type: ref("River"),
@@ -78,7 +78,7 @@ SEARCH_FEEDS = Operation(
     errors=(406,),
     parameters=(
         *(Parameter(row.name, dict(PARAMETER_SCHEMAS[row.name]), row.text) for row in FILTERS.values()),
-        Parameter(_AFTER, TEXT, "feeds after this place; next has it"),
+        Parameter(_AFTER, TEXT | {"pattern": f"^{NODE_PLACE}$"}, "feeds after this place; next has it"),
         IF_NONE_MATCH,
     ),
     cors=True,
@@ -140,7 +140,7 @@ class Rivers:
         return await self._reply(call, actor, form, write)
 
     async def search(self, call: HttpCall) -> Reply:
-        """A page of the search over all feeds; without filters the empty form. Raises FeedError."""
+        """A page of the search over all feeds; without filters nothing, in HTML with a form. Raises FeedError."""
         form = n.negotiate(call.header("Accept"), n.OF_SEARCH, "a search")
         query = read_search(call.query)
         actor = reader_of(call)
@@ -150,8 +150,6 @@ class Rivers:
             found = await self._handle(SearchFeeds(actor, self._service, query.view, after))
             assert isinstance(found, SearchResult)
             result = found
-        elif form is not n.HTML:
-            raise FeedError(Condition.BAD_REQUEST, f"a search needs a filter: {', '.join(FILTERS)}")
         next_path = f"{SEARCH}?{query.text}&{urlencode({_AFTER: str(result.next)})}" if result.next else ""
         if form is n.HTML:
             write = partial(self._pages.search, frame_of(call), query.view, query.text, query.words, result, next_path)
@@ -256,6 +254,7 @@ def _atom(call: HttpCall, river: River, query: Mapping[str, str], next_path: str
         self_link=f"{site_url}{river_path(n.ATOM.suffix)}{own}",
         link=f"{site_url}{RIVER}",
         next_link=f"{site_url}{next_path}" if next_path else "",
+        for_readers=True,
     )
     return b"".join(write_river(head, [(_head_of(site_url, entry), entry.item) for entry in river.entries]))
 
@@ -272,4 +271,5 @@ def _head_of(site_url: str, entry: FeedEntry) -> FeedHead:
         link=address,
         language=node.options.language,
         entry_prefix=prefix,
+        for_readers=True,
     )

@@ -17,7 +17,7 @@ from smartfeeds.core.tokens import Token, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import ANONYMOUS, CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, failure_reply
-from smartfeeds.http.negotiation import WEB_FORM
+from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.replies import Reply
@@ -189,7 +189,8 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
     A browser that knows the password of Basic sends it with any form, whatever page the form is on. So a form is
     checked first: otherwise a page of another host could make the browser ask its user for the password.
     """
-    if WEB_FORM in operation.body and call.media_type == WEB_FORM and not is_from_here(call):
+    media_type = call.media_type
+    if media_type in FORM_TYPES and (media_type or PLAIN) in operation.body and not is_from_here(call):
         raise HttpError(HTTPStatus.FORBIDDEN, "a form must be sent from a page of this service; programs send JSON")
     if operation.scope is not None:
         if call.token is None and operation.needs_token:

@@ -11,14 +11,26 @@ from typing import Any
 
 from smartfeeds.core import urls
 from smartfeeds.http import administration as admin
-from smartfeeds.http import conflicts, entries, feeds, health, images, lists, openapi, publishing, river
+from smartfeeds.http import (
+    conflicts,
+    entries,
+    feeds,
+    files,
+    health,
+    images,
+    lists,
+    micropub,
+    openapi,
+    publishing,
+    river,
+)
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.http.web import admin as web_admin
-from smartfeeds.http.web import editor, sign_in
+from smartfeeds.http.web import api_docs, editor, sign_in
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 
@@ -32,9 +44,12 @@ class Handlers:
     rivers: river.Rivers
     entries: entries.Entries
     publishing: publishing.Publishing
+    files: files.FileReplies
+    micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
     health: health.Health
     openapi: openapi.OpenApiDocument
+    api_docs: api_docs.ApiDocs
     admin: admin.Administration
     web_admin: web_admin.WebAdmin
     images: images.Images
@@ -87,6 +102,10 @@ TABLE: tuple[Route, ...] = (
     Route("DELETE", "/entries/{name}/{id}", "entries", publishing.RETRACT_ITEM, lambda h: h.publishing.retract),
     Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish),
     Route("DELETE", "/entries/{name}/", "entries", publishing.PURGE, lambda h: h.publishing.purge),
+    Route("GET", "/micropub/{name}", "micropub", micropub.QUERY, lambda h: h.micropub.query),
+    Route("POST", "/micropub/{name}", "micropub", micropub.CREATE, lambda h: h.micropub.post),
+    Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
+    Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
@@ -112,7 +131,8 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
-    Route("GET", "/openapi.json", "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
+    Route("GET", api_docs.OPENAPI, "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
+    Route("GET", urls.DOCS, "docs", api_docs.GET_DOCS, lambda h: h.api_docs.get),
     Route("GET", "/", "river", river.GET_RIVER, lambda h: h.rivers.get),
     Route("GET", "/river.json", "river", river.river_document(n.JSON), lambda h: h.rivers.get),
     Route("GET", "/river.atom", "river", river.river_document(n.ATOM), lambda h: h.rivers.get),

@@ -8,17 +8,21 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
+from smartfeeds.http.changes import Changes
 from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
+from smartfeeds.http.files import FileReplies
 from smartfeeds.http.health import Health
 from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
+from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
+from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
@@ -26,7 +30,9 @@ from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
+from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.admin import WebAdmin
+from smartfeeds.http.web.api_docs import ApiDocs
 from smartfeeds.http.web.editor import Editor
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
@@ -37,7 +43,7 @@ from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The settings. `base_url` is the address of this site, "" to use the origin of the request. `body_bytes` and
-    `body_s` limit the size of a request body and the time for it to arrive."""
+    `body_s` limit the size of a request body and the time for it to arrive, `upload_bytes` the size of a file."""
 
     listen: str
     domain: str
@@ -49,6 +55,7 @@ class HttpOptions:
     heartbeat_s: float
     body_bytes: int
     body_s: float
+    upload_bytes: int
     bounds: ConnectionLimits
 
 
@@ -67,6 +74,7 @@ class Site:
         health: Health,
         now_us: Callable[[], int],
         admit: Admit,
+        files: Files,
         fetch_image: FetchImage,
         xmpp: XmppSignIn,
     ) -> None:
@@ -75,8 +83,10 @@ class Site:
         entries = Entries(handle, options.domain, encoder)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
         sessions = Sessions(handle, authenticate, options.domain, bodies)
-        publishing = Publishing(handle, options.domain, bodies, entries)
-        editor = Editor(handle, publishing.change, options.domain, sessions)
+        self._changes = changes = Changes(handle)
+        uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
+        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads), entries)
+        editor = Editor(handle, changes.perform, options.domain, sessions)
         self.feeds = Feeds(
             self._pull,
             sessions.authenticate,
@@ -90,17 +100,21 @@ class Site:
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
+        content = document()
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
             rivers=Rivers(handle, options.domain, RiverPages()),
             entries=entries,
             publishing=publishing,
-            conflicts=Conflicts(handle, publishing.change, options.domain, bodies, editor.writing),
+            micropub=Micropub(changes, handle, authenticate, options.domain, bodies, uploads, entries),
+            files=FileReplies(handle, options.domain, files),
+            conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
             health=health,
-            openapi=OpenApiDocument(document()),
-            admin=Administration(handle, publishing.change, options.domain, bodies),
-            web_admin=WebAdmin(handle, publishing.change, options.domain, bodies, now_us),
+            openapi=OpenApiDocument(content),
+            api_docs=ApiDocs(content),
+            admin=Administration(handle, changes.perform, options.domain, bodies),
+            web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
             editor=editor,
             sign_in=SignInPages(handle, sessions, options.domain, xmpp),
@@ -125,7 +139,7 @@ class Site:
         """Closes every connection and finishes changes that have begun."""
         await self.feeds.waiting.stop()
         await self.listener.stop()
-        await self.handlers.publishing.stop()
+        await self._changes.stop()
 
     async def _pull(self, request: PullFeed) -> FeedPage:
         answer = await self._handle(request)

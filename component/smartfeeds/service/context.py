@@ -50,6 +50,7 @@ class Policy:
     restarts: bool = False
     contacts_per_jid: int = 100
     contacts_per_domain: int = 100_000
+    files_bytes_per_jid: int = 268_435_456
     options: OptionLimits = field(default_factory=OptionLimits)
 
     @property

@@ -7,7 +7,6 @@ not in the river: they need not be entries.
 from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from smartfeeds.core.access import READERS
 from smartfeeds.core.attachments import is_listed
@@ -199,8 +198,7 @@ def _entries(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, coun
 
 def _merged(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> Iterator[FeedEntry]:
     """The entries of `_entries` as a merge of the feeds with the newest ones: exactly `count` if there are as many."""
-    branches = [_Branch(node, before) for node in _newest_feeds(tx, context, actor, before, count)]
-    queue = sorted((entry for branch in branches if (entry := branch.take(tx)) is not None), key=_QueueEntry.order)
+    queue = _newest_branches(tx, context, actor, before, count)
     for _ in range(count):
         if not queue:
             return
@@ -210,27 +208,24 @@ def _merged(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count
             insort(queue, entry, key=_QueueEntry.order)
 
 
-def _newest_feeds(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> list[Node]:
-    """The feeds with the newest entries up to an edge: at most `count`, or more if they have equal keys.
+def _newest_branches(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> "list[_QueueEntry]":
+    """The newest entries of the `count` feeds whose entries up to an edge are the newest, the newest last.
 
     No entry is newer than the last change of its feed. So the search ends at the first feed that changed before the
     newest entries of `count` others. Feeds that changed after the edge are looked at in any case.
     """
-    newest: list[tuple[int, Node]] = []
+    queue: list[_QueueEntry] = []
     place: NodePlace | None = None
     while nodes := tx.changed_nodes(str(actor.bare), FEEDS_AT_ONCE, place):
-        feeds = {node.node_no: node for node in nodes if _is_readable(tx, context, node, actor)}
-        newest += [(key_us, feeds[node_no]) for node_no, key_us in tx.newest_live(list(feeds), before).items()]
-        newest.sort(key=itemgetter(0), reverse=True)
-        if len(newest) >= count:
-            last_us = newest[count - 1][0]
-            newest = [entry for entry in newest if entry[0] >= last_us]
-            if nodes[-1].last_modified_us < last_us:
-                break
-        if len(nodes) < FEEDS_AT_ONCE:
+        branches = [_Branch(node, before) for node in nodes if _is_readable(tx, context, node, actor)]
+        queue += [entry for branch in branches if (entry := branch.take(tx)) is not None]
+        queue.sort(key=_QueueEntry.order)
+        del queue[:-count]
+        complete = len(queue) == count and nodes[-1].last_modified_us < queue[0].item.modified_us
+        if complete or len(nodes) < FEEDS_AT_ONCE:
             break
         place = _node_place(nodes[-1])
-    return [node for _, node in newest]
+    return queue
 
 
 def _readable_node(tx: ReadTx, context: Context, node_no: int, actor: Jid) -> Node | None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
+from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_items import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
@@ -24,7 +25,7 @@ from smartfeeds.store.sql_river import RiverReads
 T = TypeVar("T")
 
 
-class ReadTx(ContactReads, CountReads, PeopleReads, PushReads, RecordReads, RiverReads):
+class ReadTx(ContactReads, FileReads, CountReads, PeopleReads, PushReads, RecordReads, RiverReads):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending.
     """

@@ -18,8 +18,9 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import DELETED, KEYS, STATES, NodeRow, digest, item_values, prefixed, to_items
+from smartfeeds.store.sql_files import FileWrites
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
-from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_nodes import NodeReads
 from smartfeeds.store.sql_tables import FACET, ITEM, ITEM_ROW, ITEM_WITHOUT_SYNC
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
@@ -274,7 +275,7 @@ def _tail(key: str, number: str, page: Slice) -> str:
     return f" ORDER BY {key} {direction}, {number} {direction} LIMIT ? OFFSET ?"
 
 
-class ItemWrites(NodeWrites, ItemReads):
+class ItemWrites(FileWrites, ItemReads):
     """The part of WriteTx that is about items and the filter index."""
 
     def __init__(self, db: Engine, indexer: ReadAhead) -> None:
@@ -301,21 +302,24 @@ class ItemWrites(NodeWrites, ItemReads):
         The filter index keeps every replaced version of an item, even if it had not read that version yet.
         """
         row = self._edit(node_no)
+        old: Item | None = None
         added = int(not item.deleted)
         item = item._replace(left=False) if item.left else item
         if item.item_no:
-            added -= self._replace(row, item)
+            old = self._replace(row, item)
+            added -= int(not old.deleted)
             stored = item
             row.node = row.node._replace(live=row.node.live + added)
         else:
             stored = item._replace(item_no=self._db.add(ITEM, (*item_values(item), node_no)))
             row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
+        self._note_files(node_no, old, stored)
         self._unindex_from(row, stored)
         self._published.add(node_no)
         return stored
 
-    def _replace(self, row: NodeRow, item: Item) -> int:
-        """Stores a new version of an item. Returns 1 if the item was live before, else 0.
+    def _replace(self, row: NodeRow, item: Item) -> Item:
+        """Stores a new version of an item. Returns the replaced one.
 
         The filter index reads the replaced version first if it has not done so yet: afterwards nothing would show that
         the item has left a view.
@@ -327,7 +331,7 @@ class ItemWrites(NodeWrites, ItemReads):
             self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
         self._db.run(ITEM.update, (*item_values(item), item.item_no))
         self._last_item = None
-        return int(not old.deleted)
+        return old
 
     @staticmethod
     def _unindex_from(row: NodeRow, item: Item) -> None:

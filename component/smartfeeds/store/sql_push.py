@@ -20,6 +20,8 @@ from smartfeeds.store.sql_tables import (
     EVENT,
     FACET,
     FAILURE,
+    FILE,
+    FILE_USE,
     ITEM,
     MARK,
     NODE,
@@ -52,7 +54,7 @@ _CONSUMERS_OF_NODE = (
 )
 
 # The rows that belong to a node, in the order in which they are removed. The words of items are removed with them.
-_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE, BATCH, REQUEST_FORM)
+_BELONGINGS = (FACET, FILE_USE, FILE, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE, BATCH, REQUEST_FORM)
 
 
 # The error of a row for a planned pause. A failure always has an error (`core.consumers.next_failure`).

@@ -1,6 +1,6 @@
 """The nodes by their last change, and the newest items of many nodes, for the river of all feeds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT
@@ -15,8 +15,7 @@ _KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OU
 _PLACE = attrgetter("last_modified_us", "name")
 _BEFORE = " AND (n.last_modified_us, n.name) < (?, ?)"
 _NEWEST_FIRST = " ORDER BY n.last_modified_us DESC, n.name DESC LIMIT ?"
-_LIVE_ITEM = f"change < {DELETED}"
-_LAST_FIRST = " ORDER BY i.modified_us DESC, i.item_no DESC"
+_UP_TO = " AND (modified_us, item_no) <= (?, ?)"
 _NODES = f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM"
 _LIVE = f"{_NODES} node n WHERE n.state = 'live' AND n.listed = ?"
 _NOT_KEPT_OUT = (
@@ -58,9 +57,10 @@ class RiverReads(NodeReads):
         number of its node, which may be closed or deleted. `before` is that of a `Slice`. The cost grows with the
         result.
         """
-        bound, params = _up_to(before)
+        bound, params = ("", ()) if before is None else (_UP_TO, (before.key_us, before.item_no))
         rows = self._db.rows(
-            f"SELECT i.modified_us, i.item_no, i.node_no FROM item i WHERE i.{_LIVE_ITEM}{bound}{_LAST_FIRST} LIMIT ?",
+            f"SELECT modified_us, item_no, node_no FROM item WHERE change < {DELETED}{bound}"
+            " ORDER BY modified_us DESC, item_no DESC LIMIT ?",
             (*params, limit),
         )
         return [(Edge(key_us, item_no), node_no) for key_us, item_no, node_no in rows]
@@ -68,26 +68,3 @@ class RiverReads(NodeReads):
     def item_by_no(self, item_no: int) -> Item:
         """Returns the item with this number, which exists, without sync data."""
         return to_items(self._db.rows(f"SELECT {ITEM_WITHOUT_SYNC} FROM item WHERE item_no = ?", (item_no,)))[0]
-
-    def newest_live(self, node_nos: Sequence[int], before: Edge | None = None) -> dict[int, int]:
-        """Returns the greatest modified key of the items that are not deleted, by node. `before` is that of a `Slice`.
-        Nodes without such an item are left out.
-
-        The cost is a look-up in an index for each node.
-        """
-        if not node_nos:
-            return {}
-        bound, params = _up_to(before)
-        newest = f"SELECT i.modified_us FROM item i WHERE i.node_no = n.node_no AND i.{_LIVE_ITEM}{bound}{_LAST_FIRST}"
-        marks = ", ".join("?" * len(node_nos))
-        rows = self._db.rows(
-            f"SELECT n.node_no, ({newest} LIMIT 1) FROM node n WHERE n.node_no IN ({marks})", (*params, *node_nos)
-        )
-        return {node_no: key_us for node_no, key_us in rows if key_us is not None}
-
-
-def _up_to(before: Edge | None) -> tuple[str, Row]:
-    """The condition that items are not behind an edge, and its parameters."""
-    if before is None:
-        return "", ()
-    return " AND (i.modified_us, i.item_no) <= (?, ?)", (before.key_us, before.item_no)

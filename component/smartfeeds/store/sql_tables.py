@@ -74,4 +74,6 @@ SESSION = Table(
 MIRROR = Table("mirror", "name", "configured, settings, state")
 REDIRECT = Table("redirect", "name", "uri, creator")
 CHAT = Table("chat", "jid", "room, settings")
+FILE = Table("file", "node_no, file_id", "digest, name, media_type, size_bytes, owner, created_us, unused_us")
+FILE_USE = Table("file_use", "node_no, item_no", "file_id")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

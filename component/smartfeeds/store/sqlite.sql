@@ -83,7 +83,7 @@ CREATE INDEX item_created ON item (node_no, created_us, item_no, change);
 CREATE INDEX item_live ON item (node_no, modified_us, item_no) WHERE change < 2;
 
 -- The items of all nodes, for the river.
-CREATE INDEX item_changed ON item (modified_us, item_no, node_no) WHERE change < 2;
+CREATE INDEX item_changed ON item (modified_us, item_no, node_no, change) WHERE change < 2;
 
 CREATE UNIQUE INDEX item_sync ON item (node_no, sync_id) WHERE sync_id <> '';
 
@@ -284,6 +284,37 @@ CREATE TABLE chat (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX chat_room ON chat (jid) WHERE room = 1;
+
+-- Files of feeds; the bytes are in the folder beside the database, under digest (store/files.py). unused_us: since when
+-- no item of the feed refers to the file, NULL while one does.
+CREATE TABLE file (
+    node_no INTEGER NOT NULL REFERENCES node (node_no),
+    file_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    name TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+    owner TEXT NOT NULL,
+    created_us INTEGER NOT NULL,
+    unused_us INTEGER,
+    PRIMARY KEY (node_no, file_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX file_digest ON file (digest);
+
+CREATE INDEX file_owner ON file (owner, size_bytes);
+
+CREATE INDEX file_unused ON file (unused_us) WHERE unused_us IS NOT NULL;
+
+-- The files to which the payload or a conflict of an item refers (core.files).
+CREATE TABLE file_use (
+    node_no INTEGER NOT NULL REFERENCES node (node_no),
+    item_no INTEGER NOT NULL,
+    file_id TEXT NOT NULL,
+    PRIMARY KEY (node_no, item_no, file_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX file_use_file ON file_use (node_no, file_id);
 
 -- One row for every property that a version of an item has had and a view can ask for, facet being the digest of its text
 -- (core.view.facet). Bit n of states: the n-th version before the present one has it; bit 0 is the present version.

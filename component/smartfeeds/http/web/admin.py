@@ -36,6 +36,7 @@ from smartfeeds.http.web.admin_pages import (
     table_page,
 )
 from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.problem_page import prefers_page
 from smartfeeds.service.admin_process import GetStatistics, Statistics
 from smartfeeds.service.administration import GetStanding, Standing
 from smartfeeds.service.answers import ask
@@ -70,7 +71,8 @@ Fields = Mapping[str, str]
 @dataclass(frozen=True, slots=True)
 class Section:
     """A page with a table. `read` returns the rows behind a position, and `actions` the function for each value of the
-    form field `action`, which returns the key of its message and the path of the next page ("" for this one)."""
+    form field `action`, which returns the key of its message and the path of the next page ("" for this one). `errors`
+    are the statuses of the forms, and `page_errors` those of the page, that do not follow from the path."""
 
     key: str
     path: str
@@ -78,6 +80,8 @@ class Section:
     read: Callable[["WebAdmin", HttpCall, str], Awaitable[RowPage]]
     actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[tuple[str, str]]]]
     form: Callable[["WebAdmin", HttpCall, Standing], Form | None] = lambda _admin, _call, _standing: None
+    errors: tuple[int, ...] = ()
+    page_errors: tuple[int, ...] = ()
 
     @property
     def get(self) -> Operation:
@@ -86,7 +90,7 @@ class Section:
             f"admin-{self.key}",
             f"Web administration: {self.table.title}",
             _PAGE,
-            errors=(404,),
+            errors=self.page_errors,
             parameters=(_AFTER, _DONE),
             scope=TokenScope.ADMIN,
         )
@@ -99,7 +103,7 @@ class Section:
             f"admin-{self.key}-form",
             f"Web administration: the forms of {self.table.title}",
             {303: {}, **created},
-            errors=(400, 404, 406, 409),
+            errors=self.errors,
             body={n.WEB_FORM: {"type": "object"}},
             scope=TokenScope.ADMIN,
         )
@@ -113,7 +117,7 @@ FEED_FORM = Operation(
     "admin-feed-form",
     "Web administration: configures or deletes a feed",
     {303: {}},
-    errors=(400, 406, 412),
+    errors=(406, 412),
     body={n.WEB_FORM: {"type": "object"}},
     scope=TokenScope.ADMIN,
 )
@@ -157,9 +161,9 @@ class WebAdmin:
             raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
         try:
             done, path = await action(self, call, fields)
-        except HttpError:
-            raise
         except FeedError as error:
+            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
+                raise
             view = replace(await self._view(call), problem=error.text or error.condition.value)
             return replace(await self._table(section, call, view), status=STATUSES[error.condition])
         if done == "token":  # the only text that no other page can show
@@ -189,9 +193,9 @@ class WebAdmin:
             form = form_of_options(fields)
             expected = frozenset({fields.get("tag", "")})
             await self.change(Configure(call.actor, self.service, call.name, form, expected))
-        except HttpError:
-            raise
         except FeedError as error:
+            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
+                raise
             view = replace(view, problem=error.text or error.condition.value)
             # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
             body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)

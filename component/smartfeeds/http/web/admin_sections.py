@@ -208,6 +208,8 @@ SECTIONS: tuple[Section, ...] = (
         _read(NODES),
         {"create": _create_feed},
         _feed_form,
+        errors=(406, 409),
+        page_errors=(404,),
     ),
     Section(
         "members",
@@ -223,6 +225,7 @@ SECTIONS: tuple[Section, ...] = (
         _read(MEMBERS),
         {"affiliate": _affiliate},
         _member_form,
+        errors=(409,),
     ),
     Section(
         "subscriptions",
@@ -265,6 +268,8 @@ SECTIONS: tuple[Section, ...] = (
         _read(TOKENS),
         {"create": _create_token, "revoke": _revoke},
         _token_form,
+        errors=(404,),
+        page_errors=(404,),
     ),
     Section(
         "consumers",
@@ -288,6 +293,7 @@ SECTIONS: tuple[Section, ...] = (
         ),
         _read_consumers,
         {"retry": _retry},
+        errors=(404,),
     ),
     Section(
         "mirrors",
@@ -310,6 +316,7 @@ SECTIONS: tuple[Section, ...] = (
         ),
         _read_mirrors,
         {},
+        page_errors=(404,),
     ),
     Section(
         "log",

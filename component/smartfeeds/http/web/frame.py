@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
 from smartfeeds.core.times import EPOCH, format_datetime
-from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN
+from smartfeeds.core.urls import ACCOUNT, DOCS, FEEDS, LOGIN
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
@@ -163,6 +163,12 @@ def _environment(language: str) -> Environment:
         when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with, person=person_of
     )
     environment.globals.update(
-        rel=LINK_REL, version=__version__, static=static_path, feeds_path=FEEDS, login_path=LOGIN, account_path=ACCOUNT
+        rel=LINK_REL,
+        version=__version__,
+        static=static_path,
+        feeds_path=FEEDS,
+        docs_path=DOCS,
+        login_path=LOGIN,
+        account_path=ACCOUNT,
     )
     return environment

@@ -16,13 +16,18 @@ def problem(frame: Frame, status: HTTPStatus, title: str, detail: str) -> bytes:
     return frame.page("problem.html", status=status.value, title=title, detail=detail, login=LOGIN)
 
 
+def prefers_page(accept: str) -> bool:
+    """Whether a client prefers HTML to JSON, as browsers do."""
+    return bool(accept) and n.choose(accept, _CHOICE) is n.HTML
+
+
 def for_reader(frame: Frame, accept: str, reply: Reply, *, navigates: bool = False) -> Reply:
     """A problem as a page if the client prefers HTML to JSON, and every other reply unchanged.
 
     `navigates`: a person opens a page in a browser. The page then has a link to sign in. A challenge for Basic would
     make the browser ask for a password before it shows the page.
     """
-    if not isinstance(reply, Problem) or not accept or n.choose(accept, _CHOICE) is not n.HTML:
+    if not isinstance(reply, Problem) or not prefers_page(accept):
         return reply
     body = problem(frame, reply.status, reply.title, reply.detail)
     headers = {**reply.headers, **PAGE_HEADERS}

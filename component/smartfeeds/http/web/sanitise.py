@@ -88,6 +88,11 @@ def clean(text: EntryText, image: ImageWriter = image_link, limits: TextLimits =
     return CleanHtml(_TAG.sub(_Rewriter(image), _CLEANER.clean(value)), cut)
 
 
+def harmless_html(html: str) -> str:
+    """HTML that is stored: without scripts and styles, and with its pictures."""
+    return _CLEANER.clean(html)
+
+
 def _beginning(value: str, limits: TextLimits) -> tuple[str, bool]:
     """The beginning of HTML up to the limits, and whether it was cut."""
     most = 4 * limits.characters

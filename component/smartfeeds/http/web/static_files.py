@@ -22,6 +22,7 @@ _TYPES = {
     "sign_in.js": "text/javascript; charset=utf-8",
     "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
+    "api.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 

@@ -1,0 +1,86 @@
+"""Files that belong to feeds: their names, media types and addresses in payloads.
+
+The bytes of a file are stored once under their SHA-256 digest (`store.files`); a row connects them with a feed.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+MAX_NAME_CHARACTERS = 120
+OCTETS = "application/octet-stream"
+ID_CHARACTERS = 32  # of the digest, 128 bits
+FILE_ID_PATTERN = rf"[0-9a-f]{{{ID_CHARACTERS}}}(?:\.[a-z0-9]{{1,5}})?"
+# What every address of a file contains. A payload without it refers to no file (`file_ids`).
+MARK = b"/files/"
+_REFERENCE = re.compile(rb"/files/[^\s\"'<>?#]{1,3100}?/(%b)(?![0-9A-Za-z.])" % FILE_ID_PATTERN.encode())
+# Extension -> media type. Not from the files of the operating system, so that every machine answers the same.
+_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "avif": "image/avif", "gif": "image/gif", "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png",
+        "webp": "image/webp", "svg": "image/svg+xml", "heic": "image/heic",
+        "aac": "audio/aac", "flac": "audio/flac", "m4a": "audio/mp4", "mp3": "audio/mpeg", "oga": "audio/ogg",
+        "ogg": "audio/ogg", "opus": "audio/ogg", "wav": "audio/wav", "weba": "audio/webm",
+        "m4v": "video/mp4", "mp4": "video/mp4", "mov": "video/quicktime", "ogv": "video/ogg", "webm": "video/webm",
+        "pdf": "application/pdf", "epub": "application/epub+zip", "zip": "application/zip", "gz": "application/gzip",
+        "tar": "application/x-tar", "ics": "text/calendar", "csv": "text/csv",
+    }
+)  # fmt: skip
+_EXTENSIONS = {kind: extension for extension, kind in reversed(list(_TYPES.items()))}
+# A browser shows files of these types and runs nothing of them. It saves all others.
+SHOWN_TYPES = frozenset(
+    {kind for kind in _TYPES.values() if kind.startswith(("image/", "audio/", "video/"))}
+    - {"image/svg+xml", "image/heic"}
+)
+_UNSAFE_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:*?\"<>|\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+
+class StoredFile(NamedTuple):
+    """The bytes of a file: their SHA-256 digest in hexadecimal digits, and their number."""
+
+    digest: str
+    size_bytes: int
+
+
+class FeedFile(NamedTuple):
+    """A file of a feed. `owner` is the bare JID whose quota it uses; `unused_us` is the time since which no item of the
+    feed refers to the file, None if one does."""
+
+    node_no: int
+    file_id: str
+    digest: str
+    name: str
+    media_type: str
+    size_bytes: int
+    owner: str
+    created_us: int
+    unused_us: int | None = None
+
+
+def file_id_of(digest: str, media_type: str) -> str:
+    """The id of a file in its address: the same bytes have the same address."""
+    extension = _EXTENSIONS.get(media_type, "")
+    return f"{digest[:ID_CHARACTERS]}{f'.{extension}' if extension else ''}"
+
+
+def file_ids(payload: bytes) -> set[str]:
+    """The ids of the files to which a payload may refer."""
+    return {match.decode() for match in _REFERENCE.findall(payload)} if MARK in payload else set()
+
+
+def media_type_of(name: str) -> str:
+    """The media type that the extension of a file name means, "" for an unknown extension."""
+    return _TYPES.get(name.rpartition(".")[2].lower(), "") if "." in name else ""
+
+
+def safe_name(name: str) -> str:
+    """A file name without folders, control characters and what some file systems forbid; "" if nothing is left."""
+    last = re.split(r"[/\\]", name)[-1]
+    text = " ".join(_UNSAFE_NAME.sub("_", last).split()).strip(". ")
+    if len(text) <= MAX_NAME_CHARACTERS:
+        return text
+    stem, dot, extension = text.rpartition(".")
+    if not dot or len(extension) > 10:
+        return text[:MAX_NAME_CHARACTERS]
+    return f"{stem[: MAX_NAME_CHARACTERS - len(extension) - 1]}.{extension}"

@@ -1,0 +1,37 @@
+"""Background work on files of feeds: files that no item uses any more are removed (`service.files`)."""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
+
+from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.files import REMOVED, remove_unused
+
+PAUSE_S = 600.0  # files are unused for an hour before they are removed, so this may be late
+
+
+class UnknownFiles(Protocol):
+    """The folder of the files; see `store.files.FileFolder`."""
+
+    async def remove_unknown(self, known: Callable[[Collection[str]], Awaitable[set[str]]]) -> int:
+        """Removes the files whose digests are not among the known ones. Raises StoreError."""
+
+
+async def remove_unused_files(service: FeedService, folder: UnknownFiles) -> None:
+    """Removes the rows of unused files, and then all files without rows: also those that a crash or a deleted feed
+    left. Raises StoreError."""
+    while await service.write(remove_unused, turn="files") == REMOVED:
+        pass
+
+    async def known(digests: Collection[str]) -> set[str]:
+        return await service.read(lambda tx, _context: tx.known_digests(digests), turn="files")
+
+    await folder.remove_unknown(known)
+
+
+async def tidy_files(service: FeedService, folder: UnknownFiles, sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Removes unused files again and again, for ever. Failures are logged."""
+    while True:
+        with failures_logged():
+            await remove_unused_files(service, folder)
+        await sleep(PAUSE_S)

@@ -1,0 +1,37 @@
+"""Markdown to HTML: CommonMark 0.31 with tables and strikethrough. The HTML is not sanitised."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# The worst text of this length that the tests know takes about a second, in a thread of its own.
+MAX_CHARACTERS = 65_536
+_PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+_HEADING_TOKENS = 3  # opening, text, closing
+
+
+class RenderedMarkdown(NamedTuple):
+    """The text of the first heading, "" without one, and the HTML."""
+
+    heading: str
+    html: str
+
+
+def render_markdown(text: str, *, take_heading: bool) -> RenderedMarkdown:
+    """Markdown as HTML. With `take_heading`, a heading at the very beginning is in `heading` only."""
+    tokens = _PARSER.parse(text)
+    start = next((number for number, token in enumerate(tokens) if token.type == "heading_open"), None)
+    heading = "" if start is None else _plain(tokens[start + 1].children or ())
+    if take_heading and start == 0:
+        tokens = tokens[_HEADING_TOKENS:]
+    return RenderedMarkdown(heading, _PARSER.renderer.render(tokens, _PARSER.options, {}))
+
+
+def _plain(tokens: Sequence[Token]) -> str:
+    parts = (
+        " " if token.type.endswith("break") else "" if token.type == "html_inline" else token.content
+        for token in tokens
+    )
+    return " ".join("".join(parts).split())

@@ -1,0 +1,140 @@
+"""Files of feeds over HTTP: `/files/NAME/ID`, with the access rules of the feed (RFC 9110 13, 14; RFC 6266).
+
+A browser shows pictures, sound and films of known types and saves everything else. No file can run as a page of this
+site: its type is not guessed, and its sandbox allows nothing.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import IO
+from urllib.parse import quote
+
+import structlog
+from aiohttp import web
+
+from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile
+from smartfeeds.core.tokens import TokenScope
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.conditions import unless_known
+from smartfeeds.http.entries import Handle
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.uploads import Files
+from smartfeeds.service.files import FileShown, GetFile
+
+_log = structlog.get_logger()
+
+CHUNK_BYTES = 65_536
+_BYTES = {"type": "string", "format": "binary"}
+_RANGE = Parameter("Range", {"type": "string"}, "bytes=FIRST-LAST: a part of the file", "header")
+_CONTENT = dict.fromkeys((*sorted(SHOWN_TYPES), OCTETS), _BYTES)
+GET_FILE = Operation(
+    "getFile",
+    "A file that belongs to a feed, or a part of it",
+    {200: _CONTENT, 206: _CONTENT},
+    errors=(416,),
+    parameters=(IF_NONE_MATCH, _RANGE),
+    scope=TokenScope.READ,
+    cors=True,
+)
+
+
+class FileReplies:
+    """Handles GET and HEAD of files. `service` is the address of the service."""
+
+    def __init__(self, handle: Handle, service: str, files: Files) -> None:
+        self._handle = handle
+        self._service = service
+        self._files = files
+
+    async def get(self, call: HttpCall) -> Reply | web.StreamResponse:
+        """A file, or a part of it. Raises FeedError."""
+        answer = await self._handle(GetFile(call.actor, self._service, call.name, call.item_id))
+        assert isinstance(answer, FileShown)
+        file = answer.file
+        headers = _headers(file, public=answer.public and call.anonymous)
+        known = unless_known(call.header("If-None-Match"), Reply(headers=headers))
+        if known.status is HTTPStatus.NOT_MODIFIED:
+            return known
+        headers["Content-Type"] = file.media_type if file.media_type in SHOWN_TYPES else OCTETS
+        start, end = _range(call, file)
+        is_part = (start, end) != (0, file.size_bytes)
+        if is_part:
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size_bytes}"
+        opened = await self._files.open(file.digest)
+        if opened is None:
+            _log.error("file_missing", digest=file.digest, feed=call.name)
+            raise FeedError(Condition.ITEM_NOT_FOUND, "the file is missing on this service; tell its operator")
+        try:
+            return await _send(
+                call, opened, start, end, headers, HTTPStatus.PARTIAL_CONTENT if is_part else HTTPStatus.OK
+            )
+        finally:
+            opened.close()
+
+
+async def _send(
+    call: HttpCall, file: IO[bytes], start: int, end: int, headers: Mapping[str, str], status: HTTPStatus
+) -> web.StreamResponse:
+    """Writes a part of a file. Each piece waits until the client has read most of those before it; a client that does
+    not read is disconnected (`HttpListener.watch`)."""
+    # With the common headers of all responses: nosniff above all.
+    response = web.StreamResponse(status=status, headers=Reply(headers=headers).all_headers())
+    response.content_length = end - start
+    await response.prepare(call.request)
+    if call.method != "HEAD":
+        file.seek(start)
+        while start < end:
+            chunk = await asyncio.to_thread(file.read, min(CHUNK_BYTES, end - start))
+            if not chunk:
+                raise ConnectionResetError("the file is shorter than its row says")
+            await response.write(chunk)
+            start += len(chunk)
+    await response.write_eof()
+    return response
+
+
+def _headers(file: FeedFile, *, public: bool) -> dict[str, str]:
+    shown = file.media_type in SHOWN_TYPES
+    headers = {
+        "Accept-Ranges": "bytes",
+        # A file never changes, but its feed may be closed.
+        "Cache-Control": "no-cache, no-transform" if public else "private, no-cache, no-transform",
+        "Content-Disposition": _disposition("inline" if shown else "attachment", file.name or file.file_id),
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+        "ETag": f'"{file.digest[:32]}"',
+        "Vary": "Authorization",
+    }
+    if public:
+        headers["Access-Control-Allow-Origin"] = "*"
+    return headers
+
+
+def _disposition(kind: str, name: str) -> str:
+    """The header Content-Disposition (RFC 6266 4.3, appendix D)."""
+    plain = "".join(char if " " <= char <= "~" and char not in '"\\%' else "_" for char in name)
+    return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _range(call: HttpCall, file: FeedFile) -> tuple[int, int]:
+    """The first byte to send and the one behind the last. Several ranges, or a range of another version, give the whole
+    file (RFC 9110 14.2). Raises HttpError(416)."""
+    whole = (0, file.size_bytes)
+    if_range = call.header("If-Range")
+    if not call.header("Range") or (if_range and if_range != f'"{file.digest[:32]}"'):
+        return whole
+    try:
+        wanted = call.request.http_range
+    except ValueError:
+        return whole
+    start, end, _ = wanted.indices(file.size_bytes)
+    if start >= end:
+        raise HttpError(
+            HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+            f"the file has {file.size_bytes} bytes",
+            Content_Range=f"bytes */{file.size_bytes}",
+        )
+    return start, end

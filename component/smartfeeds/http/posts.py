@@ -1,0 +1,223 @@
+"""Items in the body of a request, in every media type that people and programs send (docs/http.md, Publish).
+
+Each media type of a document has one reader in a table. The readers make Atom entries of what they read. A body of any
+other media type, or with a file name, is a file: the enclosure of an entry.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from smartfeeds.core.files import media_type_of
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
+from smartfeeds.formats.json_text import looks_like_json
+from smartfeeds.formats.markdown import MAX_CHARACTERS, render_markdown
+from smartfeeds.formats.post import Post, entry_of, split_tags
+from smartfeeds.formats.xml import Element
+from smartfeeds.http import negotiation as n
+from smartfeeds.http import post_fields as f
+from smartfeeds.http.bodies import CHARSETS, BodyReader, charset_of, unsupported
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.json_posts import read_json_post
+from smartfeeds.http.multipart import read_parts
+from smartfeeds.http.negotiation import Representation
+from smartfeeds.http.uploads import UploadName, Uploads
+from smartfeeds.http.web.sanitise import harmless_html
+from smartfeeds.service.drafts import PayloadDraft, draft_of
+
+_HTML = n.HTML.accept_types[0]
+_JSON_FEED = n.JSON_FEED.accept_types[0]
+_XML_START = ("<?xml", "<entry", "<feed", "<rss")
+
+
+@dataclass(slots=True)
+class _Body:
+    """A body on its way to an entry. `fields` are those of the headers and of the query string."""
+
+    call: HttpCall
+    item_id: str
+    data: bytes
+    fields: dict[str, str]
+
+
+_Read = Callable[["PostReader", _Body], Awaitable[Element]]
+
+
+class PostReader:
+    """Reads the item in the body of a request."""
+
+    def __init__(self, bodies: BodyReader, uploads: Uploads) -> None:
+        self._bodies = bodies
+        self._uploads = uploads
+
+    async def draft(self, call: HttpCall, item_id: str = "") -> tuple[PayloadDraft | None, Representation]:
+        """The item of a request, and the representation for the response if the client prefers none. None for an empty
+        Atom or JSON body, an item without payload.
+
+        `item_id` is the id from the path, "" if the service is to choose one; an id in the body is ignored. Raises
+        FeedError for a payload that XMPP would reject too, HttpError for a body that cannot be read.
+        """
+        if call.media_type in _WHOLE_FEEDS:
+            raise unsupported(f"an item is one of {', '.join(DOCUMENT_TYPES)}, or a file", DOCUMENT_TYPES)
+        fields = f.fields_of_call(call)
+        if call.media_type == n.MULTIPART:
+            return draft_of(await self._multipart(call, fields)), n.JSON
+        if (name := _file_name(call, fields, item_id)) is not None:
+            return draft_of(await self._file(call, fields, name)), n.JSON
+        read, form = _READERS[call.media_type]
+        if charset_of(call) not in CHARSETS:
+            raise unsupported("the charset of a body must be UTF-8", DOCUMENT_TYPES)
+        body = _Body(call, item_id, await self._bodies.read(call, DOCUMENT_TYPES), fields)
+        if call.media_type in _OWN_FIELDS:
+            if fields:
+                raise FeedError(
+                    Condition.BAD_REQUEST, f"{min(fields)}: the body has this itself; leave the header or parameter out"
+                )
+            if not body.data.strip():
+                return None, form
+        return draft_of(await read(self, body)), form
+
+    async def _file(self, call: HttpCall, fields: dict[str, str], name: UploadName) -> Element:
+        """An entry with the body as its enclosure."""
+        # What is wrong with the fields is found before the file is read.
+        entry_of(_post({f.TITLE: name.media_type, **fields}, None))
+        return await self._of_text("", fields, (await self._uploads.from_body(call, name),))
+
+    async def _multipart(self, call: HttpCall, fields: dict[str, str]) -> Element:
+        """An entry with the fields and the files of a form."""
+        parts = await read_parts(call, self._uploads, self._bodies.limit_bytes)
+        return await self._of_fields(f.known_fields(parts.fields), fields, tuple(link for _, link in parts.files))
+
+    async def entry(self, body: _Body) -> Element:
+        """An Atom entry."""
+        return self._bodies.entry(body.call, body.data)
+
+    async def json(self, body: _Body) -> Element:
+        """An activity, or the members of a post."""
+        return read_json_post(body.data, body.item_id)
+
+    async def json_feed_item(self, body: _Body) -> Element:
+        """An item of a JSON Feed."""
+        return read_json_post(body.data, body.item_id, is_json_feed=True)
+
+    async def default(self, body: _Body) -> Element:
+        """A text of a client that states no media type. Entries and JSON are rejected: their sender meant no text."""
+        text = _text(body.data)
+        if text.lstrip().startswith(_XML_START):
+            raise unsupported("the body is XML: send Content-Type: application/atom+xml", n.ATOM.accept_types)
+        if looks_like_json(body.data):
+            raise unsupported(
+                "the body is JSON: send Content-Type: application/json, or text/plain to publish it as a text",
+                n.JSON.accept_types,
+            )
+        return await self._of_text(text, body.fields)
+
+    async def text(self, body: _Body) -> Element:
+        """A plain text."""
+        return await self._of_text(_text(body.data), body.fields)
+
+    async def html(self, body: _Body) -> Element:
+        """HTML, stored as it is; every page sanitises what it shows."""
+        return entry_of(_post(body.fields, EntryText(TextKind.HTML, _text(body.data))))
+
+    async def markdown(self, body: _Body) -> Element:
+        """Markdown, stored as HTML."""
+        return await self._of_text(_text(body.data), body.fields | {f.MARKDOWN: "true"})
+
+    async def form(self, body: _Body) -> Element:
+        """The fields of a form; what is no form is a text, because `curl -d` declares every body as a form."""
+        fields = f.read_form(_text(body.data))
+        return await (self.default(body) if fields is None else self._of_fields(fields, body.fields))
+
+    async def _of_fields(
+        self, fields: f.Fields, call_fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()
+    ) -> Element:
+        own = {name: f.single(fields, name) for name in fields if name != f.TAGS}
+        own[f.TAGS] = ",".join(fields.get(f.TAGS, ()))
+        joined = {**call_fields, **{name: value for name, value in own.items() if value}}
+        html = joined.pop(f.CONTENT_HTML, "")
+        if not html:
+            return await self._of_text(joined.pop(f.CONTENT, ""), joined, files)
+        if f.CONTENT in joined:
+            raise FeedError(Condition.BAD_REQUEST, f"{f.CONTENT} and {f.CONTENT_HTML} are the same; send one of them")
+        return entry_of(_post(joined, EntryText(TextKind.HTML, html), files))
+
+    async def _of_text(self, text: str, fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()) -> Element:
+        """A post with a text, or with the field of the text if the body is empty."""
+        text = (text if text.strip() else fields.get(f.CONTENT, "")).replace("\r\n", "\n")
+        if not f.is_set(f.MARKDOWN, fields.get(f.MARKDOWN, "")):
+            return entry_of(_post(fields, EntryText(TextKind.TEXT, text.rstrip("\n")), files))
+        if len(text) > MAX_CHARACTERS:
+            raise FeedError(
+                Condition.PAYLOAD_TOO_BIG, f"{len(text)} characters of Markdown; the limit is {MAX_CHARACTERS}"
+            )
+        return await asyncio.to_thread(_of_markdown, text, fields, files)
+
+
+def _of_markdown(text: str, fields: Mapping[str, str], files: tuple[EntryLink, ...]) -> Element:
+    markdown = render_markdown(text, take_heading=not fields.get(f.TITLE))
+    content = EntryText(TextKind.HTML, harmless_html(markdown.html))
+    return entry_of(_post({f.TITLE: markdown.heading, **fields}, content, files))
+
+
+def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str) -> UploadName | None:
+    """The name and type of the file that a body is, None if the body is a document.
+
+    `curl -T photo.jpg` declares no type, and its address ends with the name of the file.
+    """
+    named = f.FILENAME in fields
+    declared_type = "" if call.media_type in _UNDECLARED else call.media_type
+    if not named and not declared_type and call.media_type != n.WEB_FORM and media_type_of(item_id):
+        return UploadName.of(item_id, "")
+    if not named and call.media_type in _READERS:
+        return None
+    return UploadName.of(fields.get(f.FILENAME, "") or item_id, declared_type)
+
+
+def _post(fields: Mapping[str, str], content: EntryText | None, files: tuple[EntryLink, ...] = ()) -> Post:
+    address = fields.get(f.ATTACH, "").strip()
+    return Post(
+        fields.get(f.TITLE, ""),
+        content,
+        fields.get(f.LINK, "").strip(),
+        split_tags([fields.get(f.TAGS, "")]),
+        (*files, EntryLink("enclosure", address)) if address else files,
+    )
+
+
+def _text(data: bytes) -> str:
+    """The text of a body. Raises FeedError(INVALID_PAYLOAD)."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD,
+            f"the text is not UTF-8 (byte {error.start}); send a file with its media type or the header Filename",
+        ) from None
+
+
+# Media type -> its reader, and the representation of the response if the client prefers none.
+_READERS: Mapping[str, tuple[_Read, Representation]] = MappingProxyType(
+    dict.fromkeys(n.ATOM.accept_types, (PostReader.entry, n.ATOM))
+    | dict.fromkeys(n.JSON.accept_types, (PostReader.json, n.JSON))
+    | {
+        _JSON_FEED: (PostReader.json_feed_item, n.JSON),
+        n.PLAIN: (PostReader.text, n.JSON),
+        n.MARKDOWN: (PostReader.markdown, n.JSON),
+        _HTML: (PostReader.html, n.JSON),
+        n.WEB_FORM: (PostReader.form, n.JSON),
+        "": (PostReader.default, n.JSON),
+    }
+)
+# The media types of documents; every other body is a file.
+DOCUMENT_TYPES = tuple(filter(None, _READERS))
+# Media types that curl and a form send by default, whatever the body is.
+_UNDECLARED = frozenset({"", n.WEB_FORM})
+# Documents that somebody might take for items: they are rejected, not stored as files.
+_WHOLE_FEEDS = frozenset(
+    {"application/xml", "text/xml", n.EVENTS.bare_type}
+    | {kind for form in (n.RSS, n.ESS, n.NNO, n.OPML) for kind in form.accept_types}
+) - {*n.ATOM.accept_types}
+_OWN_FIELDS = frozenset({*n.ATOM.accept_types, *n.JSON.accept_types, _JSON_FEED})

@@ -1,0 +1,196 @@
+"""Uploads: the bytes of a file on their way from a request to the folder of files (`core.files`).
+
+A file is never in memory as a whole. A client that disconnects, is too slow or sends too much leaves no file.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import TracebackType
+from typing import IO, Protocol, Self, TypeVar
+
+from aiohttp import HttpVersion11
+
+from smartfeeds.core.files import OCTETS, StoredFile, media_type_of, safe_name
+from smartfeeds.core.urls import FILES, entry_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.entry import EntryLink
+from smartfeeds.http.bodies import SPILLED_BYTES
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.server import AddressQuota
+from smartfeeds.http.wire import invite_body
+from smartfeeds.service.files import AddFile, FileShown, PlanUpload, UploadPlan, too_little_space
+from smartfeeds.service.requests import Answer, Request
+
+T = TypeVar("T")
+
+AT_ONCE = 4  # uploads of one user
+SLOWEST_BYTES_PER_S = 8_192
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}")
+_CLOSE = {"Connection": "close"}
+
+
+class ReceivedFile(Protocol):
+    """A file that is being written; see `store.files.PendingFile`."""
+
+    async def __aenter__(self) -> Self:
+        """Creates the file."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Removes it, unless it was kept."""
+
+    async def write(self, data: bytes) -> None:
+        """Appends bytes. Raises StoreError."""
+
+    async def keep(self) -> StoredFile:
+        """Stores the file; it is on the disk when this returns. Raises StoreError."""
+
+
+class Files(Protocol):
+    """A folder of files under their digests; see `store.files.FileFolder`."""
+
+    lock: asyncio.Lock
+
+    def receive(self) -> ReceivedFile:
+        """A new file to write."""
+
+    async def open(self, digest: str) -> IO[bytes] | None:
+        """A stored file for reading, None if it is missing. Raises StoreError."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadName:
+    """The name of a file, "" without one, and its media type."""
+
+    name: str
+    media_type: str
+
+    @classmethod
+    def of(cls, name: str, declared_type: str) -> "UploadName":
+        """The name without folders; without a declared type that of the name. Raises HttpError(415)."""
+        name = safe_name(name)
+        # Many clients declare OCTETS for every file.
+        media_type = declared_type if declared_type not in ("", OCTETS) else media_type_of(name) or OCTETS
+        if _MEDIA_TYPE.fullmatch(media_type) is None:
+            raise HttpError(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{media_type[:60]!r} is no media type such as image/jpeg"
+            )
+        return cls(name, media_type)
+
+
+class Uploads:
+    """Receives files. `limit_bytes` is the largest size of a file, 0 if uploads are off; `timeout_s` is the longest
+    pause of a client."""
+
+    def __init__(
+        self,
+        handle: Callable[[Request], Awaitable[Answer]],
+        change: Callable[[Request], Awaitable[Answer]],
+        service: str,
+        files: Files,
+        limit_bytes: int,
+        timeout_s: float,
+    ) -> None:
+        self._handle = handle
+        self._change = change
+        self._service = service
+        self._files = files
+        self.limit_bytes = limit_bytes
+        self.timeout_s = timeout_s
+        self._running = AddressQuota(AT_ONCE)
+
+    async def from_body(self, call: HttpCall, name: UploadName) -> EntryLink:
+        """The file that a body is. Raises as `receive` does."""
+        if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
+            raise HttpError(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a file must have no Content-Encoding", Accept_Encoding="identity"
+            )
+        length = call.request.content_length
+        most_bytes = await self.space_bytes(call)
+        if length is not None and length > most_bytes:
+            self._check(length, most_bytes)
+        await invite(call)
+        return await self.receive(call, name, call.request.content.iter_any(), most_bytes)
+
+    async def space_bytes(self, call: HttpCall) -> int:
+        """The size of the largest file that the caller may add. Raises FeedError if the caller may not publish."""
+        if not self.limit_bytes:
+            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this service takes no files; link to the file instead")
+        plan = await self._handle(PlanUpload(call.actor, self._service, call.name))
+        assert isinstance(plan, UploadPlan)
+        return min(self.limit_bytes, plan.left_bytes)
+
+    async def receive(
+        self, call: HttpCall, name: UploadName, chunks: AsyncIterator[bytes], most_bytes: int
+    ) -> EntryLink:
+        """Stores a file of a feed, and returns the enclosure for it.
+
+        Raises HttpError (408, 413), FeedError(BUSY) for too many uploads at once, ConnectionError.
+        """
+        user = str(call.actor.bare)
+        if not self._running.take(user):
+            raise FeedError(Condition.BUSY, f"you are uploading {AT_ONCE} files already; wait for one to end")
+        try:
+            async with self._files.receive() as file:
+                size_bytes = await self._write(file, chunks, most_bytes)
+                if not size_bytes:
+                    raise FeedError(Condition.BAD_REQUEST, "the file is empty")
+                async with self._files.lock:
+                    request = AddFile(
+                        call.actor, self._service, call.name, await file.keep(), name.name, name.media_type
+                    )
+                    answer = await self._change(request)
+        finally:
+            self._running.release(user)
+        assert isinstance(answer, FileShown)
+        url = f"{call.site_url}{entry_path(call.name, answer.file.file_id, FILES)}"
+        return EntryLink("enclosure", url, name.media_type, name.name, size_bytes)
+
+    async def _write(self, file: ReceivedFile, chunks: AsyncIterator[bytes], most_bytes: int) -> int:
+        size_bytes = 0
+        async for chunk in paced(chunks, self.timeout_s):
+            size_bytes += len(chunk)
+            if size_bytes <= most_bytes:
+                await file.write(chunk)
+            elif size_bytes > most_bytes + SPILLED_BYTES:
+                break
+        self._check(size_bytes, most_bytes)
+        return size_bytes
+
+    def _check(self, size_bytes: int, most_bytes: int) -> None:
+        """Raises HttpError(413) for a file above the limit, FeedError for one above the space of its owner."""
+        if size_bytes > self.limit_bytes:
+            text = f"a file is at most {self.limit_bytes} bytes long"
+            raise HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, **_CLOSE)
+        if size_bytes > most_bytes:
+            raise too_little_space(most_bytes)
+
+
+async def invite(call: HttpCall) -> None:
+    """Tells a client that waits for it to send its body (RFC 9110 10.1.1)."""
+    if call.header("Expect").lower() == "100-continue" and call.request.version == HttpVersion11:
+        await invite_body(call.request)
+
+
+async def within(work: Awaitable[T], timeout_s: float) -> T:
+    """The result of reading from a client. Raises HttpError(408)."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await work
+    except TimeoutError:
+        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
+
+
+async def paced(chunks: AsyncIterator[bytes], timeout_s: float) -> AsyncIterator[bytes]:
+    """The chunks of a body. Raises HttpError(408) after a pause of `timeout_s`, or if the whole is slower than
+    SLOWEST_BYTES_PER_S."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    while (chunk := await within(anext(chunks, None), min(timeout_s, deadline_s - loop.time()))) is not None:
+        deadline_s += len(chunk) / SLOWEST_BYTES_PER_S
+        yield chunk

@@ -1,0 +1,122 @@
+"""Files of feeds: who may add and read them, how much space a user has, and which are no longer used (`core.files`)."""
+
+from dataclasses import dataclass
+
+from smartfeeds.core.files import FeedFile, StoredFile, file_id_of
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.options import AccessModel
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
+from smartfeeds.service.requests import Answer, NodeRequest
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# A file is uploaded before the item that refers to it is published. A file that is unused for longer is removed.
+GRACE_US = 3_600_000_000
+REMOVED = 200  # rows in one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUpload(NodeRequest):
+    """Asks how many bytes the actor may add to a feed as files."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPlan(Answer):
+    """How many bytes the actor may still store."""
+
+    left_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddFile(NodeRequest):
+    """Adds a stored file to a feed."""
+
+    stored: StoredFile
+    name: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetFile(NodeRequest):
+    """A file of a feed, for the readers of the feed."""
+
+    file_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileShown(Answer):
+    """A file of a feed. `public`: everybody may read the feed."""
+
+    file: FeedFile
+    public: bool
+
+
+def plan_upload(tx: ReadTx, context: Context, request: PlanUpload) -> UploadPlan:
+    """Returns the space that the actor has left. Raises FeedError if the actor may not publish."""
+    _feed(tx, context, request.node, request.actor)
+    used_bytes = tx.files_bytes(str(request.actor.bare))
+    return UploadPlan(max(0, context.policy.files_bytes_per_jid - used_bytes))
+
+
+def add_file(tx: WriteTx, context: Context, request: AddFile) -> FileShown:
+    """Stores the row of a file. A file that the feed has already is not stored twice and keeps its name.
+
+    Raises FeedError: PAYLOAD_TOO_BIG if the actor has not enough space left.
+    """
+    node = _feed(tx, context, request.node, request.actor)
+    file_id = file_id_of(request.stored.digest, request.media_type)
+    file = tx.file(node.node_no, file_id)
+    owner = str(request.actor.bare)
+    if file is None:
+        left_bytes = context.policy.files_bytes_per_jid - tx.files_bytes(owner)
+        if request.stored.size_bytes > left_bytes:
+            raise too_little_space(left_bytes)
+        digest, size_bytes = request.stored
+        names = (digest, request.name, request.media_type, size_bytes)
+        file = FeedFile(node.node_no, file_id, *names, owner, context.now_us, context.now_us)
+    elif file.unused_us is not None:
+        file = file._replace(unused_us=context.now_us)
+    tx.put_file(file)
+    return FileShown(file, _is_public(node))
+
+
+def get_file(tx: ReadTx, context: Context, request: GetFile) -> FileShown:
+    """Returns a file of a feed. Raises FeedError as the feed itself does for this reader."""
+    located = locate_for(tx, context, request.node, request.actor)
+    located.check_read()
+    file = tx.file(located.node.node_no, request.file_id)
+    if file is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such file")
+    return FileShown(file, _is_public(located.node))
+
+
+def remove_unused(tx: WriteTx, context: Context) -> int:
+    """Removes a bounded number of rows of unused files, and returns their number. The bytes go with
+    `FileFolder.remove_unknown`."""
+    files = tx.unused_files(context.now_us - GRACE_US, REMOVED)
+    for file in files:
+        tx.remove_file(file)
+    return len(files)
+
+
+def too_little_space(left_bytes: int) -> FeedError:
+    """The error for a file that is larger than the space that its owner has left."""
+    return FeedError(
+        Condition.PAYLOAD_TOO_BIG, f"you have {max(0, left_bytes)} bytes left for files; delete items with files first"
+    )
+
+
+def _feed(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
+    """The feed for a file. Raises FeedError if it is missing, or if the actor may not publish in it."""
+    located = find_for(tx, context, name, actor)
+    if located is None or located.node.name != name:
+        raise no_such_node(tx, name)
+    located.access.check_publish()
+    if located.node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.NOT_ALLOWED, "files belong to feeds, and this node is a generic one")
+    return located.node
+
+
+def _is_public(node: Node) -> bool:
+    return node.options.access_model is AccessModel.OPEN

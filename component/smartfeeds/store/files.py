@@ -1,0 +1,215 @@
+"""A folder with files under the digests of their bytes, beside the database.
+
+A file is written under a temporary name, synced to disk and renamed, so a name of a digest always has the whole file.
+A file without a row in the database is removed by the next `remove_unknown`, whatever the reason for it.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from smartfeeds.core.files import StoredFile
+from smartfeeds.errors import StoreError
+
+NEW = "new"  # the folder of files that are being written
+BUFFER_BYTES = 262_144  # a thread writes this much at a time
+
+
+def folder_of(database: Path) -> Path:
+    """The folder for the files of a database."""
+    return database.with_name(f"{database.name}-files")
+
+
+def copy_files(source: Path, target: Path) -> int:
+    """Copies the files of a folder to a new folder, which appears when it is complete, and returns their number. Other
+    processes may add and remove files meanwhile. Raises StoreError.
+
+    A copy that begins after that of the database has every file that the database names.
+    """
+    part = target.with_name(f"{target.name}.part")
+    count = 0
+    try:
+        if not source.is_dir():
+            return 0
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(mode=0o700)
+        for folder in _folders(source):
+            (part / folder.name).mkdir(mode=0o700)
+            for name in _names(folder):
+                try:
+                    shutil.copy2(folder / name, part / folder.name / name)
+                    count += 1
+                except FileNotFoundError:
+                    continue  # no item used it any more
+        part.rename(target)
+        _sync(target.parent)
+    except OSError as error:
+        raise _failure(error, "cannot be copied") from error
+    return count
+
+
+class FileFolder:
+    """The files under `path`, which is created with the first file.
+
+    `lock` is held by everything that must not run between the removal of unknown files and its reading of the rows:
+    a writer holds it from `PendingFile.keep` until the row of the file is stored.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = asyncio.Lock()
+
+    def path_of(self, digest: str) -> Path:
+        """The path of a stored file."""
+        return self.path / digest[:2] / digest
+
+    def receive(self) -> "PendingFile":
+        """A new file to write, as an async context manager. It is removed at the end, unless it was kept."""
+        return PendingFile(self)
+
+    async def open(self, digest: str) -> IO[bytes] | None:
+        """A stored file for reading, None if it is missing. Raises StoreError."""
+        return await asyncio.to_thread(self._open, digest)
+
+    def _open(self, digest: str) -> IO[bytes] | None:
+        try:
+            return self.path_of(digest).open("rb")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failure(error, "cannot be read") from error
+
+    async def clear_new(self) -> None:
+        """Removes what a former process was writing when it ended. Raises StoreError."""
+        await asyncio.to_thread(_remove_files, self.path / NEW)
+
+    async def remove_unknown(self, known: Callable[[Collection[str]], Awaitable[set[str]]]) -> int:
+        """Removes the files whose digests are unknown, and returns their number. `known` returns those of some digests
+        that have rows. Raises StoreError."""
+        removed = 0
+        for folder in await asyncio.to_thread(_folders, self.path):
+            async with self.lock:
+                digests = await asyncio.to_thread(_names, folder)
+                unknown = digests - await known(digests) if digests else set()
+                await asyncio.to_thread(_remove, [folder / digest for digest in unknown])
+            removed += len(unknown)
+        return removed
+
+
+class PendingFile:
+    """A file that is being written. Its methods raise StoreError."""
+
+    def __init__(self, folder: FileFolder) -> None:
+        self._folder = folder
+        self._path = folder.path / NEW
+        self._file: IO[bytes] | None = None
+        self._hash = hashlib.sha256()
+        self._buffer = bytearray()
+        self.size_bytes = 0
+
+    async def __aenter__(self) -> Self:
+        self._file = await asyncio.to_thread(self._create)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._path.unlink(missing_ok=True)
+
+    async def write(self, data: bytes) -> None:
+        """Appends bytes."""
+        self.size_bytes += len(data)
+        self._buffer += data
+        if len(self._buffer) >= BUFFER_BYTES:
+            await self._flush()
+
+    async def keep(self) -> StoredFile:
+        """Stores the file under its digest; it is on the disk when this returns. Call it with `FileFolder.lock`."""
+        await self._flush()
+        return await asyncio.to_thread(self._keep)
+
+    async def _flush(self) -> None:
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        await asyncio.to_thread(self._append, data)
+
+    def _create(self) -> IO[bytes]:
+        try:
+            folder = self._folder.path / NEW
+            for part in (self._folder.path, folder):
+                part.mkdir(mode=0o700, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=folder)
+            self._path = Path(name)
+            return os.fdopen(handle, "wb")
+        except OSError as error:
+            raise _failure(error, "cannot be created") from error
+
+    def _append(self, data: bytes) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _failure(error, "cannot be written") from error
+        self._hash.update(data)
+
+    def _keep(self) -> StoredFile:
+        assert self._file is not None
+        digest = self._hash.hexdigest()
+        target = self._folder.path_of(digest)
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            self._path.rename(target)
+            for folder in (target.parent, self._folder.path):
+                _sync(folder)
+        except OSError as error:
+            raise _failure(error, "cannot be written") from error
+        return StoredFile(digest, self.size_bytes)
+
+
+def _failure(error: OSError, what: str) -> StoreError:
+    return StoreError(f"a file {what}: {error.strerror} ({error.filename})")
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in path.iterdir() if len(entry.name) == 2) if path.is_dir() else []
+    except OSError as error:
+        raise _failure(error, "cannot be listed") from error
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise _failure(error, "cannot be listed") from error
+
+
+def _remove(paths: Collection[Path]) -> None:
+    try:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise _failure(error, "cannot be removed") from error
+
+
+def _remove_files(folder: Path) -> None:
+    if folder.is_dir():
+        _remove([folder / name for name in _names(folder)])

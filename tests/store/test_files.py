@@ -1,0 +1,222 @@
+"""Files of feeds: rows that follow the items, and a folder that holds whole files only."""
+
+import hashlib
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.core.files import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import Store, WriteTx
+from smartfeeds.store.files import BUFFER_BYTES, NEW, FileFolder, copy_files
+from store.values import add_feed, item
+
+DIGEST = hashlib.sha256(b"photo").hexdigest()
+FILE_ID = file_id_of(DIGEST, "image/jpeg")
+
+
+def feed_file(node_no: int, owner: str = "alice@example.org", digest: str = DIGEST) -> FeedFile:
+    """An unused file of five bytes."""
+    return FeedFile(node_no, file_id_of(digest, "image/jpeg"), digest, "p.jpg", "image/jpeg", 5, owner, 1, 1)
+
+
+def link(file_id: str = FILE_ID) -> str:
+    """A payload that refers to a file."""
+    return f"| <link href='https://x.example/files/feed/{file_id}' rel='enclosure'/>"
+
+
+# Rows.
+
+
+async def test_file_is_used_while_an_item_refers_to_it(store: Store) -> None:
+    node_no = (await store.write(add_feed())).node_no
+
+    async def unused_us() -> int | None:
+        file = await store.read(lambda tx: tx.file(node_no, FILE_ID))
+        assert file is not None
+        return file.unused_us
+
+    await store.write(lambda tx: tx.put_file(feed_file(node_no)))
+    assert await unused_us() == 1
+    first = await store.write(lambda tx: tx.put_item(node_no, item("a", 10, link())))
+    second = await store.write(lambda tx: tx.put_item(node_no, item("b", 11, link())))
+    assert await unused_us() is None
+    first = await store.write(lambda tx: tx.put_item(node_no, first._replace(modified_us=12, payload=b"| text")))
+    assert await unused_us() is None, "the other item refers to it"
+    await store.write(lambda tx: tx.put_item(node_no, second._replace(modified_us=13, payload=b"", deleted=True)))
+    assert await unused_us() == 13
+    await store.write(lambda tx: tx.put_item(node_no, first._replace(modified_us=14, sync=link().encode())))
+    assert await unused_us() is None, "a conflict refers to it"
+
+
+async def test_unused_files_are_listed_oldest_first(store: Store) -> None:
+    node_no = (await store.write(add_feed())).node_no
+    others = [
+        feed_file(node_no, "bob@example.org", digest * 64)._replace(unused_us=at) for digest, at in (("c", 7), ("b", 5))
+    ]
+
+    def put(tx: WriteTx) -> None:
+        for file in (feed_file(node_no)._replace(unused_us=None), *others):
+            tx.put_file(file)
+
+    await store.write(put)
+    assert await store.read(lambda tx: tx.unused_files(8, 9)) == others[::-1]
+    assert await store.read(lambda tx: tx.unused_files(7, 9)) == others[1:]
+    assert await store.read(lambda tx: tx.unused_files(8, 1)) == others[1:]
+    assert await store.read(lambda tx: tx.files_bytes("bob@example.org")) == 10
+    assert await store.read(lambda tx: tx.known_digests(["b" * 64, "e" * 64])) == {"b" * 64}
+    await store.write(lambda tx: tx.remove_file(others[0]))
+    assert await store.read(lambda tx: tx.file(node_no, others[0].file_id)) is None
+
+
+async def test_deleted_feed_takes_its_files_along(store: Store) -> None:
+    node_no = (await store.write(add_feed(item("a", 10, link())))).node_no
+    await store.write(lambda tx: tx.put_file(feed_file(node_no)))
+    await store.write(lambda tx: tx.retire_node(node_no))
+    while not await store.write(lambda tx: tx.reap(node_no, 2)):
+        pass
+    assert await store.read(lambda tx: tx.known_digests([DIGEST])) == set()
+
+
+async def test_files_of_other_feeds_do_not_count(store: Store) -> None:
+    """An address in a feed that has no such file is an address of somebody else."""
+    node_no = (await store.write(add_feed())).node_no
+    other_no = (await store.write(add_feed(name="other"))).node_no
+    await store.write(lambda tx: tx.put_file(feed_file(node_no)))
+    await store.write(lambda tx: tx.put_item(other_no, item("a", 10, link())))
+    file = await store.read(lambda tx: tx.file(node_no, FILE_ID))
+    assert file is not None and file.unused_us == 1
+
+
+# Names and references.
+
+
+@pytest.mark.parametrize(
+    ("payload", "ids"),
+    [
+        (link(), {FILE_ID}),
+        (f"src=&quot;https://x/sub/files/a/b%20c/{FILE_ID}&quot;", {FILE_ID}),
+        (f"https://x/files/{FILE_ID}", set()),
+        (f"https://x/files/news/{FILE_ID}xyz", set()),
+        (f"https://x/files/news/{FILE_ID[:-5]}", set()),
+        ("https://x/files/news/other.jpg", set()),
+        ("no file", set()),
+    ],
+)
+def test_references(payload: str, ids: set[str]) -> None:
+    assert file_ids(payload.encode()) == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("photo.jpg", "photo.jpg"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\temp\\x.png", "x.png"),
+        ("..", ""),
+        ("/", ""),
+        ("a\x00b\r\nc.txt", "a_b_c.txt"),
+        ("evil\u202egpj.exe", "evil_gpj.exe"),
+        (f"{'x' * 300}.jpeg", f"{'x' * 115}.jpeg"),
+        ("x" * 300, "x" * 120),
+        (" Grüße 1.pdf ", "Grüße 1.pdf"),
+    ],
+)
+def test_safe_names(name: str, safe: str) -> None:
+    assert safe_name(name) == safe
+
+
+def test_media_types_of_names() -> None:
+    assert [media_type_of(name) for name in ("a.JPG", "a.b.mp3", "a.exe", "jpg", "")] == [
+        "image/jpeg",
+        "audio/mpeg",
+        "",
+        "",
+        "",
+    ]
+
+
+# The folder.
+
+
+def names(folder: FileFolder) -> list[str]:
+    """All files of a folder."""
+    return sorted(path.name for path in folder.path.rglob("*") if path.is_file())
+
+
+async def stored(folder: FileFolder, data: bytes) -> StoredFile:
+    """A file with these bytes."""
+    async with folder.receive() as file:
+        await file.write(data)
+        return await file.keep()
+
+
+async def test_file_has_the_name_of_its_digest(tmp_path: Path) -> None:
+    folder = FileFolder(tmp_path / "files")
+    data = b"ab" * BUFFER_BYTES
+    assert await stored(folder, data) == await stored(folder, data) == (hashlib.sha256(data).hexdigest(), len(data))
+    (name,) = names(folder)
+    opened = await folder.open(name)
+    assert opened is not None
+    with opened:
+        assert opened.read() == data
+    assert await folder.open("0" * 64) is None
+    assert (folder.path_of(name).stat().st_mode & 0o777, folder.path.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+async def test_interrupted_file_leaves_nothing(tmp_path: Path) -> None:
+    folder = FileFolder(tmp_path / "files")
+
+    async def write_half() -> None:
+        async with folder.receive() as file:
+            await file.write(b"x" * (BUFFER_BYTES + 1))
+            assert names(folder) != []
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        await write_half()
+    assert names(folder) == []
+
+
+async def test_start_removes_what_a_crash_left(tmp_path: Path) -> None:
+    folder = FileFolder(tmp_path / "files")
+    await folder.clear_new()
+    kept = await stored(folder, b"x")
+    (folder.path / NEW / "tmp1").write_bytes(b"half")
+    await folder.clear_new()
+    assert names(folder) == [kept.digest]
+
+
+async def test_files_without_rows_are_removed(tmp_path: Path) -> None:
+    folder = FileFolder(tmp_path / "files")
+    kept, lost = [await stored(folder, data) for data in (b"1", b"2")]
+
+    async def known(digests: Collection[str]) -> set[str]:
+        assert folder.lock.locked(), "no upload stores its row meanwhile"
+        return set(digests) & {kept.digest}
+
+    assert await folder.remove_unknown(known) == 1
+    assert names(folder) == [kept.digest]
+    assert await folder.remove_unknown(known) == 0
+    assert lost.digest != kept.digest
+
+
+async def test_folder_that_cannot_be_used(tmp_path: Path) -> None:
+    """The error names the path."""
+    (tmp_path / "files").write_text("a file")
+    with pytest.raises(StoreError, match=str(tmp_path)):
+        await stored(FileFolder(tmp_path / "files"), b"x")
+
+
+async def test_backup_of_a_folder(tmp_path: Path) -> None:
+    """Whole files only; a copy that was interrupted before is no obstacle."""
+    folder, copy = FileFolder(tmp_path / "files"), FileFolder(tmp_path / "copy")
+    assert copy_files(folder.path, copy.path) == 0
+    kept = [await stored(folder, data) for data in (b"1", b"2")]
+    (folder.path / NEW / "tmp1").write_bytes(b"half")
+    (tmp_path / "copy.part" / "xx").mkdir(parents=True)
+    assert copy_files(folder.path, copy.path) == 2
+    assert names(copy) == sorted(file.digest for file in kept)
+    with pytest.raises(StoreError, match="cannot be copied"):
+        copy_files(folder.path, copy.path)

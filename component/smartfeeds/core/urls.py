@@ -24,7 +24,7 @@ WRITE = "/write/"
 DELETE = "/delete/"
 LOGIN = "/login"
 LOGIN_WAIT = "/login/wait"
-LOGIN_BASIC = "/login/basic"
+LOGIN_BASIC = "/login-basic"  # browsers send the password to addresses in the same folder (RFC 7617 2.2)
 ACCOUNT = "/account"
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.
 _SEGMENT = "!$'()*+,;=:@"

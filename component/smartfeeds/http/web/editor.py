@@ -195,7 +195,7 @@ class Editor:
             reply=form.reply,
             replied="" if replied is None else read_entry(replied).title.plain,
             editing=bool(call.item_id),
-            error=error,
+            error=frame.texts.message(error),
             preview=Markup(clean(shown.content, frame.image).html) if preview else None,  # noqa: S704 - cleaned
             preview_title=shown.title,
             other=None,

@@ -153,7 +153,7 @@ READ: dict[str, tuple[bytes, int]] = {
     "an empty host": (request(host=""), 400),
     "a host with a port that is none": (request(host="a:port"), 400),
     "TRACE": (request("/feeds/notes/", "X-Secret: s", method="TRACE"), 405),
-    "PATCH": (request("/feeds/", method="PATCH"), 405),
+    "PROPFIND": (request(method="PROPFIND"), 405),
     "CONNECT to a host": (request("evil.example:443", method="CONNECT"), 404),
     "CONNECT to a path": (request("/feeds/notes/", method="CONNECT"), 404),
     "nothing there": (request("/nothing"), 404),

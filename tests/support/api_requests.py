@@ -297,7 +297,7 @@ async def ask_other_pages(requests: Requests) -> None:
     ):
         got = await requests.ask(path, "GET", name)
         await requests.ask(path, "GET", name, If_None_Match=got.header("ETag"))
-    await requests.own("/login/basic", "GET")
+    await requests.own("/login-basic", "GET")
 
 
 async def ask_more_than_allowed(requests: Requests) -> None:

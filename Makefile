@@ -42,4 +42,4 @@ lock:
 	@$(COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 clean:
-	@rm -rf .venv .venv-lock .venv-bench .venv-clients .run tests/integration/js/node_modules tests/clients/js/node_modules
+	@rm -rf .venv .venv-lock .venv-bench .venv-clients .run tests/integration/js/node_modules tests/clients/js/node_modules tests/browser/js/node_modules

@@ -33,6 +33,7 @@ def plain(value: str) -> str:
         ("a<style>p{}</style>b", "ab"),
         ("<svg><script>1</script></svg>b", "b"),
         ("<p onclick='x()' style='color:red' class='y' id='z' data-a='b'>a</p>", "<p>a</p>"),
+        ("<p tabindex='1'>a</p><pre tabindex='1'>b</pre>", '<p>a</p><pre tabindex="0">b</pre>'),
         ("<form action='/x'><input name=q><button>OK</button></form>", "OK"),
         ("<iframe src='http://e.example/'>x</iframe>", ""),
         ("<base href='http://e.example/'><meta http-equiv=refresh content=0><link rel=stylesheet href=x>", ""),
@@ -169,7 +170,9 @@ PIECES = (
 )
 FRAGMENTS = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 TAG = re.compile(r'</?([a-z0-9]+)((?: [a-z]+="[^"<>]*")*)>')
-ALLOWED = {"href", "rel", "class", "src", "alt", "title", "lang", "dir", "start", "colspan", "rowspan", "datetime"}
+ALLOWED = {
+    "href", "rel", "class", "src", "alt", "title", "lang", "dir", "start", "colspan", "rowspan", "datetime", "tabindex",
+}  # fmt: skip
 
 
 @given(FRAGMENTS, st.sampled_from(["", "https://h.example/a/"]))
@@ -186,6 +189,8 @@ def test_result_is_made_of_listed_tags_alone(text: str, base: str) -> None:
                 assert re.match(r"(?:https?|mailto|xmpp):", value)
             if attribute == "src":
                 assert value.startswith("data:image/")
+            if attribute == "tabindex":
+                assert value == "0"
 
 
 @given(FRAGMENTS)

@@ -11,8 +11,8 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.sessions import form_token
-from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope
+from smartfeeds.core.sessions import Session, form_token
+from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
@@ -115,7 +115,7 @@ class SignInPages:
         """The sessions of the user."""
         if call.session is None:
             return _see_other(call, f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
-        answer = await ask(self._handle, ListSessions(call.actor, self._service), SessionList)
+        answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call.session)), SessionList)
         body = frame_of(call).page(
             "sessions.html", sessions=answer.sessions, own=call.session.session_id, account_path=ACCOUNT
         )
@@ -127,7 +127,8 @@ class SignInPages:
             raise FeedError(Condition.NOT_AUTHORIZED, "you are not signed in")
         chosen = dict(await self._sessions.fields(call)).get("session", "") or call.session.session_id
         every = chosen == EVERY_SESSION
-        await self._handle(EndSessions(call.actor, self._service, None if every else chosen))
+        request = EndSessions(call.actor, self._service, None if every else chosen, _token_id(call.session))
+        await self._handle(request)
         if every or chosen == call.session.session_id:
             return _see_other(call, FEEDS, cleared_cookie(call))
         return _see_other(call, ACCOUNT)
@@ -175,6 +176,12 @@ class SignInPages:
         if call.session is not None:
             await self._handle(EndSessions(call.actor, self._service, call.session.session_id))
         return _see_other(call, path, await self._sessions.begin(call, token))
+
+
+def _token_id(session: Session) -> str:
+    """The token whose sessions a session may see and end, "" for all sessions of the user: a token with few rights must
+    not sign its owner out."""
+    return "" if covers(session.token, TokenScope.ADMIN, ALL_FEEDS) else session.token_id
 
 
 def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:

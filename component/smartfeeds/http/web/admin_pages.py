@@ -195,7 +195,7 @@ def _field(name: str, option: Option[object], values: tuple[str, ...], limits: O
 
 
 def _cell(frame: Frame, column: Column, value: object) -> object:
-    if column.kind == "word" or column.kind == "time" and parse_datetime(str(value)) is None:
+    if column.kind == "word" or (column.kind == "time" and parse_datetime(str(value)) is None):
         return frame.texts.message(str(value or ""))
     if column.kind == "time":
         return parse_datetime(str(value))

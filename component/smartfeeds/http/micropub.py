@@ -166,7 +166,9 @@ class Micropub:
             return _json(await self._config(call))
         if what != "source":
             raise FeedError(Condition.BAD_REQUEST, f"q: {what[:40]!r}; there are config, source and syndicate-to")
-        item = (await self._entries.read(call, _take_address(call, first_of(fields, "url")))).item
+        item_id = _take_address(call, first_of(fields, "url"))
+        _require(call, TokenScope.READ)
+        item = (await self._entries.read(call, item_id)).item
         if item.deleted:
             raise FeedError(Condition.BAD_REQUEST, "url: the entry was deleted")
         properties = microformats.properties_of(read_entry(item))
@@ -358,11 +360,12 @@ async def _answered(call: HttpCall, work: Callable[[HttpCall], Awaitable[Reply]]
         return reply.with_headers(Access_Control_Allow_Origin="*")
 
 
-def _require(call: HttpCall) -> None:
-    """Raises InsufficientScopeError if the token may not publish in the feed."""
-    if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
+def _require(call: HttpCall, scope: TokenScope = TokenScope.PUBLISH) -> None:
+    """Raises InsufficientScopeError if the token does not have this scope on the feed. The router cannot check it,
+    because the body or the query may name another feed than the path."""
+    if call.token is None or not covers(call.token, scope, call.name):
         raise InsufficientScopeError(
-            Condition.FORBIDDEN, f"this takes a token with the scope {TokenScope.PUBLISH.text} on this feed"
+            Condition.FORBIDDEN, f"this takes a token with the scope {scope.text} on this feed"
         )
 
 

@@ -14,7 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.urls import ACCOUNT, DOCS, FEEDS, LOGIN
+from smartfeeds.core.urls import ACCOUNT, DOCS, FEEDS, LOGIN, RIVER, SEARCH
+from smartfeeds.core.urls import THEME as THEME_PATH
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
@@ -65,6 +66,12 @@ class Frame:
     def texts(self) -> Texts:
         """The texts in the language of the reader."""
         return Texts(self.language)
+
+    @property
+    def next_theme(self) -> str:
+        """The theme after the present one in the turn: that of the system, light, dark."""
+        turn = ("", *THEMES)
+        return turn[(turn.index(self.theme) + 1) % len(turn)]
 
     @property
     def image(self) -> ImageWriter:
@@ -144,9 +151,12 @@ def _environment(language: str) -> Environment:
         rel=LINK_REL,
         version=__version__,
         static=static_path,
+        river_path=RIVER,
         feeds_path=FEEDS,
+        search_path=SEARCH,
         docs_path=DOCS,
         login_path=LOGIN,
         account_path=ACCOUNT,
+        theme_path=THEME_PATH,
     )
     return environment

@@ -23,6 +23,7 @@ from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.theme import path_of_referer
 from smartfeeds.service.answers import ask
 from smartfeeds.service.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
@@ -193,8 +194,7 @@ def _next_of(call: HttpCall) -> str:
     query: Mapping[str, str] = call.request.rel_url.query
     if path := local_path(query.get(_NEXT, "")):
         return path
-    referer = call.header("Referer")
-    came_from = local_path(referer.removeprefix(call.site_url)) if referer.startswith(f"{call.site_url}/") else ""
+    came_from = path_of_referer(call)
     return FEEDS if not came_from or came_from.startswith(LOGIN) else came_from
 
 

@@ -138,7 +138,7 @@ def _is_own(element: etree._Element) -> bool:
         element.xpath("string(/*/@lang)"),
     )
     return language == page_language and not element.xpath(
-        "ancestor-or-self::code or ancestor-or-self::*[@class = 'method'] or self::script or self::style or self::textarea"
+        "ancestor-or-self::*[self::code or @class = 'method'] or self::script or self::style or self::textarea"
     )
 
 

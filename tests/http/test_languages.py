@@ -45,6 +45,7 @@ SAME = {
         "JSON",
         "JSON Feed",
         "HTML",
+        "Markdown",
         "XMPP",
         "ESS",
         "(OpenAPI 3.1)",

@@ -76,7 +76,7 @@ class Frame:
     @property
     def image(self) -> ImageWriter:
         """The writer for the images of other hosts."""
-        return image_writer(self.look, self.base)
+        return image_writer(self.look, self.base, self.texts)
 
     def render(self, template: str, **values: object) -> str:
         """Returns a page or a part of one. `values` are the variables of the template."""

@@ -1,15 +1,11 @@
 """Fixtures that several folders of tests use."""
 
-import itertools
 import logging
 import os
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -17,9 +13,9 @@ from hypothesis import HealthCheck, settings
 from smartfeeds.demo import process
 from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
-from support.component import Clock, Component, Starter
+from support.component import Component, Starter, starting
 from support.servers import TestServer, run_server
-from support.web import Web, WebStarter
+from support.web import Web, WebStarter, starting_web
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
@@ -94,19 +90,10 @@ def blank_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def start(tmp_path: Path, blank_database: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Starter]:
+async def start(tmp_path: Path, blank_database: Path) -> AsyncIterator[Starter]:
     """`await start(pubsub={...})` is a running component with these settings, a fixed clock and counted ids."""
-    clock, numbers = Clock(), itertools.count(1)
-    monkeypatch.setattr("smartfeeds.system.now_us", clock)
-    monkeypatch.setattr("smartfeeds.system.monotonic", lambda: clock.now_us / 1_000_000)
-    monkeypatch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
-    # slixmpp reads all certificates of the system at each start; this link has no TLS.
-    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
-    monkeypatch.setenv("SSL_CERT_DIR", os.devnull)
-    shutil.copy(blank_database, tmp_path / "feeds.db")
-    starter = Starter(tmp_path, clock)
-    yield starter
-    await starter.close()
+    async with starting(tmp_path, blank_database) as starter:
+        yield starter
 
 
 @pytest.fixture
@@ -118,15 +105,8 @@ async def component(start: Starter) -> Component:
 @pytest.fixture
 async def start_web(start: Starter) -> AsyncIterator[WebStarter]:
     """`await start_web(http={...})` is a running component with HTTP on a port of its own."""
-    timeout = aiohttp.ClientTimeout(total=30)
-    session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False, skip_auto_headers=("Accept-Encoding",))
-
-    async def started(**sections: dict[str, Any]) -> Web:
-        sections["http"] = {"listen": "127.0.0.1:0", **sections.get("http", {})}
-        return Web(await start(**sections), session)
-
-    yield started
-    await session.close()
+    async with starting_web(start) as starter:
+        yield starter
 
 
 @pytest.fixture

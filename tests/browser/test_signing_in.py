@@ -43,7 +43,7 @@ async def test_closed_feed_opens_after_a_sign_in(web: Web, open_page: Opener, *,
 
 @pytest.mark.parametrize("script", [True, False])
 async def test_code_is_confirmed_in_the_chat(web: Web, open_page: Opener, *, script: bool) -> None:
-    """With script the page continues by itself; without, it loads itself again and has a button."""
+    """With script the page continues by itself; without, it has a link to look again, and a button."""
     tab = await open_page("/login", java_script_enabled=script)
     await tab.page.get_by_role("button", name="Continue").click()
     code = await tab.page.locator(".code code").inner_text()
@@ -53,6 +53,7 @@ async def test_code_is_confirmed_in_the_chat(web: Web, open_page: Opener, *, scr
     await write(web.component, ALICE, f"login {code}")
     await write(web.component, ALICE, f"login {code} yes")
     if not script:
+        await tab.page.get_by_role("link", name="Look again now").click()
         await expect(tab.page.get_by_role("heading", name="Confirmed")).to_be_visible()
         await tab.page.get_by_role("button", name="Continue").click()
     await expect(tab.page.get_by_role("link", name="alice@example.org")).to_be_visible()

@@ -291,7 +291,7 @@ async def everything(  # noqa: C901 - one list
     for name in ("app.js", "style.css", "icon.svg"):
         got = await ask("/static/{file}", "GET", static_path(name))
     await ask("/static/{file}", "GET", static_path(name), If_None_Match=got.header("ETag"))
-    await ask("/login/basic", "GET", "/login/basic", **mine)
+    await ask("/login-basic", "GET", "/login-basic", **mine)
     got = await ask("/favicon.ico", "GET", "/favicon.ico")
     await ask("/favicon.ico", "GET", "/favicon.ico", If_None_Match=got.header("ETag"))
     await ask("/metrics", "GET", "/metrics", X_Forwarded_For="203.0.113.9")

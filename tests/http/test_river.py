@@ -409,6 +409,6 @@ async def test_pages_of_the_list_by_last_change_are_linked(web: Web) -> None:
     assert re.findall('rel="prev" href="([^"]*)"', got.text) == ["/feeds/?sort=changed&amp;max=2"]
 
 
-@pytest.mark.parametrize("query", ["sort=name", "sort=changed&after=a", "sort=", "sort=changed&after="])
+@pytest.mark.parametrize("query", ["sort=name", "sort=changed&place=a", "sort=", "place="])
 async def test_invalid_parameters_of_the_list_by_last_change(web: Web, query: str) -> None:
     assert (await web.get(f"/feeds/?{query}")).status == 400

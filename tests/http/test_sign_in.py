@@ -391,10 +391,10 @@ async def test_pages_cannot_be_framed_or_cached(guest: Guest, path: str) -> None
 
 
 async def test_browser_that_wants_a_dialog_has_an_address(guest: Guest) -> None:
-    got = await guest.get("/login/basic", Sec_Fetch_Mode="navigate")
+    got = await guest.get("/login-basic", Sec_Fetch_Mode="navigate")
     assert (got.status, got.header("WWW-Authenticate").partition(" ")[0]) == (401, "Basic")
     token = await bearer(guest.web, ALICE, TokenScope.READ)
-    got = await guest.get("/login/basic", Authorization=token)
+    got = await guest.get("/login-basic", Authorization=token)
     assert (got.status, got.header("Location")) == (303, "/feeds/")
 
 

@@ -9,13 +9,18 @@ got. The clock stands still until `clock.advance`, fresh ids count up, so all ru
 """
 
 import asyncio
+import itertools
+import os
+import shutil
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+import pytest
 from lxml import etree
 
 from smartfeeds.app import App
@@ -401,6 +406,23 @@ class Starter:
         for component in self._running:
             self._faults += await _stop(component)
         assert not self._faults, self._faults
+
+
+@asynccontextmanager
+async def starting(folder: Path, blank_database: Path) -> AsyncIterator[Starter]:
+    """A starter of components with a fixed clock and counted ids, over a copy of this database in the folder."""
+    clock, numbers = Clock(), itertools.count(1)
+    shutil.copy(blank_database, folder / "feeds.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("smartfeeds.system.now_us", clock)
+        patch.setattr("smartfeeds.system.monotonic", lambda: clock.now_us / 1_000_000)
+        patch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
+        # slixmpp reads all certificates of the system at each start; this link has no TLS.
+        patch.setenv("SSL_CERT_FILE", os.devnull)
+        patch.setenv("SSL_CERT_DIR", os.devnull)
+        starter = Starter(folder, clock)
+        yield starter
+        await starter.close()
 
 
 async def _stop(component: Component) -> list[str]:

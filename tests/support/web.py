@@ -2,14 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
-from support.component import Component
+from support.component import Component, Starter
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +76,17 @@ class Web:
 
 
 WebStarter = Callable[..., Awaitable[Web]]
+
+
+@asynccontextmanager
+async def starting_web(start: Starter) -> AsyncIterator[WebStarter]:
+    """A starter of components with HTTP, and with a client that decodes nothing."""
+    timeout = aiohttp.ClientTimeout(total=30)
+    session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False, skip_auto_headers=("Accept-Encoding",))
+
+    async def started(**sections: dict[str, Any]) -> Web:
+        sections["http"] = {"listen": "127.0.0.1:0", **sections.get("http", {})}
+        return Web(await start(**sections), session)
+
+    yield started
+    await session.close()

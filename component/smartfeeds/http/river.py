@@ -14,7 +14,7 @@ from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.river import ENTRY_PLACE, NODE_PLACE, parse_entry_place, parse_node_place
+from smartfeeds.core.river import ENTRY_PLACE, NODE_PLACE, NodePlace, parse_entry_place, parse_node_place
 from smartfeeds.core.urls import RIVER, SEARCH, entry_path, feed_path, river_path
 from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
 from smartfeeds.errors import Condition, FeedError
@@ -103,7 +103,7 @@ class SearchQuery:
 
     view: View
     text: str
-    after: str = ""
+    after: NodePlace | None = None
 
     @property
     def words(self) -> str:
@@ -146,8 +146,7 @@ class Rivers:
         actor = reader_of(call)
         result = SearchResult((), None, 0)
         if query.view.filtered:
-            after = parse_node_place(query.after) if query.after else None
-            found = await self._handle(SearchFeeds(actor, self._service, query.view, after))
+            found = await self._handle(SearchFeeds(actor, self._service, query.view, query.after))
             assert isinstance(found, SearchResult)
             result = found
         next_path = f"{SEARCH}?{query.text}&{urlencode({_AFTER: str(result.next)})}" if result.next else ""
@@ -182,7 +181,7 @@ def read_search(raw: str) -> SearchQuery:
     values: dict[str, list[str]] = {}
     for name, value in fields:
         values.setdefault(name, []).append(value)
-    after = values.pop(_AFTER, [""])
+    after = values.pop(_AFTER, [])
     if len(after) > 1 or not values.keys() <= FILTERS.keys():
         raise FeedError(Condition.BAD_REQUEST, f"a search takes {', '.join(FILTERS)}, and {_AFTER} once")
     filters = []
@@ -193,7 +192,7 @@ def read_search(raw: str) -> SearchQuery:
         if selected:
             filters.append((row.name, selected))
     text = urlencode([pair for pair in fields if pair[0] != _AFTER], quote_via=quote, safe="")
-    return SearchQuery(View(filters=tuple(filters)), text, after[0])
+    return SearchQuery(View(filters=tuple(filters)), text, parse_node_place(after[0]) if after else None)
 
 
 def _page_path(path: str, query: Mapping[str, str], place: object) -> str:

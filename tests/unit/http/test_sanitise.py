@@ -37,7 +37,10 @@ def plain(value: str) -> str:
         ("<iframe src='http://e.example/'>x</iframe>", ""),
         ("<base href='http://e.example/'><meta http-equiv=refresh content=0><link rel=stylesheet href=x>", ""),
         ("<!-- a --><![CDATA[b]]>", ""),
-        ("<h1>a</h1><h2 id=x>b</h2><h6>c</h6>", "<h3>a</h3><h4>b</h4><h6>c</h6>"),
+        ("<h1>a</h1><h2 id=x>b</h2><h6>c</h6>", "<h3>a</h3><h4>b</h4><h5>c</h5>"),
+        ("<h4>a</h4><h6>b</h6><h5>c</h5><h2>d</h2>", "<h3>a</h3><h4>b</h4><h4>c</h4><h3>d</h3>"),
+        ("<h1>a<div><h2>b</h2></div>c</h1>", "<h3>a<div><h4>b</h4></div>c</h3>"),
+        ("<pre lang='de'>a</pre>", '<pre tabindex="0" lang="de">a</pre>'),
         ("<p lang='de' dir='rtl'>a</p><p lang='\"x' dir='up'>b</p>", '<p lang="de" dir="rtl">a</p><p>b</p>'),
         ("<ol start='3'><li>a</ol><ol start='x'></ol>", '<ol start="3"><li>a</li></ol><ol></ol>'),
         ("<table><td colspan=2 rowspan=9999>a", None),
@@ -45,9 +48,9 @@ def plain(value: str) -> str:
     ],
 )
 def test_only_what_is_listed_stays(given_: str, wanted: str | None) -> None:
-    """Text and structure stay; script, style, forms, frames, names and looks go; headings go down two levels."""
+    """Text and structure stay; script, style, forms, frames, names and looks go; headings begin at the third level and skip none."""
     if wanted is None:
-        wanted = '<div class="wide"><table><tbody><tr><td colspan="2">a</td></tr></tbody></table></div>'
+        wanted = '<div class="wide" tabindex="0"><table><tbody><tr><td colspan="2">a</td></tr></tbody></table></div>'
     assert html(given_) == wanted
 
 

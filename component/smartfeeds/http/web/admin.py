@@ -164,7 +164,7 @@ class WebAdmin:
         except FeedError as error:
             if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
                 raise
-            view = replace(await self._view(call), problem=error.text or error.condition.value)
+            view = replace(await self._view(call), problem=_problem(call, error))
             return replace(await self._table(section, call, view), status=STATUSES[error.condition])
         if done == "token":  # the only text that no other page can show
             view = await self._view(call)
@@ -196,7 +196,7 @@ class WebAdmin:
         except FeedError as error:
             if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
                 raise
-            view = replace(view, problem=error.text or error.condition.value)
+            view = replace(view, problem=_problem(call, error))
             # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
             body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)
             return replace(page_reply(body), status=STATUSES[error.condition])
@@ -247,6 +247,10 @@ class WebAdmin:
 
 def _query(call: HttpCall) -> dict[str, str]:
     return read_parameters(call.query, ("after", "done"))
+
+
+def _problem(call: HttpCall, error: FeedError) -> str:
+    return frame_of(call).texts.message(error.text or error.condition.value)
 
 
 def _redirect(call: HttpCall, path: str, done: str) -> Reply:

@@ -1,7 +1,7 @@
 """Sanitises the HTML of entries for our pages (RFC 4287 8.1).
 
 Only listed elements and attributes stay. A browser loads nothing from other hosts: `image` writes their pictures.
-Headings are moved below those of the page. The Content-Security-Policy of the page is a second line of defence.
+Headings are moved below those of the page, and skip no level (WCAG 2.2, technique G141). The Content-Security-Policy of the page is a second line of defence.
 """
 
 import re
@@ -18,16 +18,18 @@ from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_link
 
 
 class TextLimits(NamedTuple):
-    """The size up to which a text is shown. The time for deep nesting grows with its square."""
+    """The size up to which a text is shown, and the level of its topmost headings. The time for deep nesting grows
+    with its square."""
 
     characters: int
     tags: int
+    heading: int
 
 
 # In a page of many entries, which links to the whole entry: 8 ms in the worst case.
-SHORT = TextLimits(65_536, 2_000)
+SHORT = TextLimits(65_536, 2_000, 3)
 # In the page of an entry, more than most payloads can have: 0.4 s in the worst case, so it is made in a thread.
-WHOLE = TextLimits(400_000, 10_000)
+WHOLE = TextLimits(400_000, 10_000, 2)
 
 _LINK_SCHEMES = frozenset({"http", "https", "mailto", "xmpp"})
 _BLOCKS = (
@@ -69,7 +71,7 @@ _TAG = re.compile(r'<(/?)([a-z0-9]+)((?: [a-z]+="[^"]*")*)>')
 # These have no meaning without attributes, and coloured code has thousands of them.
 _BARE = re.compile(r"</?(?:span|font)(?:\s[^<>\"']*+(?:\"[^\"<]*+\"[^<>\"']*+|'[^'<]*+'[^<>\"']*+)*+)?>", re.IGNORECASE)
 _VALUE = re.compile(r' ([a-z]+)="([^"]*)"')
-_HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 class CleanHtml(NamedTuple):
@@ -85,7 +87,7 @@ def clean(text: EntryText, image: ImageWriter = image_link, limits: TextLimits =
         most = limits.characters
         return CleanHtml(_linked(text.value[:most].strip()), len(text.value) > most)
     value, cut = _beginning(text.value, limits)
-    return CleanHtml(_TAG.sub(_Rewriter(image), _CLEANER.clean(value)), cut)
+    return CleanHtml(_TAG.sub(_Rewriter(image, limits.heading), _CLEANER.clean(value)), cut)
 
 
 def harmless_html(html: str) -> str:
@@ -142,11 +144,15 @@ _CLEANER = nh3.Cleaner(
 
 
 class _Rewriter:
-    """Rewrites each tag in turn: moves headings down, and replaces pictures of other hosts."""
+    """Rewrites each tag in turn: moves headings, replaces pictures of other hosts, and makes what may be too wide for
+    the page scroll by itself, also by the keyboard (WCAG 2.2, 2.1.1)."""
 
-    def __init__(self, image: ImageWriter) -> None:
+    def __init__(self, image: ImageWriter, heading: int) -> None:
         self._in_link = False
         self._image = image
+        self._heading = heading
+        self._above: list[str] = []  # the original names of the last heading and of those that it is below
+        self._open: list[str] = []
 
     def __call__(self, match: re.Match[str]) -> str:
         end, name, values = match[1], match[2], match[3]
@@ -155,11 +161,20 @@ class _Rewriter:
         elif name == "img":
             return self._picture(dict(_VALUE.findall(values)), match[0])
         elif name in _HEADINGS:
-            return f"<{end}{_HEADINGS[name]}{values}>"
+            return f"<{end}{self._open.pop() if end else self._level_of(name)}{values}>"
         elif name == "table":
-            # A wide table scrolls by itself.
-            return "</table></div>" if end else f'<div class="wide">{match[0]}'
+            return "</table></div>" if end else f'<div class="wide" tabindex="0">{match[0]}'
+        elif name == "pre" and not end:
+            return f'<pre tabindex="0"{values}>'
         return match[0]
+
+    def _level_of(self, name: str) -> str:
+        """The element for a heading that begins: one level below the last heading above it in the text."""
+        self._above = [each for each in self._above if each < name]
+        level = f"h{min(self._heading + len(self._above), 6)}"
+        self._above.append(name)
+        self._open.append(level)
+        return level
 
     def _picture(self, values: Mapping[str, str], tag: str) -> str:
         source = values.get("src", "")

@@ -23,9 +23,11 @@ from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.theme import path_of_referer
 from smartfeeds.service.answers import ask
 from smartfeeds.service.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
+from smartfeeds.texts import N_
 
 GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded again
 MAX_TOKEN_CHARACTERS = 256
@@ -134,11 +136,12 @@ class SignInPages:
     def _page(self, call: HttpCall, path: str, error: str = "", jid: str = "") -> Reply:
         # A page that is loaded again keeps the cookie, so that the forms in other tabs stay valid.
         guest = guest_of(call) or new_guest()
-        body = frame_of(call).page(
+        frame = frame_of(call)
+        body = frame.page(
             "sign_in.html",
             login_path=LOGIN,
             next_path=path,
-            error=error,
+            error=frame.texts.message(error),
             jid=jid,
             chat=self._xmpp.chat,
             csrf=_form_token(call) or form_token(guest),
@@ -157,7 +160,7 @@ class SignInPages:
     def _by_xmpp(self, call: HttpCall, text: str, path: str) -> Reply:
         jid = parse_jid(text) if text else None
         if (text and (jid is None or not jid.local)) or (not text and not self._xmpp.chat):
-            return self._page(call, path, "type your XMPP address, such as alice@example.org", text)
+            return self._page(call, path, N_("type your XMPP address, such as alice@example.org"), text)
         target = None if jid is None else jid.bare
         site = f"{call.look.name} ({call.site_url})"
         try:
@@ -198,8 +201,7 @@ def _next_of(call: HttpCall) -> str:
     query: Mapping[str, str] = call.request.rel_url.query
     if path := local_path(query.get(_NEXT, "")):
         return path
-    referer = call.header("Referer")
-    came_from = local_path(referer.removeprefix(call.site_url)) if referer.startswith(f"{call.site_url}/") else ""
+    came_from = path_of_referer(call)
     return FEEDS if not came_from or came_from.startswith(LOGIN) else came_from
 
 

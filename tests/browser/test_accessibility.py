@@ -1,0 +1,59 @@
+"""Every page of the site under axe-core, in both languages, colour schemes and window sizes, with and without script.
+
+No rule is switched off. One component serves all tests of this module.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import async_playwright
+
+from support.accessibility import AXE, SETTINGS, Reader, open_reader
+from support.browsing import sign_in
+from support.component import ALICE, BOB, starting
+from support.pages import PAGES, SECTIONS, SitePage, fill
+from support.web import Web, starting_web
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Visit(NamedTuple):
+    """A site, and the people who look at it."""
+
+    web: Web
+    readers: tuple[Reader, ...]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def visit(tmp_path_factory: pytest.TempPathFactory, blank_database: Path, chromium: str) -> AsyncIterator[Visit]:
+    """A filled site and a tab for each setting."""
+    assert AXE.exists(), "tools/setup test installs axe-core"
+    folder = tmp_path_factory.mktemp("accessibility")
+    async with starting(folder, blank_database) as start, starting_web(start) as start_web:
+        web = await start_web(**SECTIONS)
+        await fill(web)
+        cookies = {user: (await sign_in(web, user)).text for user in (ALICE, BOB)}
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.connect_over_cdp(chromium)
+            yield Visit(web, tuple([await open_reader(browser, web, setting, cookies) for setting in SETTINGS]))
+            await browser.close()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+async def test_page_is_accessible(page: SitePage, visit: Visit) -> None:
+    """axe-core finds nothing, and no page is wider than its window."""
+
+    async def look(reader: Reader) -> list[str]:
+        assert await reader.open(page, visit.web) == page.status
+        facts = await reader.facts()
+        assert facts == {"language": reader.setting.language, "overflow": 0}, reader.setting
+        assert (reader.tab.elsewhere, reader.tab.dialogs, reader.tab.errors) == ([], [], [])
+        return [f"{reader.setting}: {broken}" for broken in await reader.violations()]
+
+    found = await asyncio.gather(*map(look, visit.readers))
+    assert not any(found), "\n".join(itertools.chain.from_iterable(found))

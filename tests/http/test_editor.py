@@ -61,7 +61,7 @@ async def test_entry_is_written(alice: SignedIn) -> None:
     assert (got.status, got.header("Location")) == (303, "/feeds/notes/")
     root = await only_entry(alice)
     assert root.findtext(f"{ATOM}title") == "A title"
-    assert root.findtext(f"{ATOM}content") == "Line one<br/>\nline two"
+    assert root.findtext(f"{ATOM}content") == "Line one\nline two"
     assert [one.get("term") for one in root.findall(f"{ATOM}category")] == ["b", "a"]
     links = {one.get("rel"): one.get("href") for one in root.findall(f"{ATOM}link")}
     assert links["alternate"] == "https://x.example/a"
@@ -131,9 +131,9 @@ async def test_both_versions_are_shown_if_somebody_else_was_faster(alice: Signed
     assert got.status == 409
     page = html.fromstring(got.text)
     assert page.xpath("//textarea")[0].text.strip() == "I wrote this"
-    assert [one.text_content() for one in page.xpath("//td[1]")] == ["Theirs", "They wrote this"]
-    assert "removed: They" in page.xpath("//td[2]")[1].text_content()
-    assert "added: I" in page.xpath("//td[2]")[1].text_content()
+    assert [one.text_content() for one in page.xpath("//tbody//td[1]")] == ["Theirs", "They wrote this"]
+    assert "removed: They" in page.xpath("//tbody//td[2]")[1].text_content()
+    assert "added: I" in page.xpath("//tbody//td[2]")[1].text_content()
     assert (await stored(alice, "a")).findtext(f"{ATOM}title") == "Theirs"
     assert (await alice.post("/write/notes/a", form(**fields, tag=tag_of(got.text)))).status == 303
     assert (await stored(alice, "a")).findtext(f"{ATOM}title") == "Mine"

@@ -4,38 +4,56 @@ A translator runs:
 
     python tools/texts.py > /tmp/smartfeeds.pot
     cd component/smartfeeds/locale/de/LC_MESSAGES
-    msgmerge --update smartfeeds.po /tmp/smartfeeds.pot
+    msgmerge --update --backup=none --no-wrap --no-fuzzy-matching smartfeeds.po /tmp/smartfeeds.pot
+    msgattrib --no-wrap --no-obsolete -o smartfeeds.po smartfeeds.po
     msgfmt --check -o smartfeeds.mo smartfeeds.po
 """
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from jinja2 import Environment
 
+from smartfeeds.http.web.admin_pages import OPTION_LABELS, WORDS
+
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
 MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"))
+# Where the errors are raised that people meet on pages.
+ERROR_MODULES = (
+    *PACKAGE.glob("http/web/*.py"),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("conflicts", "paths", "router")),
+    *(
+        PACKAGE / "service" / f"{name}.py"
+        for name in (
+            *("admin_tokens", "administration", "conflicts", "context", "nodes", "preconditions"),
+            *("pulls", "sessions", "sign_ins", "tokens"),
+        )
+    ),
+)
 TEMPLATES = PACKAGE / "http" / "web" / "templates"
 # The functions that take a text, and how many texts they take at which place.
 TEXT_ARGUMENTS = {"N_": slice(0, 1), "say": slice(0, 1), "count": slice(1, 3)}
+ERROR_ARGUMENTS = {"FeedError": slice(1, 2), "HttpError": slice(1, 2)}
 
 Texts = tuple[str, ...]
 
 
 def texts() -> list[Texts]:
     """Returns each text once: one text, or its singular and its plural."""
-    of_modules = (text for path in MODULES for text in _texts_of(ast.parse(path.read_text())))
-    return sorted({*of_modules, *_texts_of_templates()})
+    of_tables = ((text,) for text in (*OPTION_LABELS.values(), *WORDS))
+    of_modules = (text for path in MODULES for text in _texts_of(path, TEXT_ARGUMENTS))
+    of_errors = (text for path in ERROR_MODULES for text in _texts_of(path, ERROR_ARGUMENTS))
+    return sorted({*of_tables, *of_modules, *of_errors, *_texts_of_templates()})
 
 
-def _texts_of(tree: ast.Module) -> Iterator[Texts]:
-    for call in ast.walk(tree):
+def _texts_of(path: Path, text_arguments: Mapping[str, slice]) -> Iterator[Texts]:
+    for call in ast.walk(ast.parse(path.read_text())):
         if not isinstance(call, ast.Call):
             continue
         name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-        arguments = call.args[TEXT_ARGUMENTS.get(name, slice(0))]
+        arguments = call.args[text_arguments.get(name, slice(0))]
         values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
         if values and all(isinstance(value, str) for value in values):
             yield tuple(str(value) for value in values)

@@ -30,6 +30,11 @@ class Texts:
         """Returns a text in this language, with the values in the place of their names."""
         return self._translation.gettext(text).format(**values)
 
+    def message(self, text: str) -> str:
+        """Returns a text without values, such as that of an error, in this language; unchanged if it has no
+        translation."""
+        return self._translation.gettext(text) if text else ""
+
     def count(self, number: int, one: str, many: str, **values: object) -> str:
         """Returns the text for a number, which is available as `{number}`."""
         return self._translation.ngettext(one, many, number).format(number=number, **values)

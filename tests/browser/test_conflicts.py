@@ -60,7 +60,7 @@ async def test_conflict_is_seen_and_decided_without_script(web: Web, open_page: 
     await expect(cards).to_have_count(2)
     await expect(cards.nth(0)).to_contain_text("shown now")
     await tab.shot("conflict")
-    await keep(tab.page, "Boat trip on Saturday")
+    await keep(tab.page, "Saturday")
     await expect(tab.page).to_have_url(f"{web.origin}/conflicts/plans/")
     await expect(tab.page.locator("section")).to_have_count(1)
     await keep(tab.page, "Deleted")
@@ -84,7 +84,7 @@ async def test_who_saw_something_else_is_told(web: Web, open_page: Opener) -> No
     await clash(web, password)
     tab = await enter(open_page, password, "/conflicts/plans/boat", java_script_enabled=False)
     await web.component.publish(ALICE, "plans", "boat", html_entry("Boat trip, really", "<p>On Monday.</p>"))
-    await keep(tab.page, "Boat trip on Saturday")
+    await keep(tab.page, "Saturday")
     await expect(tab.page.get_by_role("heading", name="Conflict")).to_be_visible()
     await expect(tab.page.get_by_text("look at its conflicts again")).to_be_visible()
 
@@ -198,7 +198,7 @@ async def test_browser_asks_for_the_password_at_the_basic_login(web: Web, open_p
     """[SF-111] A closed feed looks like one that does not exist; a browser that has the password opens it."""
     password = await secret(web)
     await web.component.create(ALICE, "plans", access_model="whitelist", title="Plans")
-    tab = await open_page("/login/basic", http_credentials={"username": "alice", "password": password})
+    tab = await open_page("/login-basic", http_credentials={"username": "alice", "password": password})
     await expect(tab.page.get_by_role("heading", name="Feeds")).to_be_visible()
     await tab.page.goto(f"{web.origin}/feeds/plans/")
     await expect(tab.page.get_by_role("heading", name="Plans")).to_be_visible()

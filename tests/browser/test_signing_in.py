@@ -50,6 +50,7 @@ async def test_code_is_confirmed_in_the_chat(web: Web, open_page: Opener, *, scr
     await tab.shot("sign-in-code")
     link = await tab.page.get_by_role("link", name="Write the message").get_attribute("href")
     assert link == f"xmpp:feeds.example.org?message;type=chat;body=login%20{code}"
+    await write(web.component, ALICE, f"login {code}")
     await write(web.component, ALICE, f"login {code} yes")
     if not script:
         await tab.page.get_by_role("link", name="Look again now").click()

@@ -40,6 +40,11 @@ async def test_redirects_stay_under_the_path(site: Web, path: str) -> None:
     assert answer.header("Location").startswith(f"{BASE}/feeds/")
 
 
+async def test_path_without_its_last_slash_is_the_first_page(site: Web) -> None:
+    assert (await site.get(BASE, BROWSER)).body == (await site.get(f"{BASE}/", BROWSER)).body
+    assert (await site.get(f"{BASE}x", BROWSER)).status == 404
+
+
 async def test_documents_name_the_public_address(site: Web) -> None:
     assert (await site.get(f"{BASE}/feeds/notes/")).json["url"] == f"{BASE_URL}/feeds/notes/"
     assert f"{BASE_URL}/feeds/notes/".encode() in (await site.get(f"{BASE}/feeds/notes.atom")).body

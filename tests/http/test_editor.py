@@ -39,9 +39,11 @@ async def stored(browser: SignedIn, item_id: str) -> etree._Element:
     return etree.fromstring(got.body)
 
 
-async def entries(browser: SignedIn) -> list[etree._Element]:
-    """The entries of the feed, the newest first."""
-    return etree.fromstring((await browser.get("/feeds/notes.atom")).body).findall(f"{ATOM}entry")
+async def only_entry(browser: SignedIn) -> etree._Element:
+    """The entry of a feed with one entry, as it is stored."""
+    page = html.fromstring((await browser.get("/feeds/notes/", "text/html")).text)
+    (item_id,) = page.xpath("//article/@data-id")
+    return await stored(browser, item_id)
 
 
 def tag_of(page: str) -> str:
@@ -57,7 +59,7 @@ async def test_entry_is_written(alice: SignedIn) -> None:
     fields = form(title="A title", text="Line one\r\nline two", kind="text", link="https://x.example/a", tags="b, a ,b")
     got = await alice.post("/write/notes/", f"{fields}&action=publish")
     assert (got.status, got.header("Location")) == (303, "/feeds/notes/")
-    (root,) = await entries(alice)
+    root = await only_entry(alice)
     assert root.findtext(f"{ATOM}title") == "A title"
     assert root.findtext(f"{ATOM}content") == "Line one\nline two"
     assert [one.get("term") for one in root.findall(f"{ATOM}category")] == ["b", "a"]
@@ -129,9 +131,9 @@ async def test_both_versions_are_shown_if_somebody_else_was_faster(alice: Signed
     assert got.status == 409
     page = html.fromstring(got.text)
     assert page.xpath("//textarea")[0].text.strip() == "I wrote this"
-    assert [one.text_content() for one in page.xpath("//td[1]")] == ["Theirs", "They wrote this"]
-    assert "removed: They" in page.xpath("//td[2]")[1].text_content()
-    assert "added: I" in page.xpath("//td[2]")[1].text_content()
+    assert [one.text_content() for one in page.xpath("//tbody//td[1]")] == ["Theirs", "They wrote this"]
+    assert "removed: They" in page.xpath("//tbody//td[2]")[1].text_content()
+    assert "added: I" in page.xpath("//tbody//td[2]")[1].text_content()
     assert (await stored(alice, "a")).findtext(f"{ATOM}title") == "Theirs"
     assert (await alice.post("/write/notes/a", form(**fields, tag=tag_of(got.text)))).status == 303
     assert (await stored(alice, "a")).findtext(f"{ATOM}title") == "Mine"
@@ -221,3 +223,20 @@ async def test_user_without_the_right_changes_nothing(alice: SignedIn) -> None:
         assert (await bob.get(path, "text/html")).status == 403
         assert (await bob.post(path, form(title="x", tag="1.1", action="publish"))).status in (403, 409)
     assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 1
+
+
+async def test_markdown_becomes_sanitised_html(alice: SignedIn) -> None:
+    """The heading becomes the title; the preview shows what is published, and the form keeps the Markdown."""
+    text = "# A *title*\n\nSome **bold** text<script>alert(1)</script> and [a link](javascript:alert(1))"
+    got = await alice.post("/write/notes/", form(text=text, kind="markdown", action="preview"))
+    page = html.fromstring(got.text)
+    assert page.xpath("string(//article/h2)") == "A title"
+    assert page.xpath("string(//article//strong)") == "bold"
+    assert page.xpath("//textarea")[0].text.strip() == text
+    assert (await alice.post("/write/notes/", form(text=text, kind="markdown", action="publish"))).status == 303
+    root = await only_entry(alice)
+    content = root.find(f"{ATOM}content")
+    assert root.findtext(f"{ATOM}title") == "A title"
+    assert content is not None and content.get("type") == "html"
+    assert "<strong>bold</strong>" in (content.text or "")
+    assert "<script" not in (content.text or "") and "<a" not in (content.text or "")

@@ -109,7 +109,7 @@ async def test_login_asks_for_the_password_and_leads_to_the_feeds(web: Web) -> N
     """A closed feed cannot ask a browser for the password; the page that says 404 leads here."""
     page = await web.get("/feeds/any/", accept=HTML)
     assert 'href="/login"' in page.text
-    asked = await web.get("/login/basic", accept=HTML)
+    asked = await web.get("/login-basic", accept=HTML)
     assert asked.status == 401 and asked.header("WWW-Authenticate").startswith("Basic ")
-    done = await web.get("/login/basic", Authorization=await bearer(web, BOB, TokenScope.READ))
+    done = await web.get("/login-basic", Authorization=await bearer(web, BOB, TokenScope.READ))
     assert (done.status, done.header("Location"), done.header("Cache-Control")) == (303, "/feeds/", "no-store")

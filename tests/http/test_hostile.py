@@ -153,7 +153,7 @@ READ: dict[str, tuple[bytes, int]] = {
     "an empty host": (request(host=""), 400),
     "a host with a port that is none": (request(host="a:port"), 400),
     "TRACE": (request("/feeds/notes/", "X-Secret: s", method="TRACE"), 405),
-    "PATCH": (request(method="PATCH"), 405),
+    "PROPFIND": (request(method="PROPFIND"), 405),
     "CONNECT to a host": (request("evil.example:443", method="CONNECT"), 404),
     "CONNECT to a path": (request("/feeds/notes/", method="CONNECT"), 404),
     "nothing there": (request("/nothing"), 404),
@@ -579,7 +579,7 @@ async def test_a_failure_of_the_last_step_is_an_incident(
 ) -> None:
     """Making the page of a problem and writing the response are within the boundary for failures too."""
 
-    def fail(*_values: object) -> object:
+    def fail(*_values: object, **_more: object) -> object:
         raise ValueError("the reason")
 
     assert web.component.app.site is not None
@@ -652,7 +652,7 @@ async def test_a_stream_whose_reader_cannot_be_looked_at_ends_with_an_error(
             raise StoreError("cannot read /var/lib/smartfeeds/feeds.db")
         return token
 
-    for part in (site._streams, site.feeds, site.listener._handler):
+    for part in (site._streams, site.feeds, site.listener._handler._sessions):
         monkeypatch.setattr(part, "_authenticate", look)
     headers = {"Accept": "text/event-stream", "Authorization": "Bearer x"}
     async with web.session.get(f"{web.origin}/feeds/notes/", headers=headers) as stream:

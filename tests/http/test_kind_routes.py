@@ -147,6 +147,10 @@ async def publish_as_stranger(web: Web, wanted: Wish) -> str | None:
 async def put(web: Web, wanted: Wish) -> str | None:
     token = await bearer(web, ALICE, TokenScope.ADMIN)
     names = {("kind" if name == KIND else name.removeprefix("pubsub#")): value for name, value in wanted.fields.items()}
+    # In JSON a boolean option is true or false.
+    names |= {
+        name: value in ("1", "true") for name, value in names.items() if name == "persist_items" and value != "maybe"
+    }
     got = await web.ask("PUT", f"/feeds/{NODE}/", json.dumps(names).encode(), Authorization=token, Content_Type=JSON)
     return None if got.status == 201 else str(got.json["detail"])
 

@@ -221,6 +221,15 @@ async def test_configuration_lists_the_feeds_of_the_token(notes: Web, token: str
     assert (await notes.get("/micropub/notes?q=other", Authorization=token)).status == 400
 
 
+async def test_source_of_another_feed(notes: Web, token: str) -> None:
+    """A token for one feed does not read the entries of another, whatever its JID may read."""
+    url = await made(notes, token, NOTE | {"properties": {"content": ["plan"]}})
+    other = await bearer(notes, ALICE, TokenScope.ADMIN, feed="other")
+    got = await notes.get(f"/micropub/other?q=source&url={url}", Authorization=other)
+    assert (got.status, got.json["error"]) == (403, "insufficient_scope")
+    assert "plan" not in got.text
+
+
 @pytest.mark.parametrize("by_address", [True, False])
 async def test_destination(notes: Web, by_address: bool) -> None:
     """[MP-09] mp-destination chooses another feed, by its address or its name."""

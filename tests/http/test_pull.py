@@ -317,7 +317,7 @@ async def test_what_is_not_offered_is_said_so(golden: Web, accept: str) -> None:
     assert "application/atom+xml" in got.json["detail"]
 
 
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
+@pytest.mark.parametrize("method", ["POST", "PROPFIND"])
 async def test_other_methods_than_those_there_are(golden: Web, method: str) -> None:
     """[SF-053]: 405, and which there are."""
     got = await golden.ask(method, "/feeds/comments/")

@@ -122,9 +122,7 @@ async def test_place_stays_valid_when_its_entry_and_its_feed_change(web: Web) ->
     assert places(await web.get(following)) == ["c/1", "b/1"]
 
 
-@pytest.mark.parametrize(
-    "query", ["after=x", "after=", "after=1_x_a", "after=1_1", "max=x", "max=1&max=2", "q=x", "after=%FF"]
-)
+@pytest.mark.parametrize("query", ["after=x", "after=1_x_a", "after=1_1", "max=x", "max=1&max=2", "q=x", "after=%FF"])
 async def test_invalid_parameters_are_rejected(web: Web, query: str) -> None:
     assert (await web.get(f"/?{query}")).status == 400
 
@@ -409,6 +407,18 @@ async def test_pages_of_the_list_by_last_change_are_linked(web: Web) -> None:
     assert re.findall('rel="prev" href="([^"]*)"', got.text) == ["/feeds/?sort=changed&amp;max=2"]
 
 
-@pytest.mark.parametrize("query", ["sort=name", "sort=changed&after=a", "sort=", "sort=changed&after="])
+@pytest.mark.parametrize("query", ["sort=name", "sort=changed&place=a", "sort=", "place="])
 async def test_invalid_parameters_of_the_list_by_last_change(web: Web, query: str) -> None:
     assert (await web.get(f"/feeds/?{query}")).status == 400
+
+
+async def test_empty_place_is_the_beginning(web: Web) -> None:
+    """As in the other lists."""
+    await make(web, "a b")
+    await publish(web, "a/1", "b/1")
+    assert places(await web.get("/?after=")) == ["b/1", "a/1"]
+    assert (await web.get("/search?after=")).status == 200
+
+
+async def test_place_of_a_search_is_checked_without_filters(web: Web) -> None:
+    assert (await web.get("/search?after=x")).status == 400

@@ -32,6 +32,23 @@ async def closed(web: Web) -> Web:
     return web
 
 
+async def test_session_of_a_token_sees_and_ends_its_own_only(web: Web) -> None:
+    """A token with few rights does not sign its owner out; with all rights it does."""
+    texts = [await bearer(web, ALICE, scope) for scope in (TokenScope.READ, TokenScope.ADMIN)]
+    ids = [text.split("_")[1] for text in texts]
+    owner = await sign_in(web, ALICE)
+    reader = await sign_in(web, ALICE, TokenScope.READ, token_id=ids[0])
+    admin = await sign_in(web, ALICE, token_id=ids[1])
+    page = (await reader.get("/account", "text/html")).text
+    assert (reader.session_id in page, owner.session_id in page) == (True, False)
+    assert (await reader.post("/account", f"session={owner.session_id}")).status == 404
+    assert (await reader.post("/account", "session=all")).status == 303
+    assert [(await one.get("/account")).status for one in (reader, owner, admin)] == [303, 200, 200]
+    assert owner.session_id in (await admin.get("/account", "text/html")).text
+    await admin.post("/account", "session=all")
+    assert [(await one.get("/account")).status for one in (owner, admin)] == [303, 303]
+
+
 async def end_all(web: Web, user: str) -> None:
     actor = parse_jid(bare(user))
     assert actor is not None

@@ -10,6 +10,7 @@ from lxml import etree
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.errors import FeedError
 from smartfeeds.service.sign_ins import LIFETIME_S, PER_ADDRESS, PER_JID, WRONG_CODES
 from support.bearer import bearer
 from support.browsing import FORM, SESSION_COOKIE, sign_in
@@ -194,9 +195,29 @@ async def test_code_is_confirmed_by_a_chat_message(guest: Guest) -> None:
     assert (await guest.get("/feeds/closed/")).status == 200
 
 
+async def confirm(web: Web, user: str, code: str) -> None:
+    """The two messages of a user who signs in."""
+    await write(web.component, user, f"login {code}")
+    await write(web.component, user, f"login {code} yes")
+
+
+async def test_first_message_never_confirms(guest: Guest) -> None:
+    """A link can contain a message with both words. Its answer is the question, which names who asks."""
+    code = await code_of(guest)
+    web = guest.web
+    (question,) = await write(web.component, ALICE, f"login {code} yes")
+    assert "127.0.0.1" in question and f"login {code} yes" in question
+    assert await state(guest) == "waiting"
+    await write(web.component, BOB, f"login {code}")
+    await answer(web, ALICE, code)
+    assert await state(guest) == "waiting"
+    await confirm(web, ALICE, code)
+    assert await state(guest) == "confirmed"
+
+
 async def test_code_works_once(guest: Guest) -> None:
     code = await code_of(guest)
-    await write(guest.web.component, ALICE, f"login {code} yes")
+    await confirm(guest.web, ALICE, code)
     guest_text = dict(guest.cookies)
     assert (await guest.post("/login/wait")).status == 303
     again = Guest(guest.web, guest_text, guest.csrf)
@@ -207,7 +228,7 @@ async def test_code_works_once(guest: Guest) -> None:
 
 async def test_code_is_bound_to_its_browser(guest: Guest) -> None:
     code = await code_of(guest)
-    await write(guest.web.component, ALICE, f"login {code} yes")
+    await confirm(guest.web, ALICE, code)
     other = Guest(guest.web)
     await other.get("/login")
     assert (await other.post("/login/wait")).status == 403
@@ -224,7 +245,7 @@ async def test_code_ends_after_five_minutes(guest: Guest) -> None:
 
 async def test_confirmed_sign_in_ends_after_five_minutes_too(guest: Guest) -> None:
     code = await code_of(guest)
-    await write(guest.web.component, ALICE, f"login {code} yes")
+    await confirm(guest.web, ALICE, code)
     guest.web.component.clock.advance(LIFETIME_S)
     assert (await guest.post("/login/wait")).status == 403
 
@@ -300,6 +321,16 @@ async def test_network_address_begins_a_bounded_number_of_sign_ins(guest: Guest)
     assert statuses == [303] * PER_ADDRESS + [403]
 
 
+async def test_ipv6_network_begins_a_bounded_number_of_sign_ins(guest: Guest) -> None:
+    """Its host part is free to choose, so each sign-in could come from an address of its own."""
+    sign_ins = guest.web.component.app.sign_ins
+    for number in range(PER_ADDRESS):
+        sign_ins.begin(f"browser {number}", f"2001:db8::{number:x}", "site", None, "/")
+    with pytest.raises(FeedError, match="too many sign-ins"):
+        sign_ins.begin("browser", "2001:db8::ffff:1", "site", None, "/")
+    sign_ins.begin("browser", "2001:db8:0:1::1", "site", None, "/")
+
+
 @pytest.mark.parametrize("jid", ["example.org", "a b@c", "@example.org", "<script>@x"])
 async def test_malformed_address_is_told_on_the_page(guest: Guest, jid: str) -> None:
     got = await guest.post("/login", f"jid={quote(jid)}")
@@ -342,7 +373,7 @@ async def test_user_signs_out(guest: Guest) -> None:
 @pytest.mark.parametrize("path", ["/login", "/login/wait", "/account"])
 async def test_get_changes_nothing(guest: Guest, path: str) -> None:
     code = await code_of(guest)
-    await write(guest.web.component, ALICE, f"login {code} yes")
+    await confirm(guest.web, ALICE, code)
     before = dict(guest.cookies)
     await guest.get(path)
     assert guest.session == "" and before.items() <= guest.cookies.items()
@@ -360,10 +391,10 @@ async def test_pages_cannot_be_framed_or_cached(guest: Guest, path: str) -> None
 
 
 async def test_browser_that_wants_a_dialog_has_an_address(guest: Guest) -> None:
-    got = await guest.get("/login/basic", Sec_Fetch_Mode="navigate")
+    got = await guest.get("/login-basic", Sec_Fetch_Mode="navigate")
     assert (got.status, got.header("WWW-Authenticate").partition(" ")[0]) == (401, "Basic")
     token = await bearer(guest.web, ALICE, TokenScope.READ)
-    got = await guest.get("/login/basic", Authorization=token)
+    got = await guest.get("/login-basic", Authorization=token)
     assert (got.status, got.header("Location")) == (303, "/feeds/")
 
 
@@ -379,7 +410,7 @@ async def test_page_that_needs_a_sign_in_leads_to_it_without_a_dialog(guest: Gue
 
 async def test_codes_and_cookies_are_not_logged(guest: Guest, capfd: pytest.CaptureFixture[str]) -> None:
     code = await code_of(guest)
-    await write(guest.web.component, ALICE, f"login {code} yes")
+    await confirm(guest.web, ALICE, code)
     await guest.post("/login/wait")
     output = "".join(capfd.readouterr())
     assert not any(text in output for text in (code, code.replace("-", ""), *guest.cookies.values()))

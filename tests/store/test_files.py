@@ -102,6 +102,10 @@ async def test_files_of_other_feeds_do_not_count(store: Store) -> None:
         (f"https://x/files/news/{FILE_ID[:-5]}", set()),
         ("https://x/files/news/other.jpg", set()),
         ("no file", set()),
+        # A name of 1,000 characters is three times as long when it is escaped. An expression that searches from each
+        # `/files/` up to the id has to stop somewhere, or reads the second payload thousands of times.
+        (f"https://x/files/{'%C3%A4' * 1_000}/{FILE_ID}", {FILE_ID}),
+        (f"{'/files/x' * 8_000}/{'y' * 4_000}/{FILE_ID}", {FILE_ID}),
     ],
 )
 def test_references(payload: str, ids: set[str]) -> None:

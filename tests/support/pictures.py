@@ -37,7 +37,7 @@ def files() -> list[str]:
 
 async def take(folder: Path) -> None:
     """Writes all pictures into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else runs yet
     with tempfile.TemporaryDirectory() as data:
         blank = Path(data) / "blank.db"
         connection = sqlite3.connect(blank, isolation_level=None)

@@ -1,7 +1,8 @@
 """The command that signs a browser in to the web pages (`service.sign_ins`).
 
 The command needs two messages. The first answer names the site and the network address that asks, so that nobody who
-was tricked into sending a code signs a stranger's browser in.
+was tricked into sending a code signs a stranger's browser in. A link can contain both words, so "yes" in the first
+message counts for nothing.
 """
 
 from smartfeeds.bot import usages
@@ -23,10 +24,11 @@ async def login(c: Conversation, rest: str) -> Reply:
     if not 1 <= len(words) <= 2 or (len(words) == 2 and words[1].casefold() not in _YES_WORDS):
         raise UsageError
     sign_ins = c.tools.sign_ins
-    if len(words) == 1:
-        sign_in = sign_ins.find(words[0], c.actor)
-        if sign_in is None:
-            raise RefusalError(c.say(_UNKNOWN))
+    sign_in = sign_ins.find(words[0], c.actor)
+    if sign_in is None:
+        raise RefusalError(c.say(_UNKNOWN))
+    if len(words) == 1 or sign_in.informed != c.actor.bare:
+        sign_in.informed = c.actor.bare
         command = c.command(usages.LOGIN, sign_in.shown_code, YES)
         text = c.say(
             "A browser at {address} asks to sign in to {site} as {jid}. If this is your browser, write: {command}\n"
@@ -37,6 +39,5 @@ async def login(c: Conversation, rest: str) -> Reply:
             command=command,
         )
         return Reply(text, (Offer(command, c.say("Sign in")),))
-    if sign_ins.answer(words[0], c.actor, accepted=True) is None:
-        raise RefusalError(c.say(_UNKNOWN))
+    sign_ins.answer(words[0], c.actor, accepted=True)
     return Reply(c.say("The browser is signed in as {jid}. Its page continues by itself.", jid=c.jid))

@@ -14,7 +14,9 @@ ID_CHARACTERS = 32  # of the digest, 128 bits
 FILE_ID_PATTERN = rf"[0-9a-f]{{{ID_CHARACTERS}}}(?:\.[a-z0-9]{{1,5}})?"
 # What every address of a file contains. A payload without it refers to no file (`file_ids`).
 MARK = b"/files/"
-_REFERENCE = re.compile(rb"/files/[^\s\"'<>?#]{1,3100}?/(%b)(?![0-9A-Za-z.])" % FILE_ID_PATTERN.encode())
+# What no address contains unescaped, in XML and in quoted attributes.
+_BREAK = re.compile(rb"[\s\"'<>?#]+")
+_REFERENCE = re.compile(rb"/(%b)(?![0-9A-Za-z.])" % FILE_ID_PATTERN.encode())
 # Extension -> media type. Not from the files of the operating system, so that every machine answers the same.
 _TYPES: Mapping[str, str] = MappingProxyType(
     {
@@ -65,8 +67,15 @@ def file_id_of(digest: str, media_type: str) -> str:
 
 
 def file_ids(payload: bytes) -> set[str]:
-    """The ids of the files to which a payload may refer."""
-    return {match.decode() for match in _REFERENCE.findall(payload)} if MARK in payload else set()
+    """The ids of the files to which a payload may refer: all ids that follow MARK in the same address.
+
+    The time grows with the length of the payload only. A single expression from MARK to the id would read up to the
+    whole rest of the payload for each MARK: 0.6 s for 56 KB, inside the transaction of a publish.
+    """
+    if MARK not in payload:
+        return set()
+    tails = (text.partition(MARK)[2] for text in _BREAK.split(payload))
+    return {match.decode() for tail in tails for match in _REFERENCE.findall(tail)}
 
 
 def media_type_of(name: str) -> str:

@@ -166,8 +166,9 @@ def _words(values: Sequence[str]) -> frozenset[str] | None:
 
 # Not blank, and without U+0000. U+001C to U+001F are blanks for Python, and not in every dialect of patterns.
 _TEXT: ParameterSchema = {"type": "string", "pattern": r"^[^\u0000]*[^\s\u0000\u001c-\u001f\u0085][^\u0000]*$"}
-# Nothing selects all items, as an empty search field does. Any other text needs a letter or a digit.
-_QUERY: ParameterSchema = {"type": "string", "pattern": r"^\s*$|^[^\u0000]*[^\W_][^\u0000]*$"}
+# Nothing selects all items, as an empty search field does. Any other text needs a letter or a digit. In the dialect of
+# JSON Schema (ECMA-262, 22.2) \w has only those of ASCII, so other characters are accepted whatever they are.
+_QUERY: ParameterSchema = {"type": "string", "pattern": r"^\s*$|^[^\u0000]*([0-9A-Za-z]|[^\u0000-\u007f])[^\u0000]*$"}
 # RFC 4647 2.1, without "*": the index has no facet for "any language".
 _LANGUAGE_RANGE: ParameterSchema = {
     "type": "string",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from smartfeeds.core.stringprep import nameprep, nodeprep, resourceprep
 
 PART_LIMIT_BYTES = 1023
+# The form of an address as a regular expression, for schemas. Every address matches. `parse_jid` rejects more texts.
+JID_PATTERN = r"([^\"&'/:<>@\u0000-\u0020\u007f]+@)?[^\"&'/<>@\u0000-\u0020\u007f]+(/[^\u0000-\u001f\u007f]+)?"
 _LOCAL_FORBIDDEN = re.compile(r"[\"&'/:<>@\s\x00-\x1f\x7f]")
 _DOMAIN_FORBIDDEN = re.compile(r"[\"&'/<>@\s\x00-\x1f\x7f]")
 _RESOURCE_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")

@@ -16,7 +16,8 @@ _T = re.compile(r"(-?)(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6}))?")
 _DATETIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
-_DURATION = re.compile(r"([1-9][0-9]{0,3})([smhdw])")
+DURATION = "[1-9][0-9]{0,3}[smhdw]"  # as a regular expression, for schemas
+_DURATION = re.compile(DURATION)
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _FINE = re.compile(r"(\.[0-9]{6})[0-9]+")
 
@@ -81,5 +82,4 @@ def parse_time(text: str) -> int | None:
 
 def parse_duration(text: str) -> int | None:
     """Returns a duration such as `90d` in seconds, or None for other texts. The units are s, m, h, d and w."""
-    match = _DURATION.fullmatch(text)
-    return int(match[1]) * _UNITS_S[match[2]] if match else None
+    return int(text[:-1]) * _UNITS_S[text[-1]] if _DURATION.fullmatch(text) else None

@@ -11,10 +11,10 @@ from urllib.parse import quote
 FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
+DOCS = "/docs"
 FILES = "/files/"
 MICROPUB = "/micropub/"
 MEDIA = "/media/"
-DOCS = "/docs"
 RIVER = "/"
 SEARCH = "/search"
 ADMIN = "/admin/"
@@ -24,8 +24,9 @@ WRITE = "/write/"
 DELETE = "/delete/"
 LOGIN = "/login"
 LOGIN_WAIT = "/login/wait"
-LOGIN_BASIC = "/login/basic"
+LOGIN_BASIC = "/login-basic"  # browsers send the password to addresses in the same folder (RFC 7617 2.2)
 ACCOUNT = "/account"
+THEME = "/theme"
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.
 _SEGMENT = "!$'()*+,;=:@"
 # The characters of an XMPP address that stay unescaped; an IPv6 address has brackets (RFC 5122 2.2).

@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
-from smartfeeds.core.urls import harmless
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import Entry, EntryText, TextKind
 from smartfeeds.formats.json_items import clean
-from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.post import checked_address, first_line, split_tags
 from smartfeeds.formats.xml import Element, new_element
 
-TITLE_CHARACTERS = 140  # of a title that is made of the first line of the text
-MAX_TAGS = 100
 _NAME, _URI = f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri"
 
 
@@ -105,29 +102,18 @@ def _set_tags(entry: Element, tags: tuple[str, ...]) -> None:
 def _completed(fields: WrittenFields) -> WrittenFields:
     """The fields with a title, and without characters that XML cannot carry."""
     text = clean(_normal(fields.text))
-    title, link = " ".join(clean(fields.title).split()), clean(fields.link).strip()
-    tags = tuple(dict.fromkeys(clean(tag).strip() for tag in fields.tags if tag.strip()))
-    title = title or _first_line(EntryText(fields.kind, text)) or link[:TITLE_CHARACTERS]
+    title, link = " ".join(clean(fields.title).split()), fields.link.strip()
+    title = title or first_line(EntryText(fields.kind, text).plain if fields.kind is not TextKind.TEXT else text)
+    title = title or first_line(link)
     if not title:
         raise FeedError(Condition.BAD_REQUEST, "the entry is empty: write a title or a text")
-    if link and not (is_uri(link) and harmless(link)):
-        raise FeedError(
-            Condition.BAD_REQUEST, f"link: {link[:80]!r} is no web address; write it with https:// in front"
-        )
-    if len(tags) > MAX_TAGS:
-        raise FeedError(Condition.BAD_REQUEST, f"tags: {len(tags)} of them; an entry has at most {MAX_TAGS}")
-    return replace(fields, title=title, text=text, link=link, tags=tags)
+    link = checked_address(link, "link") if link else ""
+    return replace(fields, title=title, text=text, link=link, tags=split_tags(map(clean, fields.tags)))
 
 
 def _normal(text: str) -> str:
     """A text as stored: browsers send their own line ends."""
     return text.replace("\r\n", "\n").strip()
-
-
-def _first_line(text: EntryText) -> str:
-    first = text if text.is_markup else replace(text, value=text.value.partition("\n")[0])
-    line = first.plain
-    return line if len(line) <= TITLE_CHARACTERS else f"{line[: TITLE_CHARACTERS - 1].rstrip()}…"
 
 
 def _remove(entry: Element, *tags: str) -> None:

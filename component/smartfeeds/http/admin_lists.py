@@ -28,7 +28,8 @@ from smartfeeds.service.requests import (
     SubscriptionList,
 )
 
-_CONSUMER = re.compile(r"([0-9]{1,18}):([a-z]*):(.*)", re.ASCII | re.DOTALL)
+CONSUMER_PLACE = r"[0-9]{1,18}:[a-z]*:[^\r\n]*"  # a position in the list of consumers as a regular expression
+_CONSUMER = re.compile(CONSUMER_PLACE, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,10 @@ async def read_consumers(
     """
     position = FIRST
     if after:
-        match = _CONSUMER.fullmatch(after)
-        if match is None:
+        if _CONSUMER.fullmatch(after) is None:
             raise FeedError(Condition.BAD_REQUEST, "after is a position from the address of the next page")
-        position = int(match[1]), match[2], match[3]
+        number, kind, name = after.split(":", 2)
+        position = int(number), kind, name
     answer = await ask(handle, ListConsumers(actor, service, behind, position, most), ConsumerList)
     following = "" if answer.after is None else ":".join(map(str, answer.after))
     return RowPage(tuple(consumer_row(status) for status in answer.statuses), None, following)

@@ -5,7 +5,7 @@ their own nodes, admins of the service all nodes. The rows are those that the co
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
@@ -13,13 +13,14 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, Affiliation
 from smartfeeds.core.options import OPTIONS, PUBSUB, FieldType, NodeOptions
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.times import parse_duration
+from smartfeeds.core.times import DURATION, parse_duration
 from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.admin_lists import (
+    CONSUMER_PLACE,
     MEMBERS,
     MIRRORS,
     SUBSCRIPTIONS,
@@ -34,8 +35,8 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.openapi_schemas import JID, TEXT, Schema, exactly, ref
 from smartfeeds.http.openapi_schemas import SCHEMAS as OPTION_SCHEMAS
-from smartfeeds.http.openapi_schemas import TEXT, Schema, exactly, ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.queries import read_flag, read_parameters
 from smartfeeds.http.replies import Reply
@@ -61,16 +62,18 @@ OPTIONS_FOLDER = "/options/"
 _JSON = (n.JSON.bare_type,)
 _PATCHES = ("application/merge-patch+json", n.JSON.bare_type)
 _PRIVATE = {"Cache-Control": "no-store", "Vary": "Authorization, Cookie"}
-_PAGE = (
-    Parameter("max", WHOLE_NUMBER, "largest number of rows"),
-    Parameter("after", TEXT, "rows after this position, from the address in next"),
+_MAX = Parameter("max", WHOLE_NUMBER, "largest number of rows")
+_AFTER = Parameter(
+    "after", {"type": "string"}, "rows after this position, from the address in next; empty for the first"
 )
+_AFTER_CONSUMER = replace(_AFTER, schema={"type": "string", "pattern": f"^({CONSUMER_PLACE})?$"})
 _ROWS = {200: {n.JSON.bare_type: ref("Rows")}}
 _OPTIONS = {n.JSON.bare_type: ref("Options")}
 
 
-def _list(name: str, summary: str, *more: Parameter) -> Operation:
-    return Operation(name, summary, _ROWS, parameters=(*_PAGE, *more), scope=TokenScope.ADMIN)
+def _list(name: str, summary: str) -> Operation:
+    """A list in which a position can be one that the list does not have."""
+    return Operation(name, summary, _ROWS, errors=(404,), parameters=(_MAX, _AFTER), scope=TokenScope.ADMIN)
 
 
 GET_OPTIONS = Operation(
@@ -118,10 +121,16 @@ POST_TOKEN = Operation(
     scope=TokenScope.ADMIN,
 )
 DELETE_TOKEN = Operation("deleteToken", "Revokes a bearer token at once", {204: {}}, scope=TokenScope.ADMIN)
-LIST_CONSUMERS = _list(
+LIST_CONSUMERS = Operation(
     "listConsumers",
     "The consumers of your nodes with their lag; all consumers for admins",
-    Parameter("behind", {"enum": ["true"]}, "only consumers that are not current"),
+    _ROWS,
+    parameters=(
+        _MAX,
+        _AFTER_CONSUMER,
+        Parameter("behind", {"enum": ["true"]}, "only consumers that are not current"),
+    ),
+    scope=TokenScope.ADMIN,
 )
 RETRY_CONSUMERS = Operation(
     "retryConsumers",
@@ -142,7 +151,7 @@ GET_STATISTICS = Operation(
 _OPTION_SCHEMA, _NULL = OPTION_SCHEMAS["Options"], {"type": "null"}
 _AFFILIATIONS = tuple(affiliation.value for affiliation in Affiliation)
 _RATE: Schema = {"type": "number", "minimum": 0}
-_LIFETIME: Schema = {"type": "string", "pattern": "^[0-9]{1,4}[smhdw]$"}
+_LIFETIME: Schema = {"type": "string", "pattern": f"^({DURATION})?$"}
 SCHEMAS: Mapping[str, Schema] = {
     "OptionChanges": {
         **_OPTION_SCHEMA,
@@ -161,7 +170,7 @@ SCHEMAS: Mapping[str, Schema] = {
             "scope": {"enum": list(SCOPES)},
         },
         {
-            "jid": {**TEXT, "description": "the bare JID whose rights the token has; default: yours"},
+            "jid": {**JID, "description": "the bare JID whose rights the token has; default: yours"},
             "expires": {**_LIFETIME, "description": "the time until it expires, such as 90d; default: never"},
             "label": {"type": "string", "maxLength": MAX_LABEL_BYTES},
         },

@@ -6,7 +6,7 @@ The parser, its limits and its checks are those of payloads over XMPP.
 import asyncio
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from xml.parsers import expat
@@ -15,7 +15,7 @@ from aiohttp import HttpVersion11
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ENTRY
@@ -185,10 +185,24 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def form_values(name: str, value: Json) -> tuple[str, ...]:
-    """The values of an option as a data form has them."""
+    """The values of an option as a data form has them. Raises FeedError(BAD_REQUEST) for a value of another type."""
+    accepts, expected = _JSON_TYPES.get(OPTIONS[name].type, _ONE_TEXT)
+    if not accepts(value):
+        raise FeedError(Condition.BAD_REQUEST, f"{name}: the value must be {expected}")
     values = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, str | int) for one in values):
-        raise FeedError(
-            Condition.BAD_REQUEST, f"{name[:40]}: a text, a whole number, true or false, or an array of these"
-        )
     return tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in values)
+
+
+_ONE_TEXT: tuple[Callable[[Json], bool], str] = (lambda value: isinstance(value, str), "a text")
+# The JSON of each type of an option (the schema Options in `openapi_schemas.py`), and its name.
+_JSON_TYPES: Mapping[FieldType, tuple[Callable[[Json], bool], str]] = {
+    FieldType.BOOLEAN: (lambda value: isinstance(value, bool), "true or false"),
+    FieldType.TEXT_SINGLE: (
+        lambda value: isinstance(value, str | int) and not isinstance(value, bool),
+        "a text or a whole number",
+    ),
+    FieldType.JID_MULTI: (
+        lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
+        "an array of texts",
+    ),
+}

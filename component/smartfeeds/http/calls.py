@@ -138,8 +138,9 @@ class CallReader:
         origin, base_path = split_base_url(self.base_url) if self.base_url else (self._origin(request, proto, host), "")
         path = request.rel_url.raw_path
         # Other paths are served as well: a health check of the machine itself knows nothing of the proxy.
-        if base_path and path.startswith(f"{base_path}/"):
-            path = path.removeprefix(base_path)
+        if base_path and f"{path}/".startswith(f"{base_path}/"):
+            # People type the address without the slash at its end.
+            path = path.removeprefix(base_path) or "/"
         return HttpCall(
             request,
             address,

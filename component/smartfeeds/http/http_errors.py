@@ -10,6 +10,7 @@ import structlog
 
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.replies import Reply
+from smartfeeds.texts import N_
 
 _log = structlog.get_logger()
 
@@ -18,9 +19,9 @@ PROBLEM = "application/problem+json"
 BASIC_CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8"'
 BEARER_CHALLENGE = 'Bearer realm="smartfeeds"'
 CHALLENGE = f"{BASIC_CHALLENGE}, {BEARER_CHALLENGE}"
-CLOSED = "the feed is closed: send a token"
+CLOSED = N_("the feed is closed: send a token")
 RETRY_AFTER_S = 5
-STORE_AWAY = "the store cannot be used at the moment"
+STORE_AWAY = N_("the store cannot be used at the moment")
 
 _CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
     HTTPStatus.BAD_REQUEST: (

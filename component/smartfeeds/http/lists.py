@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.river import parse_node_place
+from smartfeeds.core.river import NODE_PLACE, parse_node_place
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
@@ -33,7 +33,7 @@ from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.openapi_schemas import Schema, ref
+from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
@@ -60,15 +60,16 @@ _PLACE: Schema = {"type": "string"}
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),
     Parameter("after", _PLACE, "feeds after the feed of this name; empty for the first ones"),
-    Parameter("before", _PLACE, "feeds before the feed of this name; empty for the last ones; no effect with sort"),
+    Parameter("before", _PLACE, "feeds before the feed of this name; empty for the last ones"),
 )
-_SORT = Parameter(
-    "sort", {"enum": [CHANGED]}, "by last change, the newest first; after is then the value that next has"
+_SORT = (
+    Parameter("sort", {"enum": [CHANGED]}, "by last change, the newest first; after and before have no effect then"),
+    Parameter("place", TEXT | {"pattern": f"^{NODE_PLACE}$"}, "with sort, feeds after this place; next has it"),
 )
 # OPML lists all feeds and has no pages; NNO has the newest entries.
 PARAMETERS: Mapping[Representation, tuple[Parameter, ...]] = {
-    n.JSON: (*_PAGE, _SORT),
-    n.HTML: (*_PAGE, _SORT),
+    n.JSON: (*_PAGE, *_SORT),
+    n.HTML: (*_PAGE, *_SORT),
     n.NNO: _PAGE[:1],
     n.OPML: (),
 }
@@ -79,7 +80,7 @@ LIST = Operation(
     "The feeds that the caller may see, in the accepted media type; OPML takes no parameters, NNO takes max",
     {200: _CONTENT},
     errors=(406,),
-    parameters=(*_PAGE, _SORT, IF_NONE_MATCH),
+    parameters=(*_PAGE, *_SORT, IF_NONE_MATCH),
     cors=True,
 )
 LIST_REDIRECT = Operation("list-redirect", "Redirect to the list of feeds", {308: {}})
@@ -164,10 +165,10 @@ class Lists:
         return ListPage(nodes, total, next_path, previous_path)
 
     async def _by_change(self, actor: Jid, query: Mapping[str, str]) -> ListPage:
-        after = parse_node_place(query["after"]) if "after" in query else None
+        after = parse_node_place(query["place"]) if "place" in query else None
         answer = await self._handle(GetChangedNodes(actor, self._service, query.get("max"), after))
         assert isinstance(answer, ChangedNodes)
-        next_path = _page_path(query, after=str(answer.next), sort=CHANGED) if answer.next is not None else ""
+        next_path = _page_path(query, place=str(answer.next), sort=CHANGED) if answer.next is not None else ""
         # A feed that changes leaves its page, so there is no page before another: the way back is the beginning.
         previous_path = "" if after is None else _page_path(query, sort=CHANGED)
         return ListPage(answer.nodes, answer.total, next_path, previous_path, by_change=True)
@@ -270,6 +271,8 @@ def _query(raw: str, form: Representation) -> dict[str, str]:
         )
     if "max" in query:
         parse_number(query["max"], "max")
+    if "place" in query:
+        parse_node_place(query["place"])
     return query
 
 

@@ -39,7 +39,7 @@ from smartfeeds.http.micropub_requests import (
     values_of,
 )
 from smartfeeds.http.multipart import Parts, read_parts
-from smartfeeds.http.openapi_schemas import exactly
+from smartfeeds.http.openapi_schemas import Schema, exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.post_fields import MAX_FIELDS
@@ -75,7 +75,6 @@ _ERRORS: Mapping[int, str] = {
 }
 _OBJECT: Content = {n.JSON.bare_type: {"type": "object"}}
 _TEXT = {"type": "string"}
-# Forms are not listed: the router would refuse those of other hosts, but here a token decides.
 _H_ENTRY = exactly(
     {
         "type": {"const": [ENTRY_TYPE]},
@@ -89,6 +88,13 @@ _H_ENTRY = exactly(
         },
     }
 )
+_FILE_PART: Schema = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {"file": {"type": "string", "format": "binary"}},
+    # No header of a part can hold the control characters in the name of a field (RFC 9110 5.5).
+    "propertyNames": {"pattern": "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$"},
+}
 
 QUERY = Operation(
     "micropubQuery",
@@ -96,7 +102,7 @@ QUERY = Operation(
     {200: _OBJECT},
     errors=(403,),
     parameters=(
-        Parameter("q", {"enum": ["config", "source", "syndicate-to"]}, "what to return"),
+        Parameter("q", {"enum": ["config", "source", "syndicate-to"]}, "what to return", required=True),
         Parameter("url", _TEXT, "for source: the address of the entry"),
         Parameter("properties[]", _TEXT, "for source: a property to return, repeatable"),
     ),
@@ -114,8 +120,10 @@ MEDIA = Operation(
     "micropubMedia",
     "Micropub: stores the part named file of a form, for an entry that follows",
     {201: {}},
-    errors=(403, 408, 413, 415, 429),
+    errors=(403, 429),
+    body={n.MULTIPART: _FILE_PART},
     cors=True,
+    any_site=True,
 )
 
 
@@ -166,7 +174,9 @@ class Micropub:
             return _json(await self._config(call))
         if what != "source":
             raise FeedError(Condition.BAD_REQUEST, f"q: {what[:40]!r}; there are config, source and syndicate-to")
-        item = (await self._entries.read(call, _take_address(call, first_of(fields, "url")))).item
+        item_id = _take_address(call, first_of(fields, "url"))
+        _require(call, TokenScope.READ)
+        item = (await self._entries.read(call, item_id)).item
         if item.deleted:
             raise FeedError(Condition.BAD_REQUEST, "url: the entry was deleted")
         properties = microformats.properties_of(read_entry(item))
@@ -358,11 +368,12 @@ async def _answered(call: HttpCall, work: Callable[[HttpCall], Awaitable[Reply]]
         return reply.with_headers(Access_Control_Allow_Origin="*")
 
 
-def _require(call: HttpCall) -> None:
-    """Raises InsufficientScopeError if the token may not publish in the feed."""
-    if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
+def _require(call: HttpCall, scope: TokenScope = TokenScope.PUBLISH) -> None:
+    """Raises InsufficientScopeError if the token does not have this scope on the feed. The router cannot check it,
+    because the body or the query may name another feed than the path."""
+    if call.token is None or not covers(call.token, scope, call.name):
         raise InsufficientScopeError(
-            Condition.FORBIDDEN, f"this takes a token with the scope {TokenScope.PUBLISH.text} on this feed"
+            Condition.FORBIDDEN, f"this takes a token with the scope {scope.text} on this feed"
         )
 
 

@@ -15,7 +15,7 @@ from smartfeeds.http.administration import SCHEMAS as ADMINISTRATION_SCHEMAS
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import PROBLEM
-from smartfeeds.http.openapi_schemas import SCHEMAS, TEXT, Schema, ref
+from smartfeeds.http.openapi_schemas import JID, SCHEMAS, TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, NAME_TEXT, Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.replies import Reply
@@ -33,7 +33,7 @@ _VARIABLES: Mapping[str, Parameter] = {
     "name": Parameter("name", NAME_TEXT, "name of the feed", "path"),
     "id": Parameter("id", NAME_TEXT, "id of the item", "path"),
     "suffix": Parameter("suffix", {"enum": list(SUFFIXES)}, "format of the document", "path"),
-    "jid": Parameter("jid", NAME_TEXT, "XMPP address", "path"),
+    "jid": Parameter("jid", JID, "XMPP address", "path"),
     "token": Parameter("token", NAME_TEXT, "id of the token", "path"),
     "digest": Parameter("digest", TEXT, "digest of the address, as the pages contain it", "path"),
     "file": Parameter("file", TEXT, "file name as the pages link to it", "path"),
@@ -155,7 +155,7 @@ def _parameter(parameter: Parameter) -> Schema:
     return {
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path",
+        "required": parameter.required or parameter.place == "path",
         "description": parameter.text,
         "schema": parameter.schema,
     }

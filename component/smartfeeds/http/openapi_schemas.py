@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from smartfeeds.core.jid import JID_PATTERN, PART_LIMIT_BYTES
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
 from smartfeeds.errors import Condition
@@ -12,6 +13,8 @@ from smartfeeds.sync.record import MAX_NUMBER
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string", "minLength": 1}
+# An XMPP address. Other addresses that stringprep (RFC 6122) rejects match, too: a pattern has no tables of Unicode.
+JID: Schema = TEXT | {"maxLength": 3 * PART_LIMIT_BYTES + 2, "pattern": f"^{JID_PATTERN}$"}
 DATE: Schema = {"type": "string", "format": "date-time"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}

@@ -17,12 +17,14 @@ Content = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query string; `place` is "path" or "header" for the others (OpenAPI 3.1, 4.8.12)."""
+    """A parameter of the query string; `place` is "path" or "header" for the others (OpenAPI 3.1, 4.8.12). Those of a
+    path are always required."""
 
     name: str
     schema: Schema
     text: str
     place: str = "query"
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,9 @@ class Operation:
     derive from the other fields. `scope` is what a token needs on the feed of the path: None means that rights are not
     checked here, READ that a request without a token is anonymous, any other scope that a token is required. `cors`
     lets pages of other hosts use the operation. `body` is empty for an operation that ignores its body. `hint` is added
-    to the error for a method that the path does not have. `guests`: a form of people who are not signed in, which must
-    carry a form token, too. `for_people`: a page or a form of a page. The OpenAPI document leaves it out, because
+    to the error for a method that the path does not have. `any_site`: forms of other sites reach the handler, because
+    it takes a token that browsers do not send by themselves. `guests`: a form of people who are not signed in, which
+    must carry a form token, too. `for_people`: a page or a form of a page. The OpenAPI document leaves it out, because
     programs have operations of their own for the same.
     """
 
@@ -48,6 +51,7 @@ class Operation:
     scope: TokenScope | None = None
     cors: bool = False
     hint: str = ""
+    any_site: bool = False
     guests: bool = False
     for_people: bool = False
 

@@ -59,7 +59,7 @@ PUT_ITEM = Operation(
 POST_ITEM = Operation(
     "postItem",
     "Publishes an item; the service chooses its id",
-    {200: ITEM_CONTENT, 201: ITEM_CONTENT},
+    {200: ITEM_CONTENT, 201: ITEM_CONTENT, 204: {}},
     errors=(429,),
     parameters=(SYNC, *POST_PARAMETERS),
     body={**_BODIES, **_FILE},

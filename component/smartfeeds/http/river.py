@@ -14,7 +14,7 @@ from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.river import ENTRY_PLACE, NODE_PLACE, parse_entry_place, parse_node_place
+from smartfeeds.core.river import ENTRY_PLACE, NODE_PLACE, NodePlace, parse_entry_place, parse_node_place
 from smartfeeds.core.urls import RIVER, SEARCH, entry_path, feed_path, river_path
 from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
 from smartfeeds.errors import Condition, FeedError
@@ -30,7 +30,7 @@ from smartfeeds.http.encode import is_comments, title_of
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.lists import list_reply, reader_of
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.openapi_schemas import TEXT, ref
+from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import MAX_QUERY_BYTES, read_fields, read_parameters
 from smartfeeds.http.replies import Reply
@@ -52,16 +52,23 @@ ENTRIES = 30  # entries of a page by default, and at most
 ENTRIES_MOST = 100
 FEEDS = 10  # feeds beside the river
 _SUFFIXES = {river_path(suffix): form for suffix, form in n.by_suffix(n.OF_RIVER).items()}
+_AFTER = "after"
+
+
+def _place(pattern: str) -> Schema:
+    """The schema of a place; the empty text is the beginning, as in the lists."""
+    return {"type": "string", "pattern": f"^({pattern})?$"}
+
+
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, f"largest number of entries, at most {ENTRIES_MOST}"),
-    Parameter("after", TEXT | {"pattern": f"^{ENTRY_PLACE}$"}, "older entries than the one at this place; next has it"),
+    Parameter(_AFTER, _place(ENTRY_PLACE), "older entries than the one at this place; next has it"),
 )
 _CONTENT: Content = {
     n.JSON.bare_type: ref("River"),
     n.HTML.bare_type: {"type": "string"},
     n.ATOM.bare_type: {"type": "string"},
 }
-_AFTER = "after"
 
 GET_RIVER = Operation(
     "river",
@@ -78,7 +85,7 @@ SEARCH_FEEDS = Operation(
     errors=(406,),
     parameters=(
         *(Parameter(row.name, dict(PARAMETER_SCHEMAS[row.name]), row.text) for row in FILTERS.values()),
-        Parameter(_AFTER, TEXT | {"pattern": f"^{NODE_PLACE}$"}, "feeds after this place; next has it"),
+        Parameter(_AFTER, _place(NODE_PLACE), "feeds after this place; next has it"),
         IF_NONE_MATCH,
     ),
     cors=True,
@@ -103,7 +110,7 @@ class SearchQuery:
 
     view: View
     text: str
-    after: str = ""
+    after: NodePlace | None = None
 
     @property
     def words(self) -> str:
@@ -125,7 +132,7 @@ class Rivers:
         form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), n.OF_RIVER, "the river of all feeds")
         query = read_parameters(call.query, [parameter.name for parameter in _PAGE])
         limit = min(parse_number(query.get("max", str(ENTRIES)), "max"), ENTRIES_MOST)
-        after = parse_entry_place(query[_AFTER]) if _AFTER in query else None
+        after = parse_entry_place(query[_AFTER]) if query.get(_AFTER) else None
         actor = reader_of(call)
         river = await self._handle(GetRiver(actor, self._service, limit, after))
         assert isinstance(river, River)
@@ -146,8 +153,7 @@ class Rivers:
         actor = reader_of(call)
         result = SearchResult((), None, 0)
         if query.view.filtered:
-            after = parse_node_place(query.after) if query.after else None
-            found = await self._handle(SearchFeeds(actor, self._service, query.view, after))
+            found = await self._handle(SearchFeeds(actor, self._service, query.view, query.after))
             assert isinstance(found, SearchResult)
             result = found
         next_path = f"{SEARCH}?{query.text}&{urlencode({_AFTER: str(result.next)})}" if result.next else ""
@@ -193,7 +199,7 @@ def read_search(raw: str) -> SearchQuery:
         if selected:
             filters.append((row.name, selected))
     text = urlencode([pair for pair in fields if pair[0] != _AFTER], quote_via=quote, safe="")
-    return SearchQuery(View(filters=tuple(filters)), text, after[0])
+    return SearchQuery(View(filters=tuple(filters)), text, parse_node_place(after[0]) if after[0] else None)
 
 
 def _page_path(path: str, query: Mapping[str, str], place: object) -> str:

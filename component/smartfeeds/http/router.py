@@ -190,7 +190,8 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
     checked first: otherwise a page of another host could make the browser ask its user for the password.
     """
     media_type = call.media_type
-    if media_type in FORM_TYPES and (media_type or PLAIN) in operation.body and not is_from_here(call):
+    is_form = media_type in FORM_TYPES and (media_type or PLAIN) in operation.body
+    if is_form and not operation.any_site and not is_from_here(call):
         raise HttpError(HTTPStatus.FORBIDDEN, "a form must be sent from a page of this service; programs send JSON")
     if operation.scope is not None:
         if call.token is None and operation.needs_token:

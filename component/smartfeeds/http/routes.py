@@ -30,7 +30,7 @@ from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.http.web import admin as web_admin
-from smartfeeds.http.web import api_docs, editor, sign_in
+from smartfeeds.http.web import api_docs, editor, sign_in, theme
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 
@@ -54,6 +54,7 @@ class Handlers:
     web_admin: web_admin.WebAdmin
     images: images.Images
     sign_in: sign_in.SignInPages
+    themes: theme.Themes
     editor: editor.Editor
 
 
@@ -150,6 +151,7 @@ TABLE: tuple[Route, ...] = (
     Route("POST", f"{urls.DELETE}{{name}}/{{id}}", "delete", editor.DELETE_ENTRY, lambda h: h.editor.delete),
     Route("GET", urls.ACCOUNT, "account", sign_in.ACCOUNT_PAGE, lambda h: h.sign_in.account),
     Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
+    Route("POST", urls.THEME, "theme", theme.CHOOSE_THEME, lambda h: h.themes.choose),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
     Route("GET", f"{static.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )

@@ -37,6 +37,7 @@ from smartfeeds.http.web.editor import Editor
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
+from smartfeeds.http.web.theme import Themes
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -118,6 +119,7 @@ class Site:
             images=Images(options.look.image_links, fetch_image, now_us),
             editor=editor,
             sign_in=SignInPages(handle, sessions, options.domain, xmpp),
+            themes=Themes(sessions),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

@@ -62,7 +62,9 @@ class RenewSession(Request):
 
 @dataclass(frozen=True, slots=True)
 class ListSessions(Request):
-    """The sessions of the actor."""
+    """The sessions of the actor; with a `token_id` only those that began with this token."""
+
+    token_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,11 @@ class SessionList(Answer):
 
 @dataclass(frozen=True, slots=True)
 class EndSessions(Request):
-    """Ends a session of the actor, or all of them if `session_id` is None."""
+    """Ends a session of the actor, or all of them if `session_id` is None; with a `token_id` only sessions that began
+    with this token."""
 
     session_id: str | None
+    token_id: str = ""
 
 
 def new_session(token: Token, label: str) -> tuple[Session, str]:
@@ -130,7 +134,7 @@ def renew_session(tx: WriteTx, context: Context, request: RenewSession) -> Empty
 
 def list_sessions(tx: ReadTx, context: Context, request: ListSessions) -> SessionList:
     """Returns the sessions of the actor. Their number is bounded by SESSIONS_PER_JID."""
-    sessions = tx.sessions_of(str(request.actor.bare))
+    sessions = _sessions(tx, request)
     return SessionList(tuple(one for one in reversed(sessions) if one.expires_us > context.now_us))
 
 
@@ -139,12 +143,17 @@ def end_sessions(tx: WriteTx, _context: Context, request: EndSessions) -> EmptyR
 
     Raises FeedError(ITEM_NOT_FOUND).
     """
-    own = [session.session_id for session in tx.sessions_of(str(request.actor.bare))]
+    own = [session.session_id for session in _sessions(tx, request)]
     if request.session_id is not None and request.session_id not in own:
         raise FeedError(Condition.ITEM_NOT_FOUND, "you have no such session; it may have ended already")
     for session_id in own if request.session_id is None else [request.session_id]:
         tx.remove_session(session_id)
     return EmptyResult()
+
+
+def _sessions(tx: ReadTx, request: ListSessions | EndSessions) -> list[Session]:
+    sessions = tx.sessions_of(str(request.actor.bare))
+    return [one for one in sessions if request.token_id in ("", one.token_id)]
 
 
 def due_sessions(tx: ReadTx, context: Context, _after: int) -> tuple[Sequence[WriteStep[None]], None]:

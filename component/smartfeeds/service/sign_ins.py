@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
 
 LIFETIME_S = 300
-PER_ADDRESS = 20  # sign-ins that one network address may begin in the lifetime of a code
+PER_ADDRESS = 20  # sign-ins that one network address (IPv6: a /64) may begin in the lifetime of a code
 PER_JID = 3  # requests that one user receives in that time, whoever types their address
 WRONG_CODES = 10  # wrong codes of one user in that time
 MOST = 10_000  # sign-ins in memory: some 5 MB
@@ -39,7 +41,8 @@ class SignIn:
 
     `browser` is the cookie of the browser, `address` its network address, `site` the name and the address of this site
     as the user sees them. `target` is the bare JID that must confirm, None if any user may. `path` is the page to
-    return to. `jid` is the user who confirmed.
+    return to. `informed` is the user who was told which address and which site ask: nobody else can confirm. `jid` is
+    the user who confirmed.
     """
 
     browser: str = field(repr=False)
@@ -49,6 +52,7 @@ class SignIn:
     target: Jid | None
     path: str
     began_us: int
+    informed: Jid | None
     state: SignInState = SignInState.WAITING
     jid: Jid | None = None
 
@@ -74,7 +78,8 @@ class SignIns:
         """
         self._forget()
         sign_ins = self._by_code.values()
-        if len(sign_ins) >= MOST or sum(one.address == address for one in sign_ins) >= PER_ADDRESS:
+        subscriber = _subscriber_of(address)
+        if len(sign_ins) >= MOST or sum(_subscriber_of(one.address) == subscriber for one in sign_ins) >= PER_ADDRESS:
             raise FeedError(Condition.BUSY, "too many sign-ins from your address; try again in five minutes")
         if target is not None and sum(one.target == target for one in sign_ins) >= PER_JID:
             raise FeedError(Condition.BUSY, f"{target} received {PER_JID} requests; try again in five minutes")
@@ -83,7 +88,7 @@ class SignIns:
             if former.browser == browser:
                 former.browser, former.state = "", SignInState.REFUSED
         code = "".join(self._choose(ALPHABET) for _ in range(CODE_CHARACTERS))
-        sign_in = SignIn(browser, code, address, site, target, path, self._clock())
+        sign_in = SignIn(browser, code, address, site, target, path, self._clock(), informed=target)
         self._by_code[code] = sign_in
         return sign_in
 
@@ -108,11 +113,12 @@ class SignIns:
         return sign_in
 
     def answer(self, text: str, user: Jid, *, accepted: bool) -> SignIn | None:
-        """Notes the answer of a user to a code. Returns the sign-in, None if no sign-in waits for it."""
+        """Notes the answer of an informed user to a code. Returns the sign-in, None if no sign-in waits for it."""
         sign_in = self.find(text, user)
-        if sign_in is not None:
-            sign_in.state = SignInState.CONFIRMED if accepted else SignInState.REFUSED
-            sign_in.jid = user.bare
+        if sign_in is None or sign_in.informed != user.bare:
+            return None
+        sign_in.state = SignInState.CONFIRMED if accepted else SignInState.REFUSED
+        sign_in.jid = user.bare
         return sign_in
 
     def take(self, browser: str) -> SignIn | None:
@@ -131,3 +137,14 @@ class SignIns:
                 break
             del self._by_code[code]
         self._wrong = [wrong for wrong in self._wrong if wrong[0] > oldest_us]
+
+
+@lru_cache(MOST)
+def _subscriber_of(address: str) -> str:
+    """What one subscriber of a provider has: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). The host part
+    of an IPv6 address is free to choose, so addresses alone bound nothing."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    return address if ip.version == 4 else str(ip_network((ip, 64), strict=False))

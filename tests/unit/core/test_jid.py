@@ -1,8 +1,10 @@
 """Addresses."""
 
+import re
+
 import pytest
 
-from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.jid import JID_PATTERN, Jid, parse_jid
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ def test_parse_jid_gives_the_compared_form(text: str, expected: Jid) -> None:
     """[xep-map 20] [xep-map 21]"""
     assert parse_jid(text) == expected
     assert parse_jid(str(expected)) == expected
+    assert re.fullmatch(JID_PATTERN, text) is not None
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,12 @@ def test_parse_jid_gives_the_compared_form(text: str, expected: Jid) -> None:
 def test_parse_jid_of_a_malformed_address_gives_none(text: str) -> None:
     """[xep-map 20]"""
     assert parse_jid(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "@x", "a@", "x/", "/r", "a@b@c", "a b@x", "a<b@x", "a'@x", "a@x\0", "a@x/\x07"])
+def test_pattern_of_schemas_excludes_what_no_address_has(text: str) -> None:
+    """[xep-map 20] Delimiters, spaces and control characters; stringprep rejects other texts that match."""
+    assert re.fullmatch(JID_PATTERN, text) is None
 
 
 def test_bare_drops_only_the_resource() -> None:

@@ -8,12 +8,13 @@ import pytest
 from smartfeeds.core.model import Item
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS, with_child
 from smartfeeds.http.sync_json import write_shared, write_version
-from smartfeeds.http.web.frame import person_of
+from smartfeeds.http.web.wording import Wording
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Flag, ForeignMarkup, HistoryRecord, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
+from smartfeeds.texts import Texts
 
 KEY_US = 1_767_225_600_000_000
 WHEN = "2026-01-01T00:00:00Z"
@@ -129,4 +130,4 @@ def test_item_without_sync_data_is_what_it_always_was() -> None:
 )
 def test_endpoint_reads_as_a_person_at_a_service(by: str, expected: str) -> None:
     """[A-51] Where it can be read so; what would turn letters around or cannot be seen stays encoded."""
-    assert person_of(by) == expected
+    assert Wording(Texts("en")).person(by) == expected

@@ -192,7 +192,7 @@ def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     known = {*ENCODERS, *archive.ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
     # Answers to what no pubsub stanza asks.
     documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests, ContactAnswer}
-    documents.add(Arrival)
+    documents |= {Arrival, r.NodeEnsured}
 
     # By name: a class with slots replaces the one that was declared, which may still exist. Answers of administration
     # are for the steps of commands, and those of `HTTP_ONLY` are for pages.

@@ -22,8 +22,7 @@ from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import STATUSES, HttpError
-from smartfeeds.http.openapi_schemas import TEXT
-from smartfeeds.http.operations import Operation, Parameter
+from smartfeeds.http.operations import Operation, page_for_people
 from smartfeeds.http.queries import read_fields, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.admin_pages import (
@@ -53,9 +52,7 @@ from smartfeeds.texts import N_
 
 ROWS = 50  # in a page
 _MAX_FIELDS = 64
-_PAGE = {200: {n.HTML.bare_type: {"type": "string"}}}
-_AFTER = Parameter("after", TEXT, "rows after this position")
-_DONE = Parameter("done", {"type": "string"}, "what a form has done")
+_RIGHT = TokenScope.ADMIN
 # The messages after a form, by the parameter `done`.
 DONE: Mapping[str, str] = {
     "created": N_("Created."),
@@ -71,8 +68,7 @@ Fields = Mapping[str, str]
 @dataclass(frozen=True, slots=True)
 class Section:
     """A page with a table. `read` returns the rows behind a position, and `actions` the function for each value of the
-    form field `action`, which returns the key of its message and the path of the next page ("" for this one). `errors`
-    are the statuses of the forms, and `page_errors` those of the page, that do not follow from the path."""
+    form field `action`, which returns the key of its message and the path of the next page ("" for this one)."""
 
     key: str
     path: str
@@ -80,46 +76,23 @@ class Section:
     read: Callable[["WebAdmin", HttpCall, str], Awaitable[RowPage]]
     actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[tuple[str, str]]]]
     form: Callable[["WebAdmin", HttpCall, Standing], Form | None] = lambda _admin, _call, _standing: None
-    errors: tuple[int, ...] = ()
-    page_errors: tuple[int, ...] = ()
 
     @property
     def get(self) -> Operation:
         """The operation that shows the page."""
-        return Operation(
-            f"admin-{self.key}",
-            f"Web administration: {self.table.title}",
-            _PAGE,
-            errors=self.page_errors,
-            parameters=(_AFTER, _DONE),
-            scope=TokenScope.ADMIN,
-        )
+        return page_for_people(f"admin-{self.key}", f"Web administration: {self.table.title}", scope=_RIGHT)
 
     @property
     def post(self) -> Operation:
         """The operation of the forms of the page."""
-        created = {201: _PAGE[200]} if self.key == "tokens" else {}
-        return Operation(
-            f"admin-{self.key}-form",
-            f"Web administration: the forms of {self.table.title}",
-            {303: {}, **created},
-            errors=self.errors,
-            body={n.WEB_FORM: {"type": "object"}},
-            scope=TokenScope.ADMIN,
-        )
+        summary = f"Web administration: the forms of {self.table.title}"
+        return page_for_people(f"admin-{self.key}-form", summary, form=True, scope=_RIGHT)
 
 
-OVERVIEW = Operation("admin", "Web administration: overview", _PAGE, scope=TokenScope.ADMIN)
-FEED = Operation(
-    "admin-feed", "Web administration: options of a feed", _PAGE, parameters=(_DONE,), scope=TokenScope.ADMIN
-)
-FEED_FORM = Operation(
-    "admin-feed-form",
-    "Web administration: configures or deletes a feed",
-    {303: {}},
-    errors=(406, 412),
-    body={n.WEB_FORM: {"type": "object"}},
-    scope=TokenScope.ADMIN,
+OVERVIEW = page_for_people("admin", "Web administration: overview", scope=_RIGHT)
+FEED = page_for_people("admin-feed", "Web administration: options of a feed", scope=_RIGHT)
+FEED_FORM = page_for_people(
+    "admin-feed-form", "Web administration: configures or deletes a feed", form=True, scope=_RIGHT
 )
 
 
@@ -164,7 +137,7 @@ class WebAdmin:
         except FeedError as error:
             if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
                 raise
-            view = replace(await self._view(call), problem=error.text or error.condition.value)
+            view = replace(await self._view(call), problem=_problem(call, error))
             return replace(await self._table(section, call, view), status=STATUSES[error.condition])
         if done == "token":  # the only text that no other page can show
             view = await self._view(call)
@@ -196,7 +169,7 @@ class WebAdmin:
         except FeedError as error:
             if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
                 raise
-            view = replace(view, problem=error.text or error.condition.value)
+            view = replace(view, problem=_problem(call, error))
             # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
             body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)
             return replace(page_reply(body), status=STATUSES[error.condition])
@@ -247,6 +220,10 @@ class WebAdmin:
 
 def _query(call: HttpCall) -> dict[str, str]:
     return read_parameters(call.query, ("after", "done"))
+
+
+def _problem(call: HttpCall, error: FeedError) -> str:
+    return frame_of(call).texts.message(error.text or error.condition.value)
 
 
 def _redirect(call: HttpCall, path: str, done: str) -> Reply:

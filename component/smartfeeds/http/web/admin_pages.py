@@ -3,15 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from smartfeeds.core.mirror import Direction
+from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
 from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.times import parse_datetime
+from smartfeeds.core.tokens import SCOPES
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
 from smartfeeds.service.admin_process import Statistics
 from smartfeeds.service.admin_rows import Row
 from smartfeeds.service.administration import Standing
+from smartfeeds.service.consumers import ConsumerState
 from smartfeeds.texts import N_
 
 # Options that have one possible value.
@@ -27,12 +31,22 @@ _CHOICES = {
     "publishers": N_("Owners and publishers"),
     "subscribers": N_("Subscribers, too"),
 }
-SHOWN_OPTIONS = tuple(name for name in (*_MAIN, *OPTIONS) if name not in _FIXED)
+# The values of the columns of words, and the words that stand for a time.
+WORDS = (
+    *(state.value for state in ConsumerState),
+    *(affiliation.value for affiliation in Affiliation),
+    *(way.value for way in Direction.BOTH.ways),
+    *SCOPES,
+    *("valid", "expired", "never", "now"),
+)
+SHOWN_OPTIONS = tuple(dict.fromkeys(name for name in (*_MAIN, *OPTIONS) if name not in _FIXED))
+OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_OPTIONS}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: the member of the row, its heading, and `number`, `time` or `code` for other than text."""
+    """A column of a table: the member of the row, its heading, and `number`, `time`, `code` or
+    `word` for other than text. A word is translated."""
 
     key: str
     label: str
@@ -106,7 +120,7 @@ def table_page(frame: Frame, view: View, table: Table) -> bytes:
     """A page with a table, and perhaps a form."""
     rows = [
         {
-            "cells": [(column, _cell(column, row.get(column.key))) for column in table.columns],
+            "cells": [(column, _cell(frame, column, row.get(column.key))) for column in table.columns],
             "path": entry_path(str(row["node"]), folder=ADMIN_FEEDS) if table.links else "",
             "value": row.get(table.row_action.key) if table.row_action else None,
         }
@@ -170,7 +184,7 @@ def _submitted(option: Option[object], text: str | None) -> tuple[str, ...]:
 
 
 def _field(name: str, option: Option[object], values: tuple[str, ...], limits: OptionLimits) -> Field:
-    label, choices = _LABELS.get(name, option.label), option.choices(limits)
+    label, choices = OPTION_LABELS[name], option.choices(limits)
     if option.type is FieldType.BOOLEAN:
         return Field(name, label, "flag", "true" if values == ("true",) else "")
     if choices:
@@ -180,9 +194,11 @@ def _field(name: str, option: Option[object], values: tuple[str, ...], limits: O
     return Field(name, label, "text", "".join(values))
 
 
-def _cell(column: Column, value: object) -> object:
+def _cell(frame: Frame, column: Column, value: object) -> object:
+    if column.kind == "word" or (column.kind == "time" and parse_datetime(str(value)) is None):
+        return frame.texts.message(str(value or ""))
     if column.kind == "time":
-        return parse_datetime(str(value)) or value or ""
+        return parse_datetime(str(value))
     return "" if value is None else value
 
 

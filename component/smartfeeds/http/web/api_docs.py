@@ -14,6 +14,7 @@ from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import Frame, frame_of, page_reply
+from smartfeeds.texts import N_
 
 OPENAPI: Final = "/openapi.json"
 GET_DOCS = Operation("docs", "This documentation as a page", {200: {n.HTML.bare_type: {"type": "string"}}})
@@ -32,7 +33,6 @@ _BOUNDS: Final = {
     "pattern": "matches {}",
 }
 _ADMINISTRATION: Final = (
-    "admin",
     "consumers",
     "members",
     "mirrors",
@@ -42,12 +42,12 @@ _ADMINISTRATION: Final = (
     "tokens",
 )
 _GROUPS: Final = {
-    "feeds": "Feeds",
-    "entries": "Entries",
-    "conflicts": "Conflicts",
-    **dict.fromkeys(_ADMINISTRATION, "Administration"),
+    "feeds": N_("Feeds"),
+    "entries": N_("Entries"),
+    "conflicts": N_("Conflicts"),
+    **dict.fromkeys(_ADMINISTRATION, N_("Administration")),
 }
-_OTHERS: Final = "Other addresses"
+_OTHERS: Final = N_("Other addresses")
 
 
 @dataclass(frozen=True, slots=True)

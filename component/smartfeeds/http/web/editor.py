@@ -6,7 +6,7 @@ keeps the text of the user, who merges the other one into it. Nothing that was t
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 
@@ -18,6 +18,7 @@ from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import TextKind, read_entry
+from smartfeeds.formats.markdown import MAX_CHARACTERS, render_markdown
 from smartfeeds.formats.written import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http.calls import HttpCall
@@ -28,7 +29,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
-from smartfeeds.http.web.sanitise import clean
+from smartfeeds.http.web.sanitise import clean, harmless_html
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
@@ -47,7 +48,8 @@ from smartfeeds.texts import Texts
 
 PREVIEW = "preview"
 REPLY = "reply"
-_KINDS = {kind.value: kind for kind in (TextKind.TEXT, TextKind.HTML)}
+MARKDOWN = "markdown"
+_KINDS = {MARKDOWN: TextKind.TEXT, TextKind.TEXT.value: TextKind.TEXT, TextKind.HTML.value: TextKind.HTML}
 
 _RIGHT = TokenScope.PUBLISH
 WRITE_PAGE = page_for_people("writePage", "The page to write or edit an entry", scope=_RIGHT)
@@ -58,9 +60,11 @@ DELETE_ENTRY = page_for_people("deleteEntry", "Deletes an entry", form=True, sco
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form as it was sent. `tag` is that of the version that the edit began with."""
+    """A form as it was sent. `tag` is that of the version that the edit began with. With `markdown` the text of the
+    fields is Markdown, which is stored as HTML."""
 
     fields: WrittenFields
+    markdown: bool = False
     tag: str = ""
     reply: str = ""
     action: str = ""
@@ -93,10 +97,10 @@ class Editor:
         if not call.item_id:
             writing.access.check_publish()
             reply = call.request.rel_url.query.get(REPLY, "")
-            return await self._page(call, writing, _Form(WrittenFields(), reply=reply))
+            return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply))
         item = await self._item(call)
         _check_overwrite(call, writing, item)
-        return await self._page(call, writing, _Form(fields_of(read_entry(item)), item_tag(item)))
+        return await self._page(call, writing, _Form(fields_of(read_entry(item)), tag=item_tag(item)))
 
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
@@ -135,17 +139,18 @@ class Editor:
         return _see_other(call, feed_path(call.name))
 
     async def _publish(self, call: HttpCall, writing: WritingShown, form: _Form) -> None:
+        fields = await _rendered(form)
         if call.item_id:
             item = await self._item(call)
             if item_tag(item) != form.tag:
                 raise FeedError(Condition.PRECONDITION_NOT_MET, "the entry has changed meanwhile")
             root = parse_stored(item.payload)
             if item.deleted or root.tag != atom.ENTRY:
-                root = new_entry(form.fields, _author(call, writing.node), "")
+                root = new_entry(fields, _author(call, writing.node), "")
             else:
-                edit(root, fields_of(read_entry(item)), form.fields)
+                edit(root, fields_of(read_entry(item)), fields)
         else:
-            root = new_entry(form.fields, _author(call, writing.node), await self._reply_id(call, form.reply))
+            root = new_entry(fields, _author(call, writing.node), await self._reply_id(call, form.reply))
         expected = ItemPrecondition(frozenset({form.tag})) if call.item_id else None
         request = Publish(
             call.actor,
@@ -173,6 +178,10 @@ class Editor:
         other: Item | None = None,
     ) -> Reply:
         frame = frame_of(call)
+        try:
+            shown = await _rendered(form) if preview else form.fields
+        except FeedError as fault:
+            shown, preview, error = form.fields, False, fault.text
         replied = await self._item(call, form.reply) if form.reply else None
         render = partial(
             frame.page,
@@ -181,12 +190,14 @@ class Editor:
             action_path=entry_path(call.name, call.item_id, WRITE),
             fields=form.fields,
             kinds=tuple(_KINDS),
+            kind=MARKDOWN if form.markdown else form.fields.kind.value,
             tag=form.tag if other is None else item_tag(other),
             reply=form.reply,
             replied="" if replied is None else read_entry(replied).title.plain,
             editing=bool(call.item_id),
-            error=error,
-            preview=Markup(clean(form.fields.content, frame.image).html) if preview else None,  # noqa: S704 - cleaned
+            error=frame.texts.message(error),
+            preview=Markup(clean(shown.content, frame.image).html) if preview else None,  # noqa: S704 - cleaned
+            preview_title=shown.title,
             other=None,
         )
         if other is not None:
@@ -232,6 +243,20 @@ _ABOUT_FIELDS = frozenset(
 )
 
 
+async def _rendered(form: _Form) -> WrittenFields:
+    """The fields as they are stored: with HTML in place of Markdown. Raises FeedError(PAYLOAD_TOO_BIG)."""
+    fields = form.fields
+    if not form.markdown:
+        return fields
+    if len(fields.text) > MAX_CHARACTERS:
+        reason = f"{len(fields.text)} characters of Markdown; the limit is {MAX_CHARACTERS}"
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, reason)
+    take_heading = not fields.title.strip()
+    markdown = await asyncio.to_thread(render_markdown, fields.text, take_heading=take_heading)
+    title = markdown.heading if take_heading else fields.title
+    return replace(fields, title=title, text=harmless_html(markdown.html), kind=TextKind.HTML)
+
+
 def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping[str, object]:
     """The fields of the other version, and the differences of the text of the user from them."""
     pairs = {
@@ -248,9 +273,15 @@ def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping
 
 def _read_form(fields: Mapping[str, str]) -> _Form:
     tags = tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip())
-    kind = _KINDS.get(fields.get("kind", ""), TextKind.TEXT)
-    written = WrittenFields(fields.get("title", ""), fields.get("text", ""), kind, fields.get("link", ""), tags)
-    return _Form(written, fields.get("tag", ""), fields.get(REPLY, ""), fields.get("action", ""))
+    kind = fields.get("kind", "")
+    written = WrittenFields(
+        fields.get("title", ""),
+        fields.get("text", ""),
+        _KINDS.get(kind, TextKind.TEXT),
+        fields.get("link", ""),
+        tags,
+    )
+    return _Form(written, kind == MARKDOWN, fields.get("tag", ""), fields.get(REPLY, ""), fields.get("action", ""))
 
 
 def _place(call: HttpCall, node: Node) -> dict[str, object]:

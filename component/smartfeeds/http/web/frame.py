@@ -6,16 +6,16 @@ because `http.base_url` may have a path, and get their texts in the language of 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
-from smartfeeds.core.times import EPOCH, format_datetime
-from smartfeeds.core.urls import ACCOUNT, DOCS, FEEDS, LOGIN
+from smartfeeds.core.times import format_datetime
+from smartfeeds.core.urls import ACCOUNT, DOCS, FEEDS, LOGIN, RIVER, SEARCH
+from smartfeeds.core.urls import THEME as THEME_PATH
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
@@ -23,6 +23,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_writer
 from smartfeeds.http.web.sanitise import link_of
 from smartfeeds.http.web.static_files import static_path
+from smartfeeds.http.web.wording import Wording
 from smartfeeds.texts import Texts, choose_language, translation_of
 
 # A page runs only our own script and shows only pictures that it contains; no script may make markup of text.
@@ -33,7 +34,6 @@ PAGE_POLICY = (
 )
 THEME = "theme"  # the cookie with the theme that the reader chose
 THEMES = ("light", "dark")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class Writing(NamedTuple):
@@ -68,9 +68,15 @@ class Frame:
         return Texts(self.language)
 
     @property
+    def next_theme(self) -> str:
+        """The theme after the present one in the turn: that of the system, light, dark."""
+        turn = ("", *THEMES)
+        return turn[(turn.index(self.theme) + 1) % len(turn)]
+
+    @property
     def image(self) -> ImageWriter:
         """The writer for the images of other hosts."""
-        return image_writer(self.look, self.base)
+        return image_writer(self.look, self.base, self.texts)
 
     def render(self, template: str, **values: object) -> str:
         """Returns a page or a part of one. `values` are the variables of the template."""
@@ -112,34 +118,6 @@ PAGE_HEADERS = {
 }
 
 
-def person_of(by: str) -> str:
-    """Returns an endpoint for people: the user and the service, or the text itself if it has another form (A-51)."""
-    text = unquote(by, errors="replace")
-    if not text.isprintable() or "\N{REPLACEMENT CHARACTER}" in text:
-        return by
-    service, _, name = text.partition("/")
-    return f"{name} at {service}" if service and name else text or "somebody"
-
-
-def _when(time_us: int) -> str:
-    """A time in UTC, for readers whose browser does not run the script that shows local times."""
-    moment = EPOCH + timedelta(microseconds=time_us)
-    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
-
-
-def _size(size_bytes: int) -> str:
-    amount, unit = float(size_bytes), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if amount < 1_000:
-            break
-        amount, unit = amount / 1_000, larger
-    return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"
-
-
-def _number(number: int) -> str:
-    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
 def _with(path: str, name: str, value: str) -> str:
     """The path of a feed's page with one parameter."""
     return f"{path}?{name}={quote(value, safe='')}"
@@ -159,16 +137,26 @@ def _environment(language: str) -> Environment:
     )
     environment.policies["ext.i18n.trimmed"] = True
     environment.install_gettext_translations(translation_of(language), newstyle=True)  # type: ignore[attr-defined]
+    wording = Wording(Texts(language))
     environment.filters.update(
-        when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with, person=person_of
+        when=wording.time,
+        stamp=format_datetime,
+        size=wording.size,
+        number=wording.number,
+        link=link_of,
+        filtered=_with,
+        person=wording.person,
     )
     environment.globals.update(
         rel=LINK_REL,
         version=__version__,
         static=static_path,
+        river_path=RIVER,
         feeds_path=FEEDS,
+        search_path=SEARCH,
         docs_path=DOCS,
         login_path=LOGIN,
         account_path=ACCOUNT,
+        theme_path=THEME_PATH,
     )
     return environment

@@ -7,13 +7,31 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import BEARER_CHALLENGE, CHALLENGE, Problem
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import PAGE_HEADERS, Frame
+from smartfeeds.texts import N_
 
 _CHOICE = (n.JSON, n.HTML)
+# The titles of problems: the phrases of `http.HTTPStatus`.
+TITLES = (
+    *(N_("Bad Request"), N_("Unauthorized"), N_("Forbidden"), N_("Not Found"), N_("Method Not Allowed")),
+    *(N_("Not Acceptable"), N_("Request Timeout"), N_("Conflict"), N_("Gone"), N_("Precondition Failed")),
+    *(N_("Request Entity Too Large"), N_("Unsupported Media Type"), N_("Requested Range Not Satisfiable")),
+    *(N_("Too Many Requests"), N_("Internal Server Error"), N_("Bad Gateway"), N_("Service Unavailable")),
+    N_("HTTP Version Not Supported"),
+)
 
 
 def problem(frame: Frame, status: HTTPStatus, title: str, detail: str) -> bytes:
     """An error as a page."""
-    return frame.page("problem.html", status=status.value, title=title, detail=detail, login=LOGIN)
+    text = frame.texts.message(detail)
+    return frame.page(
+        "problem.html",
+        status=status.value,
+        title=title,
+        detail=text,
+        # Errors that have values, and those that only programs cause, are in English.
+        translated=text != detail,
+        login=LOGIN,
+    )
 
 
 def prefers_page(accept: str) -> bool:

@@ -1,7 +1,8 @@
 """Sanitises the HTML of entries for our pages (RFC 4287 8.1).
 
 Only listed elements and attributes stay. A browser loads nothing from other hosts: `image` writes their pictures.
-Headings are moved below those of the page, and skip no level (WCAG 2.2, technique G141). The Content-Security-Policy of the page is a second line of defence.
+Headings are moved below those of the page, and skip no level (WCAG 2.2, technique G141). The Content-Security-Policy
+of the page is a second line of defence.
 """
 
 import re

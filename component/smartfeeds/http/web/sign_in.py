@@ -11,8 +11,8 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.sessions import form_token
-from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope
+from smartfeeds.core.sessions import Session, form_token
+from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
@@ -23,9 +23,11 @@ from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.theme import path_of_referer
 from smartfeeds.service.answers import ask
 from smartfeeds.service.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
+from smartfeeds.texts import N_
 
 GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded again
 MAX_TOKEN_CHARACTERS = 256
@@ -113,7 +115,7 @@ class SignInPages:
         """The sessions of the user."""
         if call.session is None:
             return _see_other(call, f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
-        answer = await ask(self._handle, ListSessions(call.actor, self._service), SessionList)
+        answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call.session)), SessionList)
         body = frame_of(call).page(
             "sessions.html", sessions=answer.sessions, own=call.session.session_id, account_path=ACCOUNT
         )
@@ -125,7 +127,8 @@ class SignInPages:
             raise FeedError(Condition.NOT_AUTHORIZED, "you are not signed in")
         chosen = dict(await self._sessions.fields(call)).get("session", "") or call.session.session_id
         every = chosen == EVERY_SESSION
-        await self._handle(EndSessions(call.actor, self._service, None if every else chosen))
+        request = EndSessions(call.actor, self._service, None if every else chosen, _token_id(call.session))
+        await self._handle(request)
         if every or chosen == call.session.session_id:
             return _see_other(call, FEEDS, cleared_cookie(call))
         return _see_other(call, ACCOUNT)
@@ -133,11 +136,12 @@ class SignInPages:
     def _page(self, call: HttpCall, path: str, error: str = "", jid: str = "") -> Reply:
         # A page that is loaded again keeps the cookie, so that the forms in other tabs stay valid.
         guest = guest_of(call) or new_guest()
-        body = frame_of(call).page(
+        frame = frame_of(call)
+        body = frame.page(
             "sign_in.html",
             login_path=LOGIN,
             next_path=path,
-            error=error,
+            error=frame.texts.message(error),
             jid=jid,
             chat=self._xmpp.chat,
             csrf=_form_token(call) or form_token(guest),
@@ -156,7 +160,7 @@ class SignInPages:
     def _by_xmpp(self, call: HttpCall, text: str, path: str) -> Reply:
         jid = parse_jid(text) if text else None
         if (text and (jid is None or not jid.local)) or (not text and not self._xmpp.chat):
-            return self._page(call, path, "type your XMPP address, such as alice@example.org", text)
+            return self._page(call, path, N_("type your XMPP address, such as alice@example.org"), text)
         target = None if jid is None else jid.bare
         site = f"{call.look.name} ({call.site_url})"
         try:
@@ -172,6 +176,12 @@ class SignInPages:
         if call.session is not None:
             await self._handle(EndSessions(call.actor, self._service, call.session.session_id))
         return _see_other(call, path, await self._sessions.begin(call, token))
+
+
+def _token_id(session: Session) -> str:
+    """The token whose sessions a session may see and end, "" for all sessions of the user: a token with few rights must
+    not sign its owner out."""
+    return "" if covers(session.token, TokenScope.ADMIN, ALL_FEEDS) else session.token_id
 
 
 def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:
@@ -191,8 +201,7 @@ def _next_of(call: HttpCall) -> str:
     query: Mapping[str, str] = call.request.rel_url.query
     if path := local_path(query.get(_NEXT, "")):
         return path
-    referer = call.header("Referer")
-    came_from = local_path(referer.removeprefix(call.site_url)) if referer.startswith(f"{call.site_url}/") else ""
+    came_from = path_of_referer(call)
     return FEEDS if not came_from or came_from.startswith(LOGIN) else came_from
 
 

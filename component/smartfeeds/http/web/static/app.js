@@ -1,188 +1,134 @@
-// Keeps a feed's page up to date: the event stream says that something changed, and the change itself is fetched as a
-// page of this same feed, which the server has cleaned. Nothing here makes markup of text.
+// What every page has: times in the reader's zone, the choice of the theme, menus that close, and keys.
+// Everything works without it. Nothing here makes markup of text.
 "use strict";
 
 (() => {
-  const KEEP = 300; // entries on the page; what is older is a page away
-  const AGAIN_MS = 10000; // a stream that was refused is asked for again after this time
-  const list = document.getElementById("entries");
-  const state = document.getElementById("state");
-  const news = document.getElementById("news");
-  const words = {
-    joining: "connecting…",
-    live: "live",
-    lost: "connection lost, trying again…",
-    ended: "no longer live",
-  };
-  let since = list ? list.dataset.since : "";
-  let source = null;
-  let timer = 0;
-  let fetching = false;
-  let wanted = false;
+  const MINUTE_MS = 60_000;
+  const RELATIVE_MS = 7 * 24 * 60 * MINUTE_MS; // an older time is shown as a date
+  const STEPS = [
+    ["day", 24 * 60 * MINUTE_MS],
+    ["hour", 60 * MINUTE_MS],
+    ["minute", MINUTE_MS],
+  ];
+  const language = document.documentElement.lang || undefined;
+  // The words are in the language of the page; the order of a date is that of the reader's country where both agree.
+  const locale = navigator.language.split("-")[0] === language ? navigator.language : language;
+  const exact = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" });
+  const short = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+  const distance = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
 
-  function localTimes(root) {
-    const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  function wording(moment) {
+    const age = Date.now() - moment;
+    if (age < -MINUTE_MS || age >= RELATIVE_MS) return short.format(moment);
+    const [unit, length] = STEPS.find(([, step]) => age >= step) || ["second", Infinity];
+    return distance.format(-Math.floor(age / length) || 0, unit);
+  }
+
+  // Times inside the text of an entry are the words of its author.
+  function showTimes(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const moment = new Date(time.dateTime);
-      // Times within the text of an entry are its author's words.
       if (Number.isNaN(moment.getTime()) || time.closest(".body")) continue;
-      time.title = time.textContent;
-      time.textContent = clock.format(moment);
+      time.title = exact.format(moment);
+      time.textContent = wording(moment);
     }
   }
 
-  function tell(name) {
-    state.hidden = false;
-    if (state.dataset.state === name) return;
-    state.dataset.state = name;
-    state.textContent = words[name];
+  // ---- theme ----
+
+  const root = document.documentElement;
+  const themes = ["", "light", "dark"];
+  const themeForm = document.querySelector("form.theme");
+
+  function changeTheme(event) {
+    event.preventDefault();
+    const button = themeForm.querySelector("button");
+    const body = new URLSearchParams(new FormData(themeForm));
+    body.set("theme", button.value);
+    if (button.value) root.dataset.theme = button.value;
+    else delete root.dataset.theme;
+    button.value = themes[(themes.indexOf(button.value) + 1) % themes.length];
+    // The theme is shown already; if the request fails, only the next page has the former one.
+    fetch(themeForm.action, { method: "POST", body, redirect: "manual", keepalive: true }).catch(() => {});
   }
 
-  function connect() {
-    clearTimeout(timer);
-    if (source) source.close();
-    tell(state.dataset.state === "lost" ? "lost" : "joining");
-    source = new EventSource(address());
-    source.onopen = () => tell("live");
-    source.onmessage = update;
-    source.onerror = (event) => {
-      if (event.data) {
-        // The server's last word: the feed is gone, or not for us any more.
-        source.close();
-        tell("ended");
-        return;
-      }
-      // The browser comes back by itself with Last-Event-ID, unless it was refused.
-      if (source.readyState === EventSource.CLOSED) again();
-      else tell("lost");
-    };
-  }
+  // ---- menus ----
 
-  function address() {
-    return `${list.dataset.stream}&since=${encodeURIComponent(since)}`;
-  }
+  const menus = () => document.querySelectorAll("details.menu[open]");
 
-  function again() {
-    disconnect();
-    tell("lost");
-    timer = setTimeout(connect, AGAIN_MS);
-  }
+  document.addEventListener("click", (event) => {
+    for (const menu of menus()) if (!menu.contains(event.target)) menu.open = false;
+    const copy = event.target.closest("[data-copy]");
+    if (copy) copyText(copy);
+  });
 
-  function disconnect() {
-    clearTimeout(timer);
-    if (source) source.close();
-    source = null;
-  }
-
-  // One request at a time; what comes meanwhile is fetched by the next one.
-  async function update() {
-    wanted = true;
-    if (fetching) return;
-    fetching = true;
-    while (wanted) {
-      wanted = false;
-      try {
-        const page = await fetchPage();
-        const there = page.getElementById("entries");
-        if (!there) continue;
-        apply(page, there);
-        wanted = wanted || there.dataset.more === "yes";
-      } catch {
-        again();
-        break;
-      }
+  function closeMenus() {
+    for (const menu of menus()) {
+      const inside = menu.contains(document.activeElement);
+      menu.open = false;
+      if (inside) menu.querySelector("summary").focus();
     }
-    fetching = false;
   }
 
-  // XMLHttpRequest parses by itself: no text is handed to a parser from here (trusted-types 'none').
-  function fetchPage() {
-    return new Promise((resolve, reject) => {
-      const request = new XMLHttpRequest();
-      request.open("GET", address());
-      request.setRequestHeader("Accept", "text/html");
-      request.responseType = "document";
-      request.onload = () => (request.status === 200 && request.response ? resolve(request.response) : reject());
-      request.onerror = reject;
-      request.send();
-    });
+  async function copyText(button) {
+    const field = document.getElementById(button.dataset.copy);
+    field.select();
+    // Pages that come without TLS have no clipboard; there the selection is copied.
+    if (navigator.clipboard) await navigator.clipboard.writeText(field.value).catch(() => document.execCommand("copy"));
+    else document.execCommand("copy");
+    button.textContent = button.dataset.done;
   }
 
-  function apply(page, there) {
-    const told = { new: 0, edited: 0, deleted: 0, left: 0 };
-    // A page has its newest entry on top.
-    for (const fetched of [...there.querySelectorAll(":scope > article")].reverse()) {
-      const kind = place(document.importNode(fetched, true));
-      if (kind) told[kind] += 1;
-    }
-    since = there.dataset.since;
-    document.getElementById("total").textContent = page.getElementById("total").textContent;
-    const empty = document.querySelector(".empty");
-    if (empty && list.firstElementChild) empty.remove();
-    trim();
-    announce(told);
+  // ---- keys ----
+
+  const help = document.getElementById("keys");
+
+  function move(step) {
+    const entries = [...document.querySelectorAll("main article")].filter((one) => !one.hidden);
+    const present = entries.findIndex((one) => one.contains(document.activeElement));
+    const entry = entries[present < 0 ? (step > 0 ? 0 : -1) : present + step];
+    if (!entry) return;
+    entry.tabIndex = -1;
+    entry.focus({ preventScroll: true });
+    entry.scrollIntoView({ block: "start" });
   }
 
-  function place(article) {
-    const former = document.getElementById(article.id);
-    const deleted = article.classList.contains("deleted");
-    const gone = article.classList.contains("left") ? "left" : "deleted";
-    const order = list.dataset.order;
-    localTimes(article);
-    article.classList.add("fresh");
-    if (!former) {
-      // Only a page of all changes has deleted entries that nobody saw; only new ones belong on top of the others.
-      if (deleted ? order !== "modified" : order === "created" && article.classList.contains("edited")) return "";
-      list.prepend(article);
-      return deleted ? gone : article.classList.contains("edited") ? "edited" : "new";
-    }
-    if (deleted) strike(article, former);
-    if (!deleted && order !== "created") {
-      former.remove();
-      list.prepend(article);
-    } else {
-      // It stays where it was, so that it is seen to change; and keeps the place of what was there.
-      article.dataset.modified = former.dataset.modified;
-      former.replaceWith(article);
-    }
-    return deleted ? gone : "edited";
+  function openEntry() {
+    const entry = document.activeElement.closest("article");
+    const link = entry && entry.querySelector("a.open, :scope > h2 a, :scope > h3 a");
+    if (link) link.click();
   }
 
-  function strike(article, former) {
-    const title = former.querySelector(":scope > h2");
-    if (!title) return;
-    const struck = document.createElement("del");
-    struck.textContent = title.textContent;
-    const heading = article.querySelector("h2");
-    heading.replaceChildren(struck);
-    heading.classList.remove("unseen");
+  function focusSearch() {
+    const box = document.querySelector("main input[type=search]");
+    if (box) box.focus();
+    else document.querySelector(".places a:last-child").click();
   }
 
-  function trim() {
-    const articles = [...list.children];
-    const key = list.dataset.order === "created" ? "created" : "modified";
-    let end = KEEP;
-    // Entries of one moment stay together: the next page ends before that moment.
-    while (end < articles.length && articles[end].dataset[key] === articles[end - 1].dataset[key]) end += 1;
-    if (end >= articles.length) return;
-    const older = new URL(list.dataset.pages, location.href);
-    older.searchParams.set("until", articles[end - 1].dataset[key]);
-    for (const article of articles.slice(end)) article.remove();
-    for (const link of document.querySelectorAll("a.older, link[rel=next]")) link.href = older;
-    // A page that began without older ones has them now.
-    for (const pager of document.querySelectorAll("nav.pager[hidden]")) pager.hidden = false;
-  }
+  const actions = {
+    j: () => move(1),
+    k: () => move(-1),
+    o: openEntry,
+    "/": focusSearch,
+    "?": () => help.showModal(),
+  };
 
-  function announce(told) {
-    const parts = Object.entries(told).filter(([, count]) => count);
-    if (parts.length) news.textContent = parts.map(([kind, count]) => `${count} ${kind}`).join(", ");
-  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeMenus();
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help.open) return;
+    if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+    const action = Object.hasOwn(actions, event.key) && actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
 
-  localTimes(document);
-  if (!list || !list.dataset.stream || !state) return;
-  connect();
-  // A page that nobody sees holds no connection: a browser has six for a host. Coming back it takes up where it was.
-  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
-  addEventListener("pagehide", disconnect);
-  addEventListener("pageshow", (event) => event.persisted && connect());
+  showTimes(document);
+  setInterval(() => showTimes(document), MINUTE_MS);
+  themeForm.addEventListener("submit", changeTheme);
+  const button = document.getElementById("show-keys");
+  button.hidden = false;
+  button.addEventListener("click", () => help.showModal());
+  // The script of a live page shows the times of the entries that it adds.
+  document.addEventListener("entries", (event) => showTimes(event.target));
 })();

@@ -13,6 +13,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright
 
+from smartfeeds.http.paths import PathTemplate
+from smartfeeds.http.routes import TABLE
 from support.accessibility import AXE, SETTINGS, Reader, open_reader
 from support.browsing import sign_in
 from support.component import ALICE, BOB, starting
@@ -20,6 +22,8 @@ from support.pages import PAGES, SECTIONS, SitePage, fill
 from support.web import Web, starting_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HTML = "text/html"
 
 
 class Visit(NamedTuple):
@@ -57,3 +61,15 @@ async def test_page_is_accessible(page: SitePage, visit: Visit) -> None:
 
     found = await asyncio.gather(*map(look, visit.readers))
     assert not any(found), "\n".join(itertools.chain.from_iterable(found))
+
+
+async def test_every_page_of_the_site_is_in_the_list() -> None:
+    """A new page is a new line in `support.pages`."""
+    paths = [page.path.partition("?")[0] for page in PAGES]
+    missing = [
+        route.path
+        for route in TABLE
+        if route.method == "GET" and (route.operation.for_people or HTML in route.operation.answers.get(200, {}))
+        if not any(PathTemplate(route.path).match(path) is not None for path in paths)
+    ]
+    assert missing == []

@@ -57,6 +57,8 @@ async def fill(web: Web) -> None:
     for name, (title, description) in _FEEDS.items():
         await component.create(BOB if name == "harbour" else ALICE, name, title=title, description=description)
     await component.create(ALICE, "quiet", title="Quiet corner", description="Nothing has happened here.")
+    await component.create(ALICE, "extremes", title="Extremes", access_model="whitelist")
+    await component.create(ALICE, "untitled", title="Notes without titles")
     await component.create(ALICE, "board", title="Board of the club", access_model="whitelist")
     for item_id, payload in PROSE.items():
         component.clock.advance(3_000)
@@ -64,8 +66,10 @@ async def fill(web: Web) -> None:
     await component.publish(ALICE, "town", "mistake")
     await component.retract(ALICE, "town", "mistake")
     await component.publish(ALICE, "town", "bread", PROSE["bread"].replace("Three", "Four"))
+    headed = html_entry("", "<h1>Only a heading</h1><p>This entry has no title of its own.</p>", author("Carol"))
+    await component.publish(ALICE, "untitled", "headed", headed)
     wide = html_entry("W" * 300, f"<table><tr>{_WIDE}</table><pre>{'x' * 900}</pre>", tags("t" * 90))
-    await component.publish(ALICE, "town", "wide", wide)
+    await component.publish(ALICE, "extremes", "wide", wide)
     await _bakery(web)
     await component.publish(BOB, "harbour", "tide", note("High water at 14:20, 4.1 m.", author("Harbour office")))
     await _conflicts(web)
@@ -123,7 +127,7 @@ async def _people(web: Web) -> None:
 
 
 async def _ask_for_code(page: Page, _web: Web) -> None:
-    await page.locator("form button").first.click()
+    await page.locator("main form button").first.click()
     await expect(page.locator(".code code")).to_be_visible()
 
 
@@ -132,6 +136,13 @@ async def _preview(page: Page, _web: Web) -> None:
     await page.locator("#text").fill(
         "<p>It was <em>fine</em>, and there is a <a href='https://h.example/'>link</a>.</p>"
     )
+    await page.locator("#kind").select_option("html")
+    await page.locator("button[value=preview]").click()
+    await expect(page.locator("article.preview")).to_be_visible()
+
+
+async def _preview_untitled(page: Page, _web: Web) -> None:
+    await page.locator("#text").fill("<h1>Only a heading</h1><p>And a text.</p>")
     await page.locator("#kind").select_option("html")
     await page.locator("button[value=preview]").click()
     await expect(page.locator("article.preview")).to_be_visible()
@@ -146,7 +157,7 @@ async def _lose_the_race(page: Page, web: Web) -> None:
 
 async def _fail_to_sign_in(page: Page, _web: Web) -> None:
     await page.locator("#token").fill("wrong")
-    await page.locator("form button").last.click()
+    await page.locator("main form button").last.click()
     await expect(page.get_by_role("alert")).to_be_visible()
 
 
@@ -185,11 +196,14 @@ PAGES: Final = (
     SitePage("feed-signed-in", "/feeds/town/", reader=ALICE),
     SitePage("feed-player", "/feeds/bakery/"),
     SitePage("feed-conflicts", "/feeds/plans/?sync=true"),
+    SitePage("feed-untitled", "/feeds/untitled/"),
     SitePage("feed-closed", "/feeds/board/", reader=ALICE),
     SitePage("entry", "/entries/bakery/bread"),
     SitePage("entry-signed-in", "/entries/bakery/bread", reader=ALICE),
     SitePage("entry-note", "/entries/bakery/note"),
-    SitePage("entry-wide", "/entries/town/wide"),
+    SitePage("entry-untitled", "/entries/untitled/headed"),
+    SitePage("entry-wide", "/entries/extremes/wide", reader=ALICE),
+    SitePage("feed-wide", "/feeds/extremes/", reader=ALICE),
     SitePage("entry-right-to-left", "/entries/town/arabic"),
     SitePage("entry-conflict", "/entries/plans/boat"),
     SitePage("entry-deleted", "/entries/town/mistake", 410),
@@ -204,6 +218,7 @@ PAGES: Final = (
     SitePage("editor", "/write/town/", reader=ALICE),
     SitePage("editor-reply", "/write/town/?reply=bridge", reader=ALICE),
     SitePage("editor-preview", "/write/town/", reader=ALICE, steps=_preview),
+    SitePage("editor-preview-untitled", "/write/town/", reader=ALICE, steps=_preview_untitled),
     SitePage("editor-edit", "/write/bakery/bread", reader=ALICE),
     SitePage("editor-conflict", "/write/bakery/first", reader=ALICE, steps=_lose_the_race),
     SitePage("delete", "/delete/town/bread", reader=ALICE),

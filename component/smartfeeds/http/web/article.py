@@ -56,6 +56,7 @@ def may_delete(frame: Frame, item: Item) -> bool:
 
 def body_of(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> CleanHtml:
     """The text under the title: the content, or the summary if the content is empty."""
+    limits = limits.below(entry.title.plain)
     for text in (entry.content, entry.summary):
         if isinstance(text, EntryText) and (body := clean(text, frame.image, limits)).html.strip():
             return body

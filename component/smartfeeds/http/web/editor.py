@@ -29,7 +29,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
-from smartfeeds.http.web.sanitise import clean, harmless_html
+from smartfeeds.http.web.sanitise import SHORT, clean, harmless_html
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
@@ -196,7 +196,7 @@ class Editor:
             replied="" if replied is None else read_entry(replied).title.plain,
             editing=bool(call.item_id),
             error=frame.texts.message(error),
-            preview=Markup(clean(shown.content, frame.image).html) if preview else None,  # noqa: S704 - cleaned
+            preview=Markup(clean(shown.content, frame.image, SHORT.below(shown.title)).html) if preview else None,  # noqa: S704 - cleaned
             preview_title=shown.title,
             other=None,
         )

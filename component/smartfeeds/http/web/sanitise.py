@@ -26,6 +26,10 @@ class TextLimits(NamedTuple):
     tags: int
     heading: int
 
+    def below(self, title: str) -> "TextLimits":
+        """The limits for a text below this title. A page shows no heading for an empty title."""
+        return self if title else self._replace(heading=2)
+
 
 # In a page of many entries, which links to the whole entry: 8 ms in the worst case.
 SHORT = TextLimits(65_536, 2_000, 3)

@@ -118,11 +118,16 @@ async def _people(web: Web) -> None:
     component = web.component
     await component.affiliate(ALICE, "town", CAROL, "publisher")
     await component.subscribe(BOB, "town")
+    for reader in (ALICE, CAROL):
+        await component.subscribe(reader, "harbour")
     component.app.recent.take()
     for minute in range(24 * 60):
         component.clock.advance(60)
         if minute % 97 == 0 or minute % 211 < 4:
             await component.publish(BOB, "harbour", "tide", note(f"High water at 14:{minute % 60:02}, 4.1 m."))
+            await component.settle()
+        if minute % 61 < 2:
+            await web.get("/feeds/harbour/?max=1")
         component.app.recent.take()
 
 
@@ -222,7 +227,8 @@ PAGES: Final = (
     SitePage("editor-edit", "/write/bakery/bread", reader=ALICE),
     SitePage("editor-conflict", "/write/bakery/first", reader=ALICE, steps=_lose_the_race),
     SitePage("delete", "/delete/town/bread", reader=ALICE),
-    SitePage("admin", "/admin/", reader=ALICE, steps=_open_all),
+    SitePage("admin", "/admin/", reader=ALICE),
+    SitePage("admin-numbers", "/admin/", reader=ALICE, steps=_open_all),
     SitePage("admin-owner", "/admin/", reader=BOB),
     SitePage("admin-feeds", "/admin/feeds/", reader=ALICE),
     SitePage("admin-options", "/admin/feeds/town/", reader=ALICE, steps=_open_all),

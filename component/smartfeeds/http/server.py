@@ -19,6 +19,7 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from smartfeeds.core.subscribers import subscriber_of
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import Network, is_within, peer_of
 from smartfeeds.http.http_errors import failure_reply
@@ -38,8 +39,8 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits for connections. `per_address` limits the connections of one address, or the requests for feeds that it
-    has open at once through a proxy. The times are in seconds: for the first request to arrive, for an idle connection,
+    """Limits for connections. `per_address` limits the connections of one IPv4 address or of one
+    /64 of IPv6 (`subscriber_of`), or the requests for feeds that it has open at once through a proxy. The times are in seconds: for the first request to arrive, for an idle connection,
     and for a client that does not read its response."""
 
     connections: int
@@ -221,7 +222,7 @@ class HttpListener:
     def admit(self, connection: HttpConnection) -> bool:
         """Whether one more connection of this address may stay; if so it is counted until `release`."""
         shared = is_within(connection.address, self._proxies)
-        if len(self._open) >= self._most or not (shared or self._per_address.take(connection.address)):
+        if len(self._open) >= self._most or not (shared or self._per_address.take(subscriber_of(connection.address))):
             self.refused += 1
             return False
         self._open.add(connection)
@@ -231,7 +232,7 @@ class HttpListener:
         """A connection has ended."""
         self._open.remove(connection)
         if not is_within(connection.address, self._proxies):
-            self._per_address.release(connection.address)
+            self._per_address.release(subscriber_of(connection.address))
 
     async def watch(self) -> None:
         """Closes connections whose clients do not read their responses. Runs until it is cancelled."""

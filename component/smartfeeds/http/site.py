@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from smartfeeds.core.subscribers import subscriber_of
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.administration import Administration
@@ -153,12 +154,13 @@ class Site:
             return await self._read_feed(call)
         # A client that connects directly is bounded by its connections. The connections of a proxy belong to many
         # clients, so the requests of each client are counted instead.
-        if not self.behind_proxies.take(call.address):
+        subscriber = subscriber_of(call.address)
+        if not self.behind_proxies.take(subscriber):
             raise FeedError(Condition.BUSY, TOO_MANY)
         try:
             return await self._read_feed(call)
         finally:
-            self.behind_proxies.release(call.address)
+            self.behind_proxies.release(subscriber)
 
     async def _read_feed(self, call: HttpCall) -> Answered:
         if is_complete(call):

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.subscribers import subscriber_of
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.networks import network_of
 
 LIFETIME_S = 300
-PER_ADDRESS = 20  # sign-ins that one subscriber (`core.subscribers`) may begin in the lifetime of a code
+PER_ADDRESS = 20  # sign-ins that one network (`service.networks`) may begin in the lifetime of a code
 PER_JID = 3  # requests that one user receives in that time, whoever types their address
 WRONG_CODES = 10  # wrong codes of one user in that time
 MOST = 10_000  # sign-ins in memory: some 5 MB
@@ -77,8 +77,8 @@ class SignIns:
         """
         self._forget()
         sign_ins = self._by_code.values()
-        subscriber = subscriber_of(address)
-        if len(sign_ins) >= MOST or sum(subscriber_of(one.address) == subscriber for one in sign_ins) >= PER_ADDRESS:
+        network = network_of(address)
+        if len(sign_ins) >= MOST or sum(network_of(one.address) == network for one in sign_ins) >= PER_ADDRESS:
             raise FeedError(Condition.BUSY, "too many sign-ins from your address; try again in five minutes")
         if target is not None and sum(one.target == target for one in sign_ins) >= PER_JID:
             raise FeedError(Condition.BUSY, f"{target} received {PER_JID} requests; try again in five minutes")

@@ -120,7 +120,11 @@ class SignInPages:
             return _see_other(call, f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
         answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call.session)), SessionList)
         body = frame_of(call).page(
-            "sessions.html", sessions=answer.sessions, own=call.session.session_id, account_path=ACCOUNT
+            "sessions.html",
+            sessions=answer.sessions,
+            own=call.session.session_id,
+            account_path=ACCOUNT,
+            administers=_has_all_rights(call.session),
         )
         return call.zipped(page_reply(body))
 
@@ -195,7 +199,11 @@ class SignInPages:
 def _token_id(session: Session) -> str:
     """The token whose sessions a session may see and end, "" for all sessions of the user: a token with few rights must
     not sign its owner out."""
-    return "" if covers(session.token, TokenScope.ADMIN, ALL_FEEDS) else session.token_id
+    return "" if _has_all_rights(session) else session.token_id
+
+
+def _has_all_rights(session: Session) -> bool:
+    return covers(session.token, TokenScope.ADMIN, ALL_FEEDS)
 
 
 def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:

@@ -1,11 +1,11 @@
-"""The subscriber of a provider behind a network address, for bounds on what one of them may use."""
+"""Network addresses of one client, for bounds on what one client may use."""
 
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 
 @lru_cache(10_000)
-def subscriber_of(address: str) -> str:
+def network_of(address: str) -> str:
     """Returns an IPv4 address as it is, and the /64 of an IPv6 address (RFC 6177); any other text as it is.
 
     The host part of an IPv6 address is free to choose, so a bound on single addresses bounds nothing.

@@ -1,12 +1,12 @@
-"""The subscriber behind a network address."""
+"""The network that one client has."""
 
 import pytest
 
-from smartfeeds.core.subscribers import subscriber_of
+from smartfeeds.service.networks import network_of
 
 
 @pytest.mark.parametrize(
-    ("address", "subscriber"),
+    ("address", "network"),
     [
         ("192.0.2.1", "192.0.2.1"),
         ("2001:db8::1", "2001:db8::/64"),
@@ -15,5 +15,5 @@ from smartfeeds.core.subscribers import subscriber_of
         ("local", "local"),
     ],
 )
-def test_ipv6_address_stands_for_its_network(address: str, subscriber: str) -> None:
-    assert subscriber_of(address) == subscriber
+def test_ipv6_address_stands_for_its_network(address: str, network: str) -> None:
+    assert network_of(address) == network

@@ -12,8 +12,13 @@ from typing import Any
 
 import pytest
 
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.demo.process import is_listening
+from smartfeeds.demo.prosody import OWNER
+from smartfeeds.demo.serve import NODE, find_folder, replace_token
 from smartfeeds.demo.share import FeedCopy, SharedItem, SharedVersion, Titles, verdict
+from smartfeeds.service.tokens import add_token, new_token
+from support.world import World
 
 DEADLINE_S = 55.0
 
@@ -32,10 +37,10 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     processes: list[asyncio.subprocess.Process] = []
     package = str(Path(__file__).parents[2] / "component")
 
-    async def begin(*arguments: str) -> asyncio.subprocess.Process:
+    async def begin(*arguments: str, cwd: Path = tmp_path) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-W", "error", "-m", "smartfeeds", *arguments,
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": package, "PYTHONUNBUFFERED": "1"},
+            cwd=cwd, env={**os.environ, "PYTHONPATH": package, "PYTHONUNBUFFERED": "1"},
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         processes.append(process)
@@ -156,6 +161,39 @@ async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start
     assert "Hello" in changes[-1]
     assert printed[-1].startswith("proof    in step with planet?order=modified")
     assert (tmp_path / ".run" / "scene.json").stat().st_mode & 0o077 == 0
+
+
+async def test_serve_prints_a_line_that_publishes(start: Start, tmp_path: Path) -> None:
+    """The line works as it is printed. `demo publish` needs no folder below the one of the demonstration."""
+    process = await start("demo", "serve")
+    (line,) = re.findall(r"curl -u .*", await scene(process))
+    assert json.loads(await run(line.replace("curl ", "curl -sS ")))["title"] == "Hello, world"
+    (tmp_path / "deep").mkdir()
+    published = await start("demo", "publish", "Hello", cwd=tmp_path / "deep")
+    assert (await asyncio.wait_for(published.communicate(), DEADLINE_S))[0].startswith(b"Published ")
+
+
+async def test_start_replaces_the_token_of_the_last_one(feed: World) -> None:
+    """Other tokens of the owner stay."""
+    own, _ = new_token(OWNER, TokenScope.READ, NODE, "mine")
+    await feed.service.write(lambda tx, context: add_token(tx, context, own, None))
+    first, second = [await replace_token(feed.service) for _ in range(2)]
+    ids = {token.token_id for token in await feed.service.read(lambda tx, _: tx.tokens_of(OWNER))}
+    assert first != second
+    assert ids == {own.token_id, second.split("_")[1]}
+
+
+def test_folder_of_the_demonstration_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the nearest folder above, else beside the installation."""
+    here, clone = tmp_path / "work" / "deep", tmp_path / "clone"
+    monkeypatch.setattr(sys, "prefix", str(clone / ".venv"))
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    assert find_folder() == Path(".run")
+    for folder in (clone, tmp_path / "work"):
+        (folder / ".run").mkdir(parents=True)
+        (folder / ".run" / "scene.json").touch()
+        assert find_folder() == folder / ".run"
 
 
 async def test_second_serve_in_a_folder_names_the_first_and_leaves_it_alone(start: Start, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from smartfeeds.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.service.tokens import add_token, new_token
 from smartfeeds.store.base import WriteTx
@@ -181,18 +182,18 @@ async def serve(folder: Path, console: Console, progress: Progress) -> None:
         with progress:
             counts = await fill(app, progress)
         node = await app.service.read(lambda tx, _context: tx.node(NODE))
-        token = await _new_token(app)
+        token = await replace_token(app.service)
         console.print(_text(folder, scene, token, counts.added, node.live if node is not None else 0), markup=False)
         await stop.wait()
         console.print("Stopping.")
     console.print(f"All data is in {folder}; the next start finds it again.", markup=False)
 
 
-async def _new_token(app: App) -> str:
-    """A token for publishing in the feed, in place of that of the last start. The store has no text of a token, so it
-    cannot be shown again."""
+async def replace_token(service: FeedService) -> str:
+    """Returns a token for publishing in the feed, in place of that of the last start. The store does not have the text
+    of a token, so it cannot be shown again."""
 
-    def replace_token(tx: WriteTx, context: Context) -> str:
+    def replaced(tx: WriteTx, context: Context) -> str:
         for former in tx.tokens_of(OWNER):
             if former.label == _LABEL:
                 tx.remove_token(former.token_id)
@@ -200,7 +201,7 @@ async def _new_token(app: App) -> str:
         add_token(tx, context, token, None)
         return text
 
-    return await app.service.write(replace_token)
+    return await service.write(replaced)
 
 
 def find_folder() -> Path:

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiohttp import BodyPartReader, MultipartReader
 from aiohttp.http_exceptions import HttpProcessingError
@@ -27,6 +27,24 @@ class Parts(NamedTuple):
 
     fields: list[tuple[str, str]]
     files: list[tuple[str, EntryLink]]
+
+
+class _Part(BodyPartReader):
+    """A part whose header Content-Disposition was read without a fault."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # The library only warns of what it cannot read, and would store a file without its name.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            try:
+                _ = self.name, self.filename
+            except (LookupError, RuntimeWarning) as error:
+                raise ValueError(f"Content-Disposition: {error}") from None
+
+
+class _Reader(MultipartReader):
+    part_reader_cls = _Part
 
 
 BeforeFile = Callable[[Sequence[tuple[str, str]]], Awaitable[None]]
@@ -70,7 +88,7 @@ async def read_first_field(call: HttpCall, timeout_s: float) -> tuple[str, str]:
 
 async def _open(call: HttpCall) -> MultipartReader:
     await invite(call)
-    return MultipartReader(call.request.headers, call.request.content)
+    return _Reader(call.request.headers, call.request.content)
 
 
 @contextmanager
@@ -91,14 +109,6 @@ async def _next_part(reader: MultipartReader, timeout_s: float) -> BodyPartReade
     if not isinstance(part, BodyPartReader):
         raise FeedError(Condition.BAD_REQUEST, "a part of the body is itself a multipart; send its parts")
     _check_encoding(part)
-    # The library only warns of a file name that it cannot decode, and would store the file without it. The part keeps
-    # both values after this first use.
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        try:
-            _ = part.name, part.filename
-        except (LookupError, RuntimeWarning) as error:
-            raise ValueError(f"Content-Disposition: {error}") from None
     return part
 
 

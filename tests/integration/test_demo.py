@@ -12,13 +12,8 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.demo.process import is_listening
-from smartfeeds.demo.prosody import OWNER
-from smartfeeds.demo.serve import NODE, find_folder, replace_token
 from smartfeeds.demo.share import FeedCopy, SharedItem, SharedVersion, Titles, verdict
-from smartfeeds.service.tokens import add_token, new_token
-from support.world import World
 
 DEADLINE_S = 55.0
 
@@ -171,29 +166,6 @@ async def test_serve_prints_a_line_that_publishes(start: Start, tmp_path: Path) 
     (tmp_path / "deep").mkdir()
     published = await start("demo", "publish", "Hello", cwd=tmp_path / "deep")
     assert (await asyncio.wait_for(published.communicate(), DEADLINE_S))[0].startswith(b"Published ")
-
-
-async def test_start_replaces_the_token_of_the_last_one(feed: World) -> None:
-    """Other tokens of the owner stay."""
-    own, _ = new_token(OWNER, TokenScope.READ, NODE, "mine")
-    await feed.service.write(lambda tx, context: add_token(tx, context, own, None))
-    first, second = [await replace_token(feed.service) for _ in range(2)]
-    ids = {token.token_id for token in await feed.service.read(lambda tx, _: tx.tokens_of(OWNER))}
-    assert first != second
-    assert ids == {own.token_id, second.split("_")[1]}
-
-
-def test_folder_of_the_demonstration_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the nearest folder above, else beside the installation."""
-    here, clone = tmp_path / "work" / "deep", tmp_path / "clone"
-    monkeypatch.setattr(sys, "prefix", str(clone / ".venv"))
-    here.mkdir(parents=True)
-    monkeypatch.chdir(here)
-    assert find_folder() == Path(".run")
-    for folder in (clone, tmp_path / "work"):
-        (folder / ".run").mkdir(parents=True)
-        (folder / ".run" / "scene.json").touch()
-        assert find_folder() == folder / ".run"
 
 
 async def test_second_serve_in_a_folder_names_the_first_and_leaves_it_alone(start: Start, tmp_path: Path) -> None:

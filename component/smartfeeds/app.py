@@ -229,7 +229,11 @@ class App:
                 self._admit,
                 self.files,
                 self._fetch_image,
-                XmppSignIn(self.sign_ins, self._ask_to_confirm, chat=self.bot is not None),
+                XmppSignIn(
+                    self.sign_ins,
+                    self._ask_to_confirm if settings.http.base_url else None,
+                    chat=self.bot is not None,
+                ),
             )
             if settings.http.listen
             else None

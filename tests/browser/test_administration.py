@@ -55,7 +55,7 @@ async def test_a_feed_is_managed_without_script(busy: Web, browser: Browser) -> 
     page = tab.page
     await tab.go("/account")
     await page.get_by_role("link", name="Administration").click()
-    await page.get_by_role("link", name="Feeds", exact=True).click()
+    await page.get_by_role("navigation", name="Administration").get_by_role("link", name="Feeds", exact=True).click()
     await page.get_by_label("Name", exact=True).fill("été & more")
     await page.get_by_label("Title").fill("Summer")
     await page.get_by_label("Who may subscribe and retrieve").select_option(label="Members only")

@@ -12,14 +12,16 @@ from yarl import URL
 
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.delivery.files import remove_unused_files
-from smartfeeds.http import uploads
+from smartfeeds.http import server, uploads
 from smartfeeds.service.files import GRACE_US
 from support.bearer import bearer
+from support.browsing import sign_in
 from support.component import ALICE, BOB
 from support.raw import connected
 from support.web import Got, Web
 
 ATOM = "application/atom+xml"
+MULTIPART = "multipart/form-data; boundary=x"
 A = "{http://www.w3.org/2005/Atom}"
 PHOTO = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 400
 
@@ -113,8 +115,9 @@ async def test_parts_of_a_file(notes: Web, token: str) -> None:
         assert got.header("Content-Range") == f"bytes {start}-{end - 1}/{size}"
     for whole in ({"Range": "bytes=0-1,3-4"}, {"Range": "lines=1"}, {"Range": "bytes=0-1", "If_Range": '"other"'}):
         assert (await notes.get(path, **whole)).status == 200
-    beyond = await notes.get(path, Range=f"bytes={size}-")
-    assert (beyond.status, beyond.header("Content-Range")) == (416, f"bytes */{size}")
+    for text in (f"{size}-", "-0"):
+        beyond = await notes.get(path, Range=f"bytes={text}")
+        assert (beyond.status, beyond.header("Content-Range")) == (416, f"bytes */{size}"), text
     head = await notes.ask("HEAD", path)
     assert (head.status, head.header("Content-Length"), head.body) == (200, str(size), b"")
     assert (await notes.get(path, If_None_Match=tag)).status == 304
@@ -203,6 +206,9 @@ async def test_form_with_files(notes: Web, token: str) -> None:
         ("multipart/form-data; boundary=x", multipart(('name="unknown"', b"T"))),
         ("multipart/form-data; boundary=x", multipart(('x="title"', b"T"))),
         ("multipart/form-data; boundary=x", b""),
+        ("multipart/form-data; boundary=x", multipart(("name=\"f\"; filename*=klingon''%41.png", b"1"))),
+        ("multipart/form-data; boundary=x", multipart(("name=\"f\"; filename*=utf-8''%ff.png", b"1"))),
+        ("multipart/form-data; boundary=x", multipart(('name="f"; filename=a b c', b"1"))),
     ],
 )
 async def test_malformed_multipart(notes: Web, token: str, media_type: str, body: bytes) -> None:
@@ -325,6 +331,63 @@ async def test_continue_is_sent_only_for_a_file_that_fits(notes: Web, token: str
         assert (await raw.hear(bodiless=True)).status == 100
         raw.say(b"x")
         assert (await raw.hear()).status == 201
+
+
+async def test_refusal_reaches_a_client_that_still_sends(notes: Web, token: str) -> None:
+    """RFC 9112 9.6: a close with unread bytes resets the connection, and a proxy then answers 502 itself."""
+    size_bytes = 99_999_999
+    async with connected(notes.port) as raw:
+        raw.say(_head(token, f"Content-Length: {size_bytes}"))
+        assert (await raw.hear()).status == 413
+        raw.writer.write(bytes(8_000_000))
+        await raw.writer.drain()
+        raw.writer.write_eof()
+        assert await raw.reader.read() == b""
+
+
+async def test_refused_client_that_sends_on_is_disconnected(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LINGER_S", 0.01)
+    web = await start_web()
+    await web.component.create(ALICE, "notes")
+    token = await bearer(web, ALICE, TokenScope.PUBLISH)
+    async with connected(web.port) as raw:
+        raw.say(_head(token, "Content-Length: 99999999"))
+        assert (await raw.hear()).status == 413
+        assert await raw.ended() == b""
+
+
+# Sessions.
+
+
+TITLE_PART, CSRF_PART = ('name="title"', b"T"), 'name="csrf"'
+PHOTO_PART = ('name="file"; filename="photo.jpg"', PHOTO)
+
+
+async def test_form_of_a_session_carries_its_token_first(notes: Web) -> None:
+    """A form with files works without script: the token of the session is its first field."""
+    browser = await sign_in(notes, ALICE)
+    body = multipart((CSRF_PART, browser.csrf.encode()), TITLE_PART, PHOTO_PART)
+    got = await browser.change("POST", "/entries/notes/", body, Content_Type=MULTIPART, X_CSRF_Token="", Accept=ATOM)
+    assert [name for _, _, name, _ in enclosures(got)] == ["photo.jpg"]
+    assert etree.fromstring(got.body).findtext(f"{A}title") == "T"
+
+
+@pytest.mark.parametrize("place", ["missing", "forged", "behind the title", "behind a file", "as a file", "too long"])
+async def test_form_without_the_token_of_its_session_is_refused(notes: Web, place: str) -> None:
+    browser = await sign_in(notes, ALICE)
+    csrf = (CSRF_PART, browser.csrf.encode())
+    parts = {
+        "missing": (TITLE_PART,),
+        "forged": ((CSRF_PART, b"x" * 43), TITLE_PART),
+        "behind the title": (TITLE_PART, csrf),
+        "behind a file": (PHOTO_PART, csrf),
+        "as a file": (('name="csrf"; filename="a"', browser.csrf.encode()), TITLE_PART),
+        "too long": ((CSRF_PART, browser.csrf.encode() + b" " * 2_000), TITLE_PART),
+    }[place]
+    got = await browser.change("POST", "/entries/notes/", multipart(*parts), Content_Type=MULTIPART, X_CSRF_Token="")
+    assert got.status == (413 if place == "too long" else 403)
+    assert (await notes.get("/feeds/notes/?timeout=0")).json["items"] == []
+    assert names(notes) == []
 
 
 # The life of a file.

@@ -540,6 +540,21 @@ async def test_a_proxy_is_bounded_by_what_its_clients_ask_for(start_web: Any) ->
     assert (await web.get("/feeds/notes/", X_Forwarded_For="203.0.113.1")).status == 200
 
 
+async def test_ipv6_network_counts_as_one_address(start_web: Any) -> None:
+    """http.connections_per_address: the host part of an IPv6 address is free to choose."""
+    web: Web = await start_web(http={"proxies": ["127.0.0.1"], "connections_per_address": 2})
+    await filled(web.component)
+    since = (await web.get("/feeds/notes/")).json["last_cursor"]
+    held = f"/feeds/notes/?since=cursor:{since}"
+    async with contextlib.AsyncExitStack() as stack:
+        for address in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"):
+            raw = await stack.enter_async_context(connected(web.port))
+            raw.say(request(held, f"X-Forwarded-For: {address}"))
+        await web.holding(3)
+        is_problem(await ask(web, request(held, "X-Forwarded-For: 2001:db8::3")), 429)
+        assert (await web.get("/feeds/notes/", X_Forwarded_For="2001:db8:0:1::2")).status == 200
+
+
 async def test_connections_in_all_are_bounded(start_web: Any) -> None:
     """http.connections: the same for all addresses together."""
     web = await start_web(http={"connections": 2})

@@ -8,6 +8,9 @@ from urllib.parse import urlencode
 import pytest
 from lxml import etree
 
+from smartfeeds.core.tokens import TokenScope
+from support.bearer import bearer
+from support.component import ALICE
 from support.raw import connected
 from support.web import Got, Web
 
@@ -50,6 +53,14 @@ async def test_text_is_an_entry(notes: Web, token: str, media_type: str) -> None
     assert got.header("Location").startswith(f"{notes.origin}/entries/notes/")
     (item,) = (await notes.get("/feeds/notes/")).json["items"]
     assert item["object"]["displayName"] == "Döner & more <today>"
+
+
+async def test_slash_at_the_end_may_be_missing(notes: Web, token: str) -> None:
+    """Only for a post: a DELETE without an id must not purge the feed by mistake."""
+    got = await notes.ask("POST", "/entries/notes", b"hello", Authorization=token, Content_Type=FORM)
+    assert (got.status, got.header("Location").startswith(f"{notes.origin}/entries/notes/")) == (201, True)
+    admin = await bearer(notes, ALICE, TokenScope.ADMIN)
+    assert (await notes.ask("DELETE", "/entries/notes", Authorization=admin)).status == 404
 
 
 async def test_token_is_the_password_of_basic(notes: Web, token: str) -> None:
@@ -170,9 +181,12 @@ async def raw_title(web: Web, token: str, value: bytes) -> Got:
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "x.example", "java\tscript:1", "https://a b/"])
-async def test_addresses_that_no_reader_should_open(notes: Web, token: str, address: str) -> None:
-    got = await post(notes, token, b"x", query=f"?{urlencode({'click': address})}")
-    assert (got.status, "link" in got.json["detail"]) == (400, True)
+@pytest.mark.parametrize(("name", "field"), [("click", "link"), ("attach", "attach")])
+async def test_addresses_that_no_reader_should_open(
+    notes: Web, token: str, address: str, name: str, field: str
+) -> None:
+    got = await post(notes, token, b"x", query=f"?{urlencode({name: address})}")
+    assert (got.status, got.json["detail"].startswith(f"{field}:")) == (400, True)
 
 
 async def test_documents_have_their_own_fields(notes: Web, token: str) -> None:

@@ -49,6 +49,15 @@ async def test_session_of_a_token_sees_and_ends_its_own_only(web: Web) -> None:
     assert [(await one.get("/account")).status for one in (owner, admin)] == [303, 303]
 
 
+async def test_account_shows_the_administration_to_its_users(web: Web) -> None:
+    """The pages of the administration refuse every session with fewer rights."""
+    for scope, feed in ((TokenScope.ADMIN, "*"), (TokenScope.ADMIN, "news"), (TokenScope.READ, "*")):
+        browser = await sign_in(web, ALICE, scope, feed)
+        page = await browser.get("/account", "text/html")
+        allowed = (await browser.get("/admin/", "text/html")).status == 200
+        assert ('href="/admin/"' in page.text, allowed) == (feed == "*" and scope is TokenScope.ADMIN,) * 2
+
+
 async def end_all(web: Web, user: str) -> None:
     actor = parse_jid(bare(user))
     assert actor is not None

@@ -9,6 +9,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.sessions import form_token
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import FeedError
 from smartfeeds.service.sign_ins import LIFETIME_S, PER_ADDRESS, PER_JID, WRONG_CODES
@@ -18,6 +19,8 @@ from support.chat import body_of, deliver, write
 from support.component import ALICE, BOB, bare
 from support.web import Got, Web
 
+GUEST_COOKIE = "smartfeeds-guest"
+SITE = "http://web.example.org"
 HTTP_AUTH = "http://jabber.org/protocol/http-auth"
 _CODE = re.compile(r"<code>([2-9A-Z]{4}-[2-9A-Z]{4})</code>")
 
@@ -41,6 +44,8 @@ class Guest:
         if cookie := got.header("Set-Cookie"):
             name, _, text = cookie.partition(";")[0].partition("=")
             self.cookies[name] = text
+            if name == GUEST_COOKIE:
+                self.csrf = form_token(text)  # as the next page shows it
         if match := re.search(r'name="csrf" value="([^"]+)"', got.text):
             self.csrf = match[1]
         return got
@@ -54,6 +59,14 @@ class Guest:
     @property
     def session(self) -> str:
         return self.cookies.get(SESSION_COOKIE, "")
+
+
+@pytest.fixture
+async def web(start_web: Any) -> Web:
+    """A component whose site has a configured address, so that it sends requests to confirm."""
+    web = await start_web(http={"base_url": SITE})
+    assert isinstance(web, Web)
+    return web
 
 
 @pytest.fixture
@@ -173,7 +186,7 @@ async def test_sign_in_returns_to_pages_of_this_site_only(guest: Guest, path: st
 
 
 async def test_sign_in_returns_to_the_page_that_led_to_it(guest: Guest) -> None:
-    got = await guest.get("/login", Referer=f"{guest.web.origin}/feeds/closed/?q=x")
+    got = await guest.get("/login", Referer=f"{SITE}/feeds/closed/?q=x")
     assert 'name="next" value="/feeds/closed/?q=x"' in got.text
     got = await guest.get("/login", Referer="https://evil.example/feeds/closed/")
     assert 'name="next" value="/feeds/"' in got.text
@@ -184,7 +197,7 @@ async def test_code_is_confirmed_by_a_chat_message(guest: Guest) -> None:
     code = await code_of(guest)
     web = guest.web
     (question,) = await write(web.component, ALICE, f"login {code}")
-    assert web.origin in question and "127.0.0.1" in question and f"login {code} yes" in question
+    assert SITE in question and "127.0.0.1" in question and f"login {code} yes" in question
     assert await state(guest) == "waiting"
     (done,) = await write(web.component, ALICE, f"login {code} yes")
     assert "signed in as alice@example.org" in done
@@ -273,7 +286,7 @@ async def confirm_request(web: Web, user: str) -> etree._Element:
 
 async def answer(web: Web, user: str, code: str, kind: str = "normal") -> None:
     """Sends the answer of a client that knows XEP-0070, and waits until it was read."""
-    confirm = f"<confirm xmlns='{HTTP_AUTH}' id='{code}' method='POST' url='{web.origin}/login'/>"
+    confirm = f"<confirm xmlns='{HTTP_AUTH}' id='{code}' method='POST' url='{SITE}/login'/>"
     await deliver(web.component, user, "", confirm, type=kind)
     await web.component.get(user, "<items node='closed'/>")
 
@@ -284,14 +297,57 @@ async def test_user_confirms_the_request_of_xep_0070(guest: Guest) -> None:
     message = await confirm_request(guest.web, ALICE)
     confirm = message.find(f"{{{HTTP_AUTH}}}confirm")
     assert confirm is not None
-    assert dict(confirm.attrib) == {"id": code, "method": "POST", "url": f"{guest.web.origin}/login"}
-    assert all(text in body_of(message) for text in (guest.web.origin, "127.0.0.1", code, "alice@example.org"))
+    assert dict(confirm.attrib) == {"id": code, "method": "POST", "url": f"{SITE}/login"}
+    assert all(text in body_of(message) for text in (SITE, "127.0.0.1", code, "alice@example.org"))
     await answer(guest.web, BOB, code)
     assert await state(guest) == "waiting"
     await answer(guest.web, ALICE, code)
     assert await state(guest) == "confirmed"
     assert (await guest.post("/login/wait")).status == 303
     assert "alice@example.org" in (await guest.get("/account")).text
+
+
+@pytest.mark.parametrize("bot", [True, False])
+async def test_host_header_reaches_no_stranger(start_web: Any, bot: bool) -> None:
+    """Without a configured address the text of a request would name the host that the sender of a form typed."""
+    guest = Guest(await start_web(bot={"enabled": bot}))
+    page = await guest.get("/login")
+    assert ('name="jid"' in page.text, "asks you to confirm" in page.text) == (bot, False)
+    got = await guest.post("/login", f"jid={bare(ALICE)}", Host="bank.example")
+    assert await guest.web.component.events(bare(ALICE)) == []
+    if not bot:
+        assert (got.status, "http.base_url" in got.text) == (403, True)
+        return
+    wait = await guest.get("/login/wait")
+    assert "received a request" not in wait.text
+    match = _CODE.search(wait.text)
+    assert match is not None
+    await answer(guest.web, ALICE, match[1])
+    assert await state(guest) == "waiting"
+    await write(guest.web.component, BOB, f"login {match[1]}")
+    await confirm(guest.web, ALICE, match[1])
+    assert await state(guest) == "confirmed"
+
+
+async def test_sign_in_belongs_to_a_new_cookie(guest: Guest) -> None:
+    """A host of the same domain may have set the cookie that the browser had, and know it."""
+    planted = dict(guest.cookies)
+    csrf = guest.csrf
+    code = await code_of(guest)
+    assert guest.cookies != planted
+    await confirm(guest.web, ALICE, code)
+    stranger = Guest(guest.web, planted, csrf)
+    assert await state(stranger) == "ended"
+    assert (await stranger.post("/login/wait")).status == 403
+    assert (await guest.post("/login/wait")).status == 303
+
+
+async def test_second_sign_in_of_a_browser_replaces_the_first(guest: Guest) -> None:
+    first = await code_of(guest)
+    second = await code_of(guest)
+    user = jid_of(ALICE)
+    assert guest.web.component.app.sign_ins.find(first, user) is None
+    assert guest.web.component.app.sign_ins.find(second, user) is not None
 
 
 async def test_user_refuses_the_request_of_xep_0070(guest: Guest) -> None:
@@ -339,7 +395,7 @@ async def test_malformed_address_is_told_on_the_page(guest: Guest, jid: str) -> 
 
 
 async def test_page_without_bot_needs_an_address(start_web: Any) -> None:
-    web = await start_web(bot={"enabled": False})
+    web = await start_web(bot={"enabled": False}, http={"base_url": SITE})
     guest = Guest(web)
     await guest.get("/login")
     assert (await guest.post("/login", "jid=")).status == 403

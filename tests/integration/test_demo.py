@@ -32,10 +32,10 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     processes: list[asyncio.subprocess.Process] = []
     package = str(Path(__file__).parents[2] / "component")
 
-    async def begin(*arguments: str) -> asyncio.subprocess.Process:
+    async def begin(*arguments: str, cwd: Path = tmp_path) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-W", "error", "-m", "smartfeeds", *arguments,
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": package, "PYTHONUNBUFFERED": "1"},
+            cwd=cwd, env={**os.environ, "PYTHONPATH": package, "PYTHONUNBUFFERED": "1"},
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         processes.append(process)
@@ -156,6 +156,16 @@ async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start
     assert "Hello" in changes[-1]
     assert printed[-1].startswith("proof    in step with planet?order=modified")
     assert (tmp_path / ".run" / "scene.json").stat().st_mode & 0o077 == 0
+
+
+async def test_serve_prints_a_line_that_publishes(start: Start, tmp_path: Path) -> None:
+    """The line works as it is printed. `demo publish` needs no folder below the one of the demonstration."""
+    process = await start("demo", "serve")
+    (line,) = re.findall(r"curl -u .*", await scene(process))
+    assert json.loads(await run(line.replace("curl ", "curl -sS ")))["title"] == "Hello, world"
+    (tmp_path / "deep").mkdir()
+    published = await start("demo", "publish", "Hello", cwd=tmp_path / "deep")
+    assert (await asyncio.wait_for(published.communicate(), DEADLINE_S))[0].startswith(b"Published ")
 
 
 async def test_second_serve_in_a_folder_names_the_first_and_leaves_it_alone(start: Start, tmp_path: Path) -> None:

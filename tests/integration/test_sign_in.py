@@ -12,6 +12,7 @@ from support.servers import TestServer
 from support.service import running, write_config
 from support.talk import ask, next_from, text_of
 
+SITE = "http://web.example.org"
 CONFIRM = "{http://jabber.org/protocol/http-auth}confirm"
 HERE = {"Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
 
@@ -55,7 +56,7 @@ def bare_of(client: Client) -> str:
 async def test_people_sign_in_with_their_clients(server: TestServer, client: ClientFactory, tmp_path: Path) -> None:
     """Alice sends the code to the bot; Bob's client confirms the request, with what it received, as XEP-0070 says."""
     domain = server.take_name()
-    config = write_config(tmp_path, server, domain, http={"listen": "127.0.0.1:0"})
+    config = write_config(tmp_path, server, domain, http={"listen": "127.0.0.1:0", "base_url": SITE})
     async with running(config) as app, aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as first:
         assert app.site is not None
         origin = f"http://127.0.0.1:{app.site.listener.port}"
@@ -66,7 +67,7 @@ async def test_people_sign_in_with_their_clients(server: TestServer, client: Cli
         assert await visitor.submit("/login", jid="") == 200
         code = visitor.code
         question = await ask(alice, domain, f"login {code}")
-        assert origin in question and "127.0.0.1" in question
+        assert SITE in question and "127.0.0.1" in question
         assert "signed in as" in await ask(alice, domain, f"login {code} yes")
         await visitor.get("/login/wait")
         assert await visitor.submit("/login/wait") == 200
@@ -77,7 +78,7 @@ async def test_people_sign_in_with_their_clients(server: TestServer, client: Cli
             await visitor.get("/login")
             assert await visitor.submit("/login", jid=bare_of(bob)) == 200
             request = await next_from(bob, domain)
-            assert visitor.code in text_of(request) and origin in text_of(request)
+            assert visitor.code in text_of(request) and SITE in text_of(request)
             confirm = request.find(CONFIRM)
             assert confirm is not None
             attributes = " ".join(f"{name}={quoteattr(str(value))}" for name, value in confirm.attrib.items())

@@ -192,7 +192,8 @@ async def check_http(settings: Settings) -> Finding:
     await server.wait_closed()
     if not http.base_url:
         return _HTTP.note(
-            f"{http.listen} is free; http.base_url is not set, so links contain the host name of each request",
+            f"{http.listen} is free; http.base_url is not set, so links contain the host name of each request, "
+            "and the sign-in page sends no requests to XMPP addresses",
             "for public access put a web server with TLS in front, and set http.base_url and http.proxies",
         )
     return _HTTP.ok(f"{http.listen} is free, public address {http.base_url}")

@@ -8,7 +8,7 @@ import click
 
 from smartfeeds.console import Commands, exit_failed_if, out, progress_bar, run_async
 from smartfeeds.demo.person import DemoUser
-from smartfeeds.demo.serve import NODE, SERVICE, read_scene, serve
+from smartfeeds.demo.serve import FOLDER, NODE, SERVICE, find_folder, read_scene, serve
 
 if TYPE_CHECKING:
     from smartfeeds.demo.gap import GapDemo
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FOLDER = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".run"),
+    default=Path(FOLDER),
     show_default=True,
     help="The folder of all data.",
 )
@@ -37,10 +37,14 @@ def demo_serve(folder: Path) -> None:
 
 @demo_command.command("publish")
 @click.argument("title")
-@_FOLDER
-def demo_publish(title: str, folder: Path) -> None:
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"The folder of demo serve. Default: {FOLDER} here, in a folder above, or beside the installation.",
+)
+def demo_publish(title: str, folder: Path | None) -> None:
     """Publish an entry with this TITLE to the feed of a running demo serve."""
-    item_id = run_async(_publish(folder, title))
+    item_id = run_async(_publish(folder or find_folder(), title))
     out.print(f"Published {item_id} to {NODE}.", markup=False)
 
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import secrets
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -20,18 +21,26 @@ from rich.progress import Progress
 from smartfeeds.app import App
 from smartfeeds.config import Settings, load
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.demo.process import HOST, DemoAccount, free_port, is_listening
 from smartfeeds.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.formats.documents import read_document
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
+from smartfeeds.service.tokens import add_token, new_token
+from smartfeeds.store.base import WriteTx
 from smartfeeds.store.lock import LockHeldError, Release, lock_file
 from smartfeeds.telemetry import set_up_logging
 
 SERVICE: Final = "feeds.localhost"
 NODE: Final = "planet"
 READER: Final = "bob@localhost"
+FOLDER: Final = ".run"
 ONLINE_S: Final = 60.0
+_SCENE: Final = "scene.json"
+_LABEL: Final = "smartfeeds demo serve"
 _CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT = 15222, 15347, 15280
 
 
@@ -59,15 +68,15 @@ class Scene:
 def read_scene(folder: Path) -> Scene:
     """Returns the scene of a folder. Raises ConfigError if there is none."""
     try:
-        return Scene(**json.loads((folder / "scene.json").read_text()))
+        return Scene(**json.loads((folder / _SCENE).read_text()))
     except FileNotFoundError:
         raise ConfigError(f"there is no demonstration in {folder}; start one with make run") from None
     except (OSError, ValueError, TypeError):
-        raise ConfigError(f"{folder}/scene.json is not valid; remove the folder {folder} to start anew") from None
+        raise ConfigError(f"{folder}/{_SCENE} is not valid; remove the folder {folder} to start anew") from None
 
 
 def _make_scene(folder: Path) -> Scene:
-    if (folder / "scene.json").exists():
+    if (folder / _SCENE).exists():
         return read_scene(folder)
     scene = Scene(
         client_port=_free(_CLIENT_PORT),
@@ -76,8 +85,8 @@ def _make_scene(folder: Path) -> Scene:
         password=secrets.token_urlsafe(9),
         http_port=_free(_HTTP_PORT),
     )
-    (folder / "scene.json").touch(mode=0o600)
-    (folder / "scene.json").write_text(json.dumps(asdict(scene)))
+    (folder / _SCENE).touch(mode=0o600)
+    (folder / _SCENE).write_text(json.dumps(asdict(scene)))
     return scene
 
 
@@ -173,14 +182,39 @@ async def serve(folder: Path, console: Console, progress: Progress) -> None:
         with progress:
             counts = await fill(app, progress)
         node = await app.service.read(lambda tx, _context: tx.node(NODE))
-        console.print(_text(folder, scene, counts.added, node.live if node is not None else 0), markup=False)
+        token = await replace_token(app.service)
+        console.print(_text(folder, scene, token, counts.added, node.live if node is not None else 0), markup=False)
         await stop.wait()
         console.print("Stopping.")
     console.print(f"All data is in {folder}; the next start finds it again.", markup=False)
 
 
-def _text(folder: Path, scene: Scene, added: int, items: int) -> str:
+async def replace_token(service: FeedService) -> str:
+    """Returns a token for publishing in the feed, in place of that of the last start. The store does not have the text
+    of a token, so it cannot be shown again."""
+
+    def replaced(tx: WriteTx, context: Context) -> str:
+        for former in tx.tokens_of(OWNER):
+            if former.label == _LABEL:
+                tx.remove_token(former.token_id)
+        token, text = new_token(OWNER, TokenScope.PUBLISH, NODE, _LABEL)
+        add_token(tx, context, token, None)
+        return text
+
+    return await service.write(replaced)
+
+
+def find_folder() -> Path:
+    """Returns the folder of the demonstration: in this folder or one above it, else beside the virtual environment of
+    this program."""
+    here, installed = Path.cwd(), Path(sys.prefix).parent
+    places = (place / FOLDER for place in (here, *here.parents, installed))
+    return next((place for place in places if (place / _SCENE).exists()), Path(FOLDER))
+
+
+def _text(folder: Path, scene: Scene, token: str, added: int, items: int) -> str:
     news = f"{added} new" if added else "all there from the last start"
+    option = "" if folder == Path(FOLDER) else f" --folder {folder}"
     command = ".venv/bin/smartfeeds" if Path(".venv/bin/smartfeeds").exists() else "smartfeeds"
     return f"""
 The feed is online.
@@ -190,6 +224,7 @@ The feed is online.
   address   xmpp:{SERVICE}?;node={NODE}
   web page  http://127.0.0.1:{scene.http_port}/feeds/{NODE}/
   account   {scene.reader.jid}   password {scene.reader.password}
+  token     {token}   publishes in the feed
   server    127.0.0.1:{scene.client_port} for clients (no TLS), 127.0.0.1:{scene.component_port} for components
 
 Try this in a second terminal:
@@ -199,7 +234,8 @@ Try this in a second terminal:
 
 and this in a third:
 
-  {command} demo publish 'Hello, world' --folder {folder}
+  curl -u :{token} -d 'Hello, world' http://127.0.0.1:{scene.http_port}/entries/{NODE}/
+  {command} demo publish 'Hello, world'{option}
   curl -N -H 'Accept: text/event-stream' http://127.0.0.1:{scene.http_port}/feeds/{NODE}/
   {command} node list --config {folder}/smartfeeds.toml
   {command} demo gap

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, MultipartReader, web
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.sessions import Session, parse_session
@@ -53,6 +53,7 @@ class HttpCall:
     `form_token` is what its forms must carry. `body` is set if the router has read the body. `name`, `item_id` and
     `suffix` are what the path names, "" if its route has no such variable. `subject` is the JID or the id of a token in
     the path of a resource of administration. `written`: the response was sent already, by `HeldPulls`.
+    `multipart` reads the parts of a body of which the first was read already, to check the form token.
     """
 
     request: web.BaseRequest
@@ -73,6 +74,7 @@ class HttpCall:
     suffix: str = ""
     subject: str = ""
     written: bool = False
+    multipart: MultipartReader | None = None
     base_path: str = ""
     look: SiteLook = DEFAULT_LOOK
 

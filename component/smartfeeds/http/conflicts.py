@@ -13,6 +13,7 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.sessions import FORM_TOKEN
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
@@ -27,7 +28,6 @@ from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import read_fields, read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import FORM_TOKEN
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.http.web.conflict_page import conflicts_page
 from smartfeeds.http.web.frame import frame_of, page_reply

@@ -5,6 +5,7 @@ site: its type is not guessed, and its sandbox allows nothing.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import IO
@@ -28,6 +29,7 @@ from smartfeeds.service.files import FileShown, GetFile
 _log = structlog.get_logger()
 
 CHUNK_BYTES = 65_536
+_NO_BYTES = re.compile(r"bytes=\s*-0+\s*")  # the last 0 bytes; aiohttp reads this as the whole file
 _BYTES = {"type": "string", "format": "binary"}
 _RANGE = Parameter("Range", {"type": "string"}, "bytes=FIRST-LAST: a part of the file", "header")
 _CONTENT = dict.fromkeys((*sorted(SHOWN_TYPES), OCTETS), _BYTES)
@@ -126,15 +128,21 @@ def _range(call: HttpCall, file: FeedFile) -> tuple[int, int]:
     if_range = call.header("If-Range")
     if not call.header("Range") or (if_range and if_range != f'"{file.digest[:32]}"'):
         return whole
+    if _NO_BYTES.fullmatch(call.header("Range")):
+        raise _unsatisfiable(file)
     try:
         wanted = call.request.http_range
     except ValueError:
         return whole
     start, end, _ = wanted.indices(file.size_bytes)
     if start >= end:
-        raise HttpError(
-            HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-            f"the file has {file.size_bytes} bytes",
-            Content_Range=f"bytes */{file.size_bytes}",
-        )
+        raise _unsatisfiable(file)
     return start, end
+
+
+def _unsatisfiable(file: FeedFile) -> HttpError:
+    return HttpError(
+        HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+        f"the file has {file.size_bytes} bytes",
+        Content_Range=f"bytes */{file.size_bytes}",
+    )

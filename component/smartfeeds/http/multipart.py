@@ -1,8 +1,10 @@
 """Bodies of several parts: fields as text, and files that go to a folder while they arrive (RFC 7578)."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiohttp import BodyPartReader, MultipartReader
 from aiohttp.http_exceptions import HttpProcessingError
@@ -15,6 +17,7 @@ from smartfeeds.http.post_fields import MAX_FIELDS
 from smartfeeds.http.uploads import UploadName, Uploads, invite, paced, within
 
 MAX_FILES = 20
+_FIRST_FIELD_BYTES = 1_024  # of a field that is read before the request is accepted
 _CHUNK_BYTES = 65_536
 _PLAIN_ENCODINGS = frozenset({"", "7bit", "8bit", "binary", "identity"})
 
@@ -24,6 +27,24 @@ class Parts(NamedTuple):
 
     fields: list[tuple[str, str]]
     files: list[tuple[str, EntryLink]]
+
+
+class _Part(BodyPartReader):
+    """A part whose header Content-Disposition was read without a fault."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # The library only warns of what it cannot read, and would store a file without its name.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            try:
+                _ = self.name, self.filename
+            except (LookupError, RuntimeWarning) as error:
+                raise ValueError(f"Content-Disposition: {error}") from None
+
+
+class _Reader(MultipartReader):
+    part_reader_cls = _Part
 
 
 BeforeFile = Callable[[Sequence[tuple[str, str]]], Awaitable[None]]
@@ -38,23 +59,57 @@ async def read_parts(
     Raises HttpError, and FeedError(BAD_REQUEST) for a body that is malformed.
     """
     parts = Parts([], [])
-    await invite(call)
-    try:
-        reader = MultipartReader(call.request.headers, call.request.content)
-        while (part := await within(reader.next(), uploads.timeout_s)) is not None:
-            if not isinstance(part, BodyPartReader):
-                raise FeedError(Condition.BAD_REQUEST, "a part of the body is itself a multipart; send its parts")
-            _check_encoding(part)
+    with _faults():
+        reader = call.multipart or await _open(call)
+        while (part := await _next_part(reader, uploads.timeout_s)) is not None:
             if part.filename is not None:
                 if before_file is not None:
                     await before_file(parts.fields)
                 await _read_file(call, uploads, part, parts)
             else:
                 limit_bytes -= await _read_field(part, parts, limit_bytes, uploads.timeout_s)
-    except (ValueError, AssertionError, HttpProcessingError) as error:
-        # The library raises these for a missing boundary, a line that is too long or a header that is malformed.
-        raise FeedError(Condition.BAD_REQUEST, f"the multipart body is malformed: {str(error)[:80]}") from error
     return parts
+
+
+async def read_first_field(call: HttpCall, timeout_s: float) -> tuple[str, str]:
+    """The name and the value of the first part, which `read_parts` leaves out then. Two empty texts if it is a file.
+
+    Raises as `read_parts` does.
+    """
+    with _faults():
+        reader = call.multipart = await _open(call)
+        part = await _next_part(reader, timeout_s)
+        if part is None or part.filename is not None:
+            return "", ""
+        parts = Parts([], [])
+        await _read_field(part, parts, _FIRST_FIELD_BYTES, timeout_s)
+    return parts.fields[0]
+
+
+async def _open(call: HttpCall) -> MultipartReader:
+    await invite(call)
+    return _Reader(call.request.headers, call.request.content)
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Turns what the library raises for a missing boundary, a line that is too long or a malformed header into
+    FeedError(BAD_REQUEST)."""
+    try:
+        yield
+    except (ValueError, AssertionError, HttpProcessingError) as error:
+        raise FeedError(Condition.BAD_REQUEST, f"the multipart body is malformed: {str(error)[:80]}") from error
+
+
+async def _next_part(reader: MultipartReader, timeout_s: float) -> BodyPartReader | None:
+    """The next part, None at the end."""
+    part = await within(reader.next(), timeout_s)
+    if part is None:
+        return None
+    if not isinstance(part, BodyPartReader):
+        raise FeedError(Condition.BAD_REQUEST, "a part of the body is itself a multipart; send its parts")
+    _check_encoding(part)
+    return part
 
 
 async def _read_file(call: HttpCall, uploads: Uploads, part: BodyPartReader, parts: Parts) -> None:

@@ -10,11 +10,11 @@ from email.header import decode_header, make_header
 from types import MappingProxyType
 from typing import NamedTuple
 
+from smartfeeds.core.sessions import FORM_TOKEN
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import Parameter
 from smartfeeds.http.queries import MAX_QUERY_BYTES, read_fields
-from smartfeeds.http.sessions import FORM_TOKEN
 
 MAX_FIELDS = 64
 _TEXT = {"type": "string"}

@@ -4,7 +4,6 @@ Each media type of a document has one reader in a table. The readers make Atom e
 other media type, or with a file name, is a file: the enclosure of an entry.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,7 +12,6 @@ from smartfeeds.core.files import media_type_of
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
 from smartfeeds.formats.json_text import looks_like_json
-from smartfeeds.formats.markdown import MAX_CHARACTERS, render_markdown
 from smartfeeds.formats.post import Post, entry_of, split_tags
 from smartfeeds.formats.xml import Element
 from smartfeeds.http import negotiation as n
@@ -21,10 +19,10 @@ from smartfeeds.http import post_fields as f
 from smartfeeds.http.bodies import CHARSETS, BodyReader, charset_of, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.json_posts import read_json_post
+from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.multipart import read_parts
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.uploads import UploadName, Uploads
-from smartfeeds.http.web.sanitise import harmless_html
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 _HTML = n.HTML.accept_types[0]
@@ -48,9 +46,10 @@ _Read = Callable[["PostReader", _Body], Awaitable[Element]]
 class PostReader:
     """Reads the item in the body of a request."""
 
-    def __init__(self, bodies: BodyReader, uploads: Uploads) -> None:
+    def __init__(self, bodies: BodyReader, uploads: Uploads, markdown: MarkdownTurns) -> None:
         self._bodies = bodies
         self._uploads = uploads
+        self._markdown = markdown
 
     async def draft(self, call: HttpCall, item_id: str = "") -> tuple[PayloadDraft | None, Representation]:
         """The item of a request, and the representation for the response if the client prefers none. None for an empty
@@ -83,12 +82,12 @@ class PostReader:
         """An entry with the body as its enclosure."""
         # What is wrong with the fields is found before the file is read.
         entry_of(_post({f.TITLE: name.media_type, **fields}, None))
-        return await self._of_text("", fields, (await self._uploads.from_body(call, name),))
+        return await self._of_text(call, "", fields, (await self._uploads.from_body(call, name),))
 
     async def _multipart(self, call: HttpCall, fields: dict[str, str]) -> Element:
         """An entry with the fields and the files of a form."""
         parts = await read_parts(call, self._uploads, self._bodies.limit_bytes)
-        return await self._of_fields(f.known_fields(parts.fields), fields, tuple(link for _, link in parts.files))
+        return await self._of_fields(call, f.known_fields(parts.fields), fields, tuple(link for _, link in parts.files))
 
     async def entry(self, body: _Body) -> Element:
         """An Atom entry."""
@@ -112,11 +111,11 @@ class PostReader:
                 "the body is JSON: send Content-Type: application/json, or text/plain to publish it as a text",
                 n.JSON.accept_types,
             )
-        return await self._of_text(text, body.fields)
+        return await self._of_text(body.call, text, body.fields)
 
     async def text(self, body: _Body) -> Element:
         """A plain text."""
-        return await self._of_text(_text(body.data), body.fields)
+        return await self._of_text(body.call, _text(body.data), body.fields)
 
     async def html(self, body: _Body) -> Element:
         """HTML, stored as it is; every page sanitises what it shows."""
@@ -124,42 +123,36 @@ class PostReader:
 
     async def markdown(self, body: _Body) -> Element:
         """Markdown, stored as HTML."""
-        return await self._of_text(_text(body.data), body.fields | {f.MARKDOWN: "true"})
+        return await self._of_text(body.call, _text(body.data), body.fields | {f.MARKDOWN: "true"})
 
     async def form(self, body: _Body) -> Element:
         """The fields of a form; what is no form is a text, because `curl -d` declares every body as a form."""
         fields = f.read_form(_text(body.data))
-        return await (self.default(body) if fields is None else self._of_fields(fields, body.fields))
+        return await (self.default(body) if fields is None else self._of_fields(body.call, fields, body.fields))
 
     async def _of_fields(
-        self, fields: f.Fields, call_fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()
+        self, call: HttpCall, fields: f.Fields, call_fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()
     ) -> Element:
         own = {name: f.single(fields, name) for name in fields if name != f.TAGS}
         own[f.TAGS] = ",".join(fields.get(f.TAGS, ()))
         joined = {**call_fields, **{name: value for name, value in own.items() if value}}
         html = joined.pop(f.CONTENT_HTML, "")
         if not html:
-            return await self._of_text(joined.pop(f.CONTENT, ""), joined, files)
+            return await self._of_text(call, joined.pop(f.CONTENT, ""), joined, files)
         if f.CONTENT in joined:
             raise FeedError(Condition.BAD_REQUEST, f"{f.CONTENT} and {f.CONTENT_HTML} are the same; send one of them")
         return entry_of(_post(joined, EntryText(TextKind.HTML, html), files))
 
-    async def _of_text(self, text: str, fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()) -> Element:
+    async def _of_text(
+        self, call: HttpCall, text: str, fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()
+    ) -> Element:
         """A post with a text, or with the field of the text if the body is empty."""
         text = (text if text.strip() else fields.get(f.CONTENT, "")).replace("\r\n", "\n")
         if not f.is_set(f.MARKDOWN, fields.get(f.MARKDOWN, "")):
             return entry_of(_post(fields, EntryText(TextKind.TEXT, text.rstrip("\n")), files))
-        if len(text) > MAX_CHARACTERS:
-            raise FeedError(
-                Condition.PAYLOAD_TOO_BIG, f"{len(text)} characters of Markdown; the limit is {MAX_CHARACTERS}"
-            )
-        return await asyncio.to_thread(_of_markdown, text, fields, files)
-
-
-def _of_markdown(text: str, fields: Mapping[str, str], files: tuple[EntryLink, ...]) -> Element:
-    markdown = render_markdown(text, take_heading=not fields.get(f.TITLE))
-    content = EntryText(TextKind.HTML, harmless_html(markdown.html))
-    return entry_of(_post({f.TITLE: markdown.heading, **fields}, content, files))
+        markdown = await self._markdown.render(call.actor, text, take_heading=not fields.get(f.TITLE))
+        content = EntryText(TextKind.HTML, markdown.html)
+        return entry_of(_post({f.TITLE: markdown.heading, **fields}, content, files))
 
 
 def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str) -> UploadName | None:

@@ -92,11 +92,14 @@ class HttpRouter:
 
     def _resource(self, call: HttpCall) -> tuple[Resource, Mapping[str, str]]:
         """The resource of a path and the raw values of its variables."""
-        if (resource := self._fixed.get(call.path)) is not None:
-            return resource, {}
-        for resource in self._templates:
-            if (values := resource.template.match(call.path)) is not None:
-                return resource, values
+        # People forget the slash at the end of an address. A redirect would lose the body of a post in many clients.
+        also = (f"{call.path}/",) if call.method == "POST" and not call.path.endswith("/") else ()
+        for path in (call.path, *also):
+            if (resource := self._fixed.get(path)) is not None:
+                return resource, {}
+            for resource in self._templates:
+                if (values := resource.template.match(path)) is not None:
+                    return resource, values
         raise HttpError(HTTPStatus.NOT_FOUND, "there is no such page; the feeds are under /feeds/")
 
     async def _answer(self, exchange: "_Exchange") -> Answered:

@@ -23,11 +23,15 @@ from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import Network, is_within, peer_of
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.wire import has_begun
+from smartfeeds.service.networks import network_of
 
 BACKLOG = 1_024
 SPARE_FILES = 128  # for the store, the link and the rest of the process
 SWEEP_S = 10.0
 SHUTDOWN_S = 2.0
+# After an early refusal the rest of the body is read for so long. A close with unread bytes resets the connection, and
+# a proxy that still sends the body then loses the response (RFC 9112 9.6).
+LINGER_S = 2.0
 
 _log = structlog.get_logger()
 
@@ -38,9 +42,9 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits for connections. `per_address` limits the connections of one address, or the requests for feeds that it
-    has open at once through a proxy. The times are in seconds: for the first request to arrive, for an idle connection,
-    and for a client that does not read its response."""
+    """Limits for connections. `per_address` limits the connections of one address (IPv6: of one `network_of`), or the
+    requests for feeds that it has open at once through a proxy. The times are in seconds: for the first request to
+    arrive, for an idle connection, and for a client that does not read its response."""
 
     connections: int
     per_address: int
@@ -178,7 +182,7 @@ class HttpListener:
         options = {
             "keepalive_timeout": self.bounds.idle_s,
             "access_log": None,
-            "lingering_time": 0.0,
+            "lingering_time": LINGER_S,
             "auto_decompress": False,  # a compressed body is rejected by `BodyReader`
         }
         host, _, port = self._listen.rpartition(":")
@@ -221,7 +225,7 @@ class HttpListener:
     def admit(self, connection: HttpConnection) -> bool:
         """Whether one more connection of this address may stay; if so it is counted until `release`."""
         shared = is_within(connection.address, self._proxies)
-        if len(self._open) >= self._most or not (shared or self._per_address.take(connection.address)):
+        if len(self._open) >= self._most or not (shared or self._per_address.take(network_of(connection.address))):
             self.refused += 1
             return False
         self._open.add(connection)
@@ -231,7 +235,7 @@ class HttpListener:
         """A connection has ended."""
         self._open.remove(connection)
         if not is_within(connection.address, self._proxies):
-            self._per_address.release(connection.address)
+            self._per_address.release(network_of(connection.address))
 
     async def watch(self) -> None:
         """Closes connections whose clients do not read their responses. Runs until it is cancelled."""

@@ -10,7 +10,7 @@ import secrets
 from http import HTTPStatus
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.sessions import MOST_S, form_token, is_form_token, parse_session
+from smartfeeds.core.sessions import FORM_TOKEN, MOST_S, form_token, is_form_token, parse_session
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.http import negotiation as n
@@ -18,12 +18,12 @@ from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall, is_from_elsewhere, is_from_here
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.multipart import read_first_field
 from smartfeeds.http.queries import read_fields
 from smartfeeds.service.answers import ask
 from smartfeeds.service.sessions import BeginSession, GetSession, RenewSession, SessionShown, new_session
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-FORM_TOKEN = "csrf"  # noqa: S105 - the name of the field
 FORM_TOKEN_HEADER = "X-CSRF-Token"  # noqa: S105 - the name of the header
 MAX_FIELDS = 200
 _SESSION, _GUEST = "session", "guest"
@@ -103,7 +103,11 @@ class Sessions:
         return await ask(self._handle, GetSession(ANONYMOUS, self._service, cookie), SessionShown)
 
     async def _field(self, call: HttpCall) -> str:
-        """The form token in the body of a form."""
+        """The form token in the body of a form. In a form with files it is the first field, because the files are not
+        read before it was checked."""
+        if call.media_type == n.MULTIPART:
+            name, text = await read_first_field(call, self._bodies.timeout_s)
+            return text if name == FORM_TOKEN else ""
         if call.media_type != n.WEB_FORM:
             return ""
         return dict(await self.fields(call)).get(FORM_TOKEN, "")

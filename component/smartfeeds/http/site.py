@@ -20,6 +20,7 @@ from smartfeeds.http.health import Health
 from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
+from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
@@ -38,6 +39,7 @@ from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.http.web.theme import Themes
+from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
@@ -86,8 +88,9 @@ class Site:
         sessions = Sessions(handle, authenticate, options.domain, bodies)
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
-        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads), entries)
-        editor = Editor(handle, changes.perform, options.domain, sessions)
+        markdown = MarkdownTurns()
+        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
+        editor = Editor(handle, changes.perform, options.domain, sessions, markdown)
         self.feeds = Feeds(
             self._pull,
             sessions.authenticate,
@@ -153,12 +156,13 @@ class Site:
             return await self._read_feed(call)
         # A client that connects directly is bounded by its connections. The connections of a proxy belong to many
         # clients, so the requests of each client are counted instead.
-        if not self.behind_proxies.take(call.address):
+        network = network_of(call.address)
+        if not self.behind_proxies.take(network):
             raise FeedError(Condition.BUSY, TOO_MANY)
         try:
             return await self._read_feed(call)
         finally:
-            self.behind_proxies.release(call.address)
+            self.behind_proxies.release(network)
 
     async def _read_feed(self, call: HttpCall) -> Answered:
         if is_complete(call):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from smartfeeds.core.sessions import (
     MAX_LABEL_CHARACTERS,
-    SESSIONS_PER_JID,
+    SESSIONS_PER_TOKEN,
     Session,
     begun,
     is_due,
@@ -99,7 +99,8 @@ def new_session(token: Token, label: str) -> tuple[Session, str]:
 
 
 def begin_session(tx: WriteTx, context: Context, request: BeginSession) -> EmptyResult:
-    """Stores a session. Ends the session that was unused for the longest time if the user has too many.
+    """Stores a session. Ends the session that was unused for the longest time if too many began with the same token.
+    The sign-ins through XMPP count together.
 
     Raises FeedError(NOT_AUTHORIZED) if the token of the session was revoked meanwhile.
     """
@@ -107,8 +108,8 @@ def begin_session(tx: WriteTx, context: Context, request: BeginSession) -> Empty
     token = tx.token(session.token_id) if session.token_id else None
     if session.token_id and token is None:
         raise FeedError(Condition.NOT_AUTHORIZED, "this token was revoked: ask for a new one")
-    former = tx.sessions_of(session.jid)
-    for other in former[: max(0, len(former) + 1 - SESSIONS_PER_JID)]:
+    former = [one for one in tx.sessions_of(session.jid) if one.token_id == session.token_id]
+    for other in former[: max(0, len(former) + 1 - SESSIONS_PER_TOKEN)]:
         tx.remove_session(other.session_id)
     tx.put_session(begun(session, context.now_us, None if token is None else token.expires_us))
     return EmptyResult()
@@ -133,7 +134,8 @@ def renew_session(tx: WriteTx, context: Context, request: RenewSession) -> Empty
 
 
 def list_sessions(tx: ReadTx, context: Context, request: ListSessions) -> SessionList:
-    """Returns the sessions of the actor. Their number is bounded by SESSIONS_PER_JID."""
+    """Returns the sessions of the actor. Their number is bounded by SESSIONS_PER_TOKEN and by the
+    number of tokens (TOKENS_PER_JID)."""
     sessions = _sessions(tx, request)
     return SessionList(tuple(one for one in reversed(sessions) if one.expires_us > context.now_us))
 

@@ -10,15 +10,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
-from ipaddress import ip_address, ip_network
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.networks import network_of
 
 LIFETIME_S = 300
-PER_ADDRESS = 20  # sign-ins that one network address (IPv6: a /64) may begin in the lifetime of a code
+PER_ADDRESS = 20  # sign-ins that one network (`service.networks`) may begin in the lifetime of a code
 PER_JID = 3  # requests that one user receives in that time, whoever types their address
 WRONG_CODES = 10  # wrong codes of one user in that time
 MOST = 10_000  # sign-ins in memory: some 5 MB
@@ -52,7 +51,7 @@ class SignIn:
     target: Jid | None
     path: str
     began_us: int
-    informed: Jid | None
+    informed: Jid | None = None
     state: SignInState = SignInState.WAITING
     jid: Jid | None = None
 
@@ -72,25 +71,27 @@ class SignIns:
         self._wrong: list[tuple[int, str]] = []  # time and bare JID of wrong codes, in their order
 
     def begin(self, browser: str, address: str, site: str, target: Jid | None, path: str) -> SignIn:
-        """Begins a sign-in, which replaces the former one of this browser.
+        """Begins a sign-in.
 
         Raises FeedError(BUSY) if this address began too many, or if the target received too many requests.
         """
         self._forget()
         sign_ins = self._by_code.values()
-        subscriber = _subscriber_of(address)
-        if len(sign_ins) >= MOST or sum(_subscriber_of(one.address) == subscriber for one in sign_ins) >= PER_ADDRESS:
+        network = network_of(address)
+        if len(sign_ins) >= MOST or sum(network_of(one.address) == network for one in sign_ins) >= PER_ADDRESS:
             raise FeedError(Condition.BUSY, "too many sign-ins from your address; try again in five minutes")
         if target is not None and sum(one.target == target for one in sign_ins) >= PER_JID:
             raise FeedError(Condition.BUSY, f"{target} received {PER_JID} requests; try again in five minutes")
-        for former in sign_ins:
-            # It stays in memory, because it counts. The browser's cookie leads to the new one only.
-            if former.browser == browser:
-                former.browser, former.state = "", SignInState.REFUSED
         code = "".join(self._choose(ALPHABET) for _ in range(CODE_CHARACTERS))
-        sign_in = SignIn(browser, code, address, site, target, path, self._clock(), informed=target)
+        sign_in = SignIn(browser, code, address, site, target, path, self._clock())
         self._by_code[code] = sign_in
         return sign_in
+
+    def drop(self, browser: str) -> None:
+        """Ends the sign-in of a browser, if there is one. It stays in memory, because it counts."""
+        former = self.of_browser(browser)
+        if former is not None:
+            former.browser, former.state = "", SignInState.REFUSED
 
     def of_browser(self, browser: str) -> SignIn | None:
         """The sign-in of a browser; None if there is none, or if it is too old."""
@@ -137,14 +138,3 @@ class SignIns:
                 break
             del self._by_code[code]
         self._wrong = [wrong for wrong in self._wrong if wrong[0] > oldest_us]
-
-
-@lru_cache(MOST)
-def _subscriber_of(address: str) -> str:
-    """What one subscriber of a provider has: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). The host part
-    of an IPv6 address is free to choose, so addresses alone bound nothing."""
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return address
-    return address if ip.version == 4 else str(ip_network((ip, 64), strict=False))

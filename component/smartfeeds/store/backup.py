@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.store.sqlite_engine import make_private, store_error
 
 PAGES_A_STEP = 2_000  # between two steps the progress is reported
@@ -16,12 +16,17 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
     """Copies the database `source` to the new file `target`, which appears only when it is complete and synced to disk.
 
     `on_progress` receives the number of copied pages and the number of all pages. Other processes may read and write
-    meanwhile. Raises StoreError, also if `target` exists.
+    meanwhile. Raises StoreError, also if `target` exists, and ConfigError if it cannot be written.
     """
     part = target.with_name(target.name + ".part")
     if target.exists():
         raise StoreError(f"the backup {target} exists already; name another file")
     make_private(part)
+    try:
+        part.open("ab").close()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"cannot write the backup {target}: {reason}; name another file") from None
     try:
         with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(part)) as copy:
             # The snapshot lasts to the end. Without it every write by another process would restart the copy.

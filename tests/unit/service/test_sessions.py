@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from smartfeeds.core.sessions import IDLE_S, RENEWED_S, SESSIONS_PER_JID, Session, write_session
+from smartfeeds.core.sessions import IDLE_S, RENEWED_S, SESSIONS_PER_TOKEN, Session, write_session
 from smartfeeds.core.tokens import ALL_FEEDS, SCOPES, Token, TokenScope, digest_of
 from smartfeeds.delivery.sweeps import SESSIONS
 from smartfeeds.errors import Condition, FeedError
@@ -107,12 +107,26 @@ async def test_user_has_a_bounded_number_of_sessions(feed: World) -> None:
     """The session that was unused for the longest time ends; other users keep theirs."""
     other = await begin(feed, BOB)
     cookies = []
-    for _ in range(SESSIONS_PER_JID + 1):
+    for _ in range(SESSIONS_PER_TOKEN + 1):
         feed.clock.move(1)
         cookies.append(await begin(feed))
     assert await refusal(shown(feed, cookies[0])) is Condition.NOT_AUTHORIZED
     assert [one.session_id for one in await listed(feed)] == [text.split("_")[1] for text in reversed(cookies[1:])]
     await shown(feed, other)
+
+
+async def test_token_with_few_rights_ends_no_other_session(feed: World) -> None:
+    """Whoever has a token for reading could otherwise sign its user out everywhere."""
+    token = Token(TOKEN_ID, digest_of("s"), ALICE, TokenScope.READ, ALL_FEEDS, "", 0)
+    await feed.service.write(lambda tx, ctx: add_token(tx, ctx, token, None))
+    own = await begin(feed)
+    cookies = []
+    for _ in range(SESSIONS_PER_TOKEN + 1):
+        feed.clock.move(1)
+        cookies.append(await begin(feed, token_id=TOKEN_ID))
+    await shown(feed, own)
+    assert await refusal(shown(feed, cookies[0])) is Condition.NOT_AUTHORIZED
+    assert len(await listed(feed)) == SESSIONS_PER_TOKEN + 1
 
 
 async def test_user_ends_one_session_or_all_of_them(feed: World) -> None:

@@ -18,18 +18,18 @@ from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import TextKind, read_entry
-from smartfeeds.formats.markdown import MAX_CHARACTERS, render_markdown
 from smartfeeds.formats.written import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import title_of
 from smartfeeds.http.entries import Handle
+from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
-from smartfeeds.http.web.sanitise import SHORT, clean, harmless_html
+from smartfeeds.http.web.sanitise import SHORT, clean
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
@@ -75,12 +75,18 @@ class Editor:
     disconnects."""
 
     def __init__(
-        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, sessions: Sessions
+        self,
+        handle: Handle,
+        change: Callable[[Request], Awaitable[Answer]],
+        service: str,
+        sessions: Sessions,
+        markdown: MarkdownTurns,
     ) -> None:
         self._handle = handle
         self._change = change
         self._service = service
         self._sessions = sessions
+        self._markdown = markdown
 
     async def writing(self, call: HttpCall) -> Writing | None:
         """What the user may write in the feed of a page. Raises FeedError."""
@@ -139,7 +145,7 @@ class Editor:
         return _see_other(call, feed_path(call.name))
 
     async def _publish(self, call: HttpCall, writing: WritingShown, form: _Form) -> None:
-        fields = await _rendered(form)
+        fields = await self._rendered(call, form)
         if call.item_id:
             item = await self._item(call)
             if item_tag(item) != form.tag:
@@ -179,7 +185,7 @@ class Editor:
     ) -> Reply:
         frame = frame_of(call)
         try:
-            shown = await _rendered(form) if preview else form.fields
+            shown = await self._rendered(call, form) if preview else form.fields
         except FeedError as fault:
             shown, preview, error = form.fields, False, fault.text
         replied = await self._item(call, form.reply) if form.reply else None
@@ -236,25 +242,21 @@ class Editor:
         request = GetItem(call.actor, self._service, call.name, item_id or call.item_id)
         return (await ask(self._handle, request, ItemShown)).item
 
+    async def _rendered(self, call: HttpCall, form: _Form) -> WrittenFields:
+        """The fields as they are stored: with HTML in place of Markdown. Raises FeedError(PAYLOAD_TOO_BIG)."""
+        fields = form.fields
+        if not form.markdown:
+            return fields
+        take_heading = not fields.title.strip()
+        markdown = await self._markdown.render(call.actor, fields.text, take_heading=take_heading)
+        title = markdown.heading if take_heading else fields.title
+        return replace(fields, title=title, text=markdown.html, kind=TextKind.HTML)
+
 
 # Errors in what was typed: the form is shown again.
 _ABOUT_FIELDS = frozenset(
     {Condition.BAD_REQUEST, Condition.INVALID_PAYLOAD, Condition.PAYLOAD_TOO_BIG, Condition.NOT_ACCEPTABLE}
 )
-
-
-async def _rendered(form: _Form) -> WrittenFields:
-    """The fields as they are stored: with HTML in place of Markdown. Raises FeedError(PAYLOAD_TOO_BIG)."""
-    fields = form.fields
-    if not form.markdown:
-        return fields
-    if len(fields.text) > MAX_CHARACTERS:
-        reason = f"{len(fields.text)} characters of Markdown; the limit is {MAX_CHARACTERS}"
-        raise FeedError(Condition.PAYLOAD_TOO_BIG, reason)
-    take_heading = not fields.title.strip()
-    markdown = await asyncio.to_thread(render_markdown, fields.text, take_heading=take_heading)
-    title = markdown.heading if take_heading else fields.title
-    return replace(fields, title=title, text=harmless_html(markdown.html), kind=TextKind.HTML)
 
 
 def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping[str, object]:

@@ -47,10 +47,12 @@ SIGN_OUT = page_for_people("signOut", "Ends sessions of the signed-in user", for
 @dataclass(frozen=True, slots=True)
 class XmppSignIn:
     """How to sign in through XMPP. `request` sends the request to confirm a sign-in (XEP-0070): its parameters are the
-    sign-in, the address of the page and a text. `chat`: the bot answers, so a code can be sent to it."""
+    sign-in, the address of the page and a text. It is None without `http.base_url`: anybody can make the service send
+    this text to a stranger, so its address must not come from the header Host. `chat`: the bot answers, so a code can
+    be sent to it."""
 
     sign_ins: SignIns
-    request: Callable[[SignIn, str, str], object]
+    request: Callable[[SignIn, str, str], object] | None
     chat: bool
 
 
@@ -94,6 +96,7 @@ class SignInPages:
             waiting=sign_in.state is SignInState.WAITING,
             confirmed=sign_in.state is SignInState.CONFIRMED,
             chat=self._xmpp.chat,
+            asks=self._xmpp.request is not None,
             service=self._service,
             message=message_uri(self._service, f"login {sign_in.shown_code}"),
             minutes=LIFETIME_S // 60,
@@ -117,7 +120,11 @@ class SignInPages:
             return _see_other(call, f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
         answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call.session)), SessionList)
         body = frame_of(call).page(
-            "sessions.html", sessions=answer.sessions, own=call.session.session_id, account_path=ACCOUNT
+            "sessions.html",
+            sessions=answer.sessions,
+            own=call.session.session_id,
+            account_path=ACCOUNT,
+            administers=_has_all_rights(call.session),
         )
         return call.zipped(page_reply(body))
 
@@ -144,6 +151,7 @@ class SignInPages:
             error=frame.texts.message(error),
             jid=jid,
             chat=self._xmpp.chat,
+            asks=self._xmpp.request is not None,
             csrf=_form_token(call) or form_token(guest),
         )
         reply = call.zipped(page_reply(body, {"Set-Cookie": guest_cookie(call, guest, GUEST_AGE_S)}))
@@ -158,18 +166,28 @@ class SignInPages:
         return await self._enter(call, token, path)
 
     def _by_xmpp(self, call: HttpCall, text: str, path: str) -> Reply:
+        request = self._xmpp.request
+        if request is None and not self._xmpp.chat:
+            raise HttpError(
+                HTTPStatus.FORBIDDEN, "sign-in through XMPP needs http.base_url or the bot; sign in with a token"
+            )
         jid = parse_jid(text) if text else None
         if (text and (jid is None or not jid.local)) or (not text and not self._xmpp.chat):
             return self._page(call, path, N_("type your XMPP address, such as alice@example.org"), text)
         target = None if jid is None else jid.bare
         site = f"{call.look.name} ({call.site_url})"
+        # Another host of the same domain may know the cookie that the browser has: it can set one for a site under a
+        # path. A sign-in therefore belongs to a new cookie.
+        guest = new_guest()
         try:
-            sign_in = self._xmpp.sign_ins.begin(guest_of(call), call.address, site, target, path)
+            sign_in = self._xmpp.sign_ins.begin(guest, call.address, site, target, path)
         except FeedError as error:
             return self._page(call, path, error.text, text)
-        if target is not None:
-            self._xmpp.request(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
-        return _see_other(call, LOGIN_WAIT)
+        self._xmpp.sign_ins.drop(guest_of(call))
+        if target is not None and request is not None:
+            request(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
+            sign_in.informed = target
+        return _see_other(call, LOGIN_WAIT, guest_cookie(call, guest, GUEST_AGE_S))
 
     async def _enter(self, call: HttpCall, token: Token, path: str) -> Reply:
         """Begins a session, which replaces the session that this browser has."""
@@ -181,7 +199,11 @@ class SignInPages:
 def _token_id(session: Session) -> str:
     """The token whose sessions a session may see and end, "" for all sessions of the user: a token with few rights must
     not sign its owner out."""
-    return "" if covers(session.token, TokenScope.ADMIN, ALL_FEEDS) else session.token_id
+    return "" if _has_all_rights(session) else session.token_id
+
+
+def _has_all_rights(session: Session) -> bool:
+    return covers(session.token, TokenScope.ADMIN, ALL_FEEDS)
 
 
 def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:

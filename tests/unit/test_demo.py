@@ -1,0 +1,35 @@
+"""The parts of the demonstration that need no server."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.core.tokens import TokenScope
+from smartfeeds.demo.prosody import OWNER
+from smartfeeds.demo.serve import NODE, find_folder, replace_token
+from smartfeeds.service.tokens import add_token, new_token
+from support.world import World
+
+
+async def test_start_replaces_the_token_of_the_last_one(feed: World) -> None:
+    """Other tokens of the owner stay."""
+    own, _ = new_token(OWNER, TokenScope.READ, NODE, "mine")
+    await feed.service.write(lambda tx, context: add_token(tx, context, own, None))
+    first, second = [await replace_token(feed.service) for _ in range(2)]
+    ids = {token.token_id for token in await feed.service.read(lambda tx, _: tx.tokens_of(OWNER))}
+    assert first != second
+    assert ids == {own.token_id, second.split("_")[1]}
+
+
+def test_folder_of_the_demonstration_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the nearest folder above, else beside the installation."""
+    here, clone = tmp_path / "work" / "deep", tmp_path / "clone"
+    monkeypatch.setattr(sys, "prefix", str(clone / ".venv"))
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    assert find_folder() == Path(".run")
+    for folder in (clone, tmp_path / "work"):
+        (folder / ".run").mkdir(parents=True)
+        (folder / ".run" / "scene.json").touch()
+        assert find_folder() == folder / ".run"

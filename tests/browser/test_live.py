@@ -24,6 +24,13 @@ async def stay(tab: Tab) -> None:
     await tab.page.evaluate("document.body.dataset.kept = 'yes'")
 
 
+async def show_new(tab: Tab, words: str) -> None:
+    """Presses the button with the number of entries that wait."""
+    pill = tab.page.locator("#pill")
+    await expect(pill).to_have_text(words)
+    await pill.click()
+
+
 async def check_stayed(tab: Tab) -> None:
     """The page was not loaded again, and nothing was wrong."""
     assert await tab.page.evaluate("document.body.dataset.kept") == "yes"
@@ -31,13 +38,17 @@ async def check_stayed(tab: Tab) -> None:
 
 
 async def test_new_entry_appears_on_top(web: Web, open_page: Opener) -> None:
-    """[SF-004] A new entry is there by itself, counted and announced."""
+    """[SF-004] A new entry is announced and counted at once, and shown on top when the reader wants it."""
     await feed(web, "a", "b")
     tab = await open_page("/feeds/notes/")
     await tab.live()
     await stay(tab)
     await web.component.publish(ALICE, "notes", "c", html_entry("Fresh", "<p>From the <b>oven</b></p>"))
+    await expect(tab.page.locator("#total")).to_have_text("3 entries")
+    assert await tab.ids() == ["b", "a"]
+    await show_new(tab, "1 new")
     await expect(tab.entry("c").locator("b")).to_have_text("oven")
+    await expect(tab.page.locator("#pill")).to_be_hidden()
     assert await tab.ids() == ["c", "b", "a"]
     await expect(tab.page.locator("#total")).to_have_text("3 entries")
     await expect(tab.page.locator("#news")).to_have_text("1 new")
@@ -57,7 +68,7 @@ async def test_first_entry_of_an_empty_feed_appears(web: Web, open_page: Opener)
 
 
 async def test_edited_entry_changes_and_says_so(web: Web, open_page: Opener) -> None:
-    """[SF-012] The new text stands in the place of the old one, on top, marked as edited."""
+    """[SF-012] The new text stands in the place of the old one, marked as edited."""
     await feed(web, "a", "b")
     tab = await open_page("/feeds/notes/")
     await tab.live()
@@ -65,9 +76,32 @@ async def test_edited_entry_changes_and_says_so(web: Web, open_page: Opener) -> 
     await web.component.publish(ALICE, "notes", "a", note("second thoughts"))
     await expect(tab.entry("a")).to_contain_text("second thoughts")
     await expect(tab.entry("a").get_by_text("edited", exact=True)).to_be_visible()
-    assert await tab.ids() == ["a", "b"]
+    assert await tab.ids() == ["b", "a"]
+    await expect(tab.page.locator("#pill")).to_be_hidden()
     await expect(tab.page.locator("#news")).to_have_text("1 edited")
     await check_stayed(tab)
+
+
+async def test_nothing_moves_while_somebody_reads(web: Web, open_page: Opener) -> None:
+    """New and edited entries wait, and the entry on the screen stays where it is; a deleted entry waits no longer."""
+    await feed(web, *(f"n{number}" for number in range(40)))
+    tab = await open_page("/feeds/notes/?max=30")
+    await tab.live()
+    await tab.page.evaluate("scrollTo(0, 900)")
+    where = "document.querySelector('article[data-id=n25]').getBoundingClientRect().top"
+    before = await tab.page.evaluate(where)
+    for item_id in ("new", "newer", "n1"):
+        await web.component.publish(ALICE, "notes", item_id, note("second thoughts"))
+    await expect(tab.page.locator("#pill")).to_have_text("2 new, 1 edited")
+    await web.component.publish(ALICE, "notes", "newer", note("third thoughts"))
+    await web.component.retract(ALICE, "notes", "new")
+    await expect(tab.page.locator("#pill")).to_have_text("1 edited, 1 new")
+    assert await tab.page.evaluate(where) == before
+    await show_new(tab, "1 edited, 1 new")
+    await expect(tab.entry("newer")).to_be_focused()
+    await expect(tab.entry("newer")).to_contain_text("third thoughts")
+    assert (await tab.ids())[:3] == ["newer", "n1", "n39"]
+    tab.check()
 
 
 async def test_deleted_entry_is_struck_out(web: Web, open_page: Opener) -> None:
@@ -111,6 +145,7 @@ async def test_deletion_of_what_is_not_shown_adds_nothing(web: Web, open_page: O
     await plain.live()
     await every.live()
     await web.component.retract(ALICE, "notes", "a")
+    await show_new(every, "1 deleted")
     await expect(every.entry("a").get_by_text("deleted", exact=True)).to_be_visible()
     await expect(plain.page.locator("#total")).to_have_text("2 entries")
     assert (await plain.ids(), await every.ids()) == (["c"], ["a", "c"])
@@ -130,6 +165,7 @@ async def test_many_changes_at_once_all_arrive(web: Web, open_page: Opener) -> N
         ],
         kind="set",
     )
+    await show_new(tab, "120 new")
     await expect(tab.page.locator("article")).to_have_count(121)
     assert await tab.ids() == [f"n{number}" for number in range(119, -1, -1)] + ["first"]
     tab.check()
@@ -150,6 +186,7 @@ async def test_long_open_page_stays_short_and_leads_on(web: Web, open_page: Open
             ],
             kind="set",
         )
+        await show_new(tab, "160 new")
     await expect(tab.entry("n319")).to_be_visible()
     await expect(tab.page.locator("article")).to_have_count(300)
     assert (await tab.ids())[-1] == "n20"
@@ -166,6 +203,7 @@ async def test_new_entries_order_is_live_too(web: Web, open_page: Opener) -> Non
     await web.component.publish(ALICE, "notes", "a", note("an old one"))
     await web.component.publish(ALICE, "notes", "b", note("changed"))
     await web.component.publish(ALICE, "notes", "d")
+    await show_new(tab, "1 new")
     await expect(tab.entry("d")).to_be_visible()
     await expect(tab.entry("b")).to_contain_text("changed")
     assert await tab.ids() == ["d", "c", "b"]
@@ -179,6 +217,7 @@ async def test_search_is_live(web: Web, open_page: Opener) -> None:
     await tab.live()
     await web.component.publish(ALICE, "notes", "b", note("butter"))
     await web.component.publish(ALICE, "notes", "c", note("more bread"))
+    await show_new(tab, "1 new")
     await expect(tab.entry("c")).to_be_visible()
     assert await tab.ids() == ["c", "a"]
 
@@ -192,6 +231,7 @@ async def test_lost_stream_comes_back_where_it_was(
     tab = await open_page("/feeds/notes/")
     await tab.live()
     await web.component.publish(ALICE, "notes", "b")
+    await show_new(tab, "1 new")
     await expect(tab.entry("b")).to_be_visible()
     await tab.page.evaluate(
         "{ window.told = []; const state = document.getElementById('state');"
@@ -202,6 +242,7 @@ async def test_lost_stream_comes_back_where_it_was(
         assert connection.transport is not None
         connection.transport.abort()
     await web.component.publish(ALICE, "notes", "c")
+    await show_new(tab, "1 new")
     await expect(tab.entry("c")).to_be_visible()
     await tab.page.wait_for_function("told.join() === 'lost,live'")
     streams = [await asked.all_headers() for asked in tab.asked if asked.resource_type == "eventsource"]
@@ -251,6 +292,7 @@ async def test_refused_stream_is_asked_for_again(web: Web, open_page: Opener) ->
     await tab.page.unroute("**/feeds/notes/**")
     await tab.page.clock.run_for(10_000)
     await tab.live()
+    await show_new(tab, "1 new")
     await expect(tab.entry("b")).to_be_visible()
     assert await tab.ids() == ["b", "a"]
 
@@ -271,6 +313,7 @@ async def test_page_that_nobody_sees_holds_no_connection(web: Web, open_page: Op
         await asyncio.sleep(0)
     await web.component.publish(ALICE, "notes", "b")
     await tab.page.evaluate(hide, False)
+    await show_new(tab, "1 new")
     await expect(tab.entry("b")).to_be_visible()
     await tab.live()
     tab.check()
@@ -288,5 +331,6 @@ async def test_page_that_is_gone_back_to_is_live_again(web: Web, open_page: Open
     await expect(tab.entry("b")).to_be_visible()
     await tab.live()
     await web.component.publish(ALICE, "notes", "c")
+    await show_new(tab, "1 new")
     await expect(tab.entry("c")).to_be_visible()
     assert await tab.ids() == ["c", "b", "a"]

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from lxml import etree
+from markupsafe import escape
 
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import DETAILS, NodeOptions
+from smartfeeds.core.text import words
 from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
@@ -23,6 +25,7 @@ from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
 from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.article import article
+from smartfeeds.http.web.faces import HUES, hue, initials
 from smartfeeds.http.web.feed_list import ListPage, feed_list
 from smartfeeds.http.web.feed_page import CACHE_BYTES, Pages
 from smartfeeds.http.web.frame import PAGE_POLICY, Frame
@@ -197,7 +200,7 @@ def test_texts_of_strangers_are_text() -> None:
 def test_item_without_payload_is_shown() -> None:
     """What is no Atom entry still has its place and its time."""
     for payload in ("", "<x xmlns='urn:example:x'/>"):
-        found = tree(article(FRAME, node(), item(payload)))
+        found = tree(article(FRAME, node(), item(payload)).html)
         assert found.xpath("//time/@datetime") == ["2026-01-01T00:00:00Z"]
 
 
@@ -205,20 +208,20 @@ def test_times_beyond_all_calendars_are_shown() -> None:
     """The first and the last day that an entry can name make no error."""
     for date in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"):
         text = f"<entry xmlns='{ATOM}'><published>{date}</published></entry>"
-        assert tree(article(FRAME, node(), item(text))).xpath("//time/@datetime") == [date]
+        assert tree(article(FRAME, node(), item(text)).html).xpath("//time/@datetime") == [date]
 
 
 def test_deleted_item_shows_nothing_of_itself() -> None:
     """[SF-013] Of a tombstone that still holds words, none is shown."""
-    found = article(FRAME, node(), item(html_entry("Secret", "secret"), deleted=True, revision=2))
+    found = article(FRAME, node(), item(html_entry("Secret", "secret"), deleted=True, revision=2)).html
     assert "ecret" not in found
     assert tree(found).xpath("string(//span[@class='badge gone'])") == "deleted"
 
 
 def test_edited_item_says_when() -> None:
     """A changed item has both times; one that is as it came has one."""
-    assert tree(article(FRAME, node(), item(note("a")))).xpath("//*[@class='badge']") == []
-    found = tree(article(FRAME, node(), item(note("a"), revision=2, modified_us=KEY_US + 3_600_000_000)))
+    assert tree(article(FRAME, node(), item(note("a"))).html).xpath("//*[@class='badge']") == []
+    found = tree(article(FRAME, node(), item(note("a"), revision=2, modified_us=KEY_US + 3_600_000_000)).html)
     assert found.xpath("//time/@datetime") == ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"]
 
 
@@ -230,13 +233,76 @@ def test_entry_shows_its_parts() -> None:
         "<source><title>Elsewhere</title><link rel='self' href='https://s.example/'/></source>"
         "<author><name>Ann</name><uri>javascript:alert(1)</uri></author>"
     )
-    found = tree(article(FRAME, node(), item(note("text", more))))
+    found = tree(article(FRAME, node(), item(note("text", more))).html)
     assert found.xpath("string(//ul[@class='files']/li)") == "a.ogg audio/ogg 1.2 MB"
     assert len(found.xpath("//ul[@class='files']/li")) == 1
     assert found.xpath("//p[@class='tags']/a/@href") == ["/feeds/notes/?category=a%20b"]
     assert found.xpath("//span[@class='source']/a/@href") == ["https://s.example/"]
     assert found.xpath("string(//span[@class='author'])") == "Ann"
-    assert found.xpath("//span[@class='author']/a") == []
+    assert found.xpath("//span[@class='author']/a/@href") == ["/feeds/notes/?author=Ann"]
+    assert found.xpath("string(//span[contains(@class, 'face')])") == "A"
+    assert not any("javascript" in address for address in found.xpath("//@href"))
+
+
+def test_search_words_are_marked_in_texts_only() -> None:
+    """The words of a search are marked in title and text, never in attributes, tags or references."""
+    html = "<p title='bread'>Fresh <a href='https://h.example/bread'>BREAD</a> &amp; b&lt;bread&gt; amp breads</p>"
+    found = tree(article(FRAME, node(), item(html_entry("Bread <b>", html)), search=words("bread amp p b")).html)
+    assert found.xpath("//h2//mark/text()") == ["Bread", "b"]
+    assert found.xpath("//div[@class='body']//mark/text()") == ["BREAD", "b", "bread", "amp"]
+    assert found.xpath("//div[@class='body']//a/@href") == ["https://h.example/bread"]
+    assert found.xpath("string(//div[@class='body'])") == "Fresh BREAD & b<bread> amp breads"
+
+
+def test_search_hit_behind_the_cut_has_a_snippet() -> None:
+    """A text that is too long for the page shows the part around the word that the search found."""
+    text = "word " * 20_000 + "needle <i> end"
+    found = tree(article(FRAME, node(), item(note(escape(text))), search=words("needle")).html)
+    assert found.xpath("//p[@class='excerpt']/mark/text()") == ["needle"]
+    assert found.xpath("//div[@class='body']//mark") == []
+    assert tree(article(FRAME, node(), item(note(escape(text)))).html).xpath("//p[@class='excerpt']") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "long"), [("short", False), ("x " * 600, True), ("a\n" * 20, True), ("a\n" * 5, False)]
+)
+def test_long_text_is_clamped_and_leads_to_the_entry(text: str, long: bool) -> None:
+    """A text of more than about twelve lines has a link to the page of the entry, which works without a script."""
+    found = tree(article(FRAME, node(), item(note(text))).html)
+    assert bool(found.xpath("//div[@class='body clamp']")) is long
+    assert found.xpath("//a[@class='open']/@href") == (["/entries/notes/i1"] if long else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "letters"),
+    [("Ann Miller", "AM"), ("bob", "B"), ("Ana de la Cruz", "AC"), ("<>", "?"), ("", "?"), ("李 雷", "李雷")],
+)
+def test_author_has_initials_and_a_colour(name: str, letters: str) -> None:
+    """Initials are the first letters of the first and the last word; a colour is the same for every spelling."""
+    assert initials(name) == letters
+    assert hue(name) == hue(name.upper()) in range(HUES)
+
+
+def test_page_has_its_authors_and_categories_beside_it() -> None:
+    """The most frequent authors and categories of the entries of a page come first, and lead to their entries."""
+    one = note("a", "<author><name>Ann</name></author><category term='x'/>")
+    two = note("b", "<author><name>Bob</name></author><category term='y z'/>")
+    found = tree(page(item(two), item(one, 2), item(one, 3)))
+    assert found.xpath("//aside//li/a/@href") == ["/feeds/notes/?author=Ann", "/feeds/notes/?author=Bob"]
+    assert found.xpath("//aside//p/a/@href") == ["/feeds/notes/?category=x", "/feeds/notes/?category=y%20z"]
+    assert tree(page(item(note("c")))).xpath("//aside") == []
+
+
+def test_subscribe_menu_has_the_address_first_and_a_code() -> None:
+    """The address for feed readers comes first, then XMPP with a QR code, then the formats."""
+    found = tree(page(query="category=x"))
+    assert found.xpath("//input[@id='address']/@value") == [f"{ORIGIN}/feeds/notes.atom?category=x"]
+    assert found.xpath("//div[@class='offers']/h2//text()") == [
+        "Address for feed readers",
+        "XMPP",
+        "Formats for programs",
+    ]
+    assert found.xpath("//figure/*[local-name()='svg']/@viewbox | //figure/*[local-name()='svg']/@viewBox")
 
 
 @pytest.mark.parametrize("sync", [False, True])
@@ -246,7 +312,7 @@ def test_article_parses_its_payload_once(monkeypatch: pytest.MonkeyPatch, sync: 
     payload = f'<entry xmlns="{ATOM_NS}"><title>T</title><content>c</content>{history if sync else ""}</entry>'
     one = item()._replace(payload=payload.encode())
     with xml_work(monkeypatch) as work:
-        text = article(FRAME, node(), one, sync=sync)
+        text = article(FRAME, node(), one, sync=sync).html
     assert work.parses == 1 and ("bob" in text) is sync
 
 

@@ -1,5 +1,9 @@
 """An item as an article: the part that the page of a feed and the page of an entry share."""
 
+import re
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
 from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
@@ -8,27 +12,50 @@ from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http.web.frame import Frame
+from smartfeeds.http.web.highlight import mark_html, mark_text, snippet
 from smartfeeds.http.web.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
 from smartfeeds.sync.markup import read_item
 
+# A text is clamped if it is about longer than the twelve lines that style.css shows of it.
+_LONG_CHARACTERS = 1_000
+_LONG_LINES = 12
+_LINE_END = re.compile(r"<(?:br|/p|/li|/pre|/h[1-6]|/tr|/dd|/dt|img|/figure)\b|\n")
+_TAG = re.compile(r"<[^>]*>")
 
-def article(frame: Frame, node: Node, item: Item, *, sync: bool = False) -> str:
+
+class Article(NamedTuple):
+    """An item as HTML, and the names of its authors and the terms of its categories."""
+
+    html: str
+    authors: tuple[str, ...]
+    categories: tuple[str, ...]
+
+
+def article(
+    frame: Frame, node: Node, item: Item, *, sync: bool = False, search: AbstractSet[str] = frozenset()
+) -> Article:
     """An item as an article element with the positions right before it in both orders (SF-032).
 
     With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
+    The words of `search` are marked. Then the text is shown whole, so that the marks can be seen.
     """
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None
     entry = read_entry(item._replace(payload=payload))
     body = body_of(frame, entry)
-    return frame.render(
+    hit = "" if not (search and body.cut) or "<mark>" in mark_html(body.html, search) else _hit(entry, search)
+    html = frame.render(
         "article.html",
         entry=entry,
         anchor=f"e-{item.item_no}",
         before_modified=f"time:{format_t(item.modified_us - 1)}",
         before_created=f"time:{format_t(item.created_us - 1)}",
         path=feed_path(node.name),
-        body=Markup(body.html),  # noqa: S704 - it was cleaned
+        own_path=entry_path(node.name, item.id),
+        heading=Markup(mark_text(entry.title.plain, search)),  # noqa: S704 - it was escaped
+        body=Markup(mark_html(body.html, search) if search else body.html),  # noqa: S704 - it was cleaned
+        long=not search and _is_long(body.html),
+        snippet=Markup(hit),  # noqa: S704 - it was escaped
         cut=body.cut,
         edited=item.revision > 1 and not item.deleted,
         modified_us=item.modified_us,
@@ -40,6 +67,19 @@ def article(frame: Frame, node: Node, item: Item, *, sync: bool = False) -> str:
         reply_path=reply_path(node.name, item.id) if frame.writing is not None and frame.writing.publish else "",
         links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],
     )
+    authors = tuple(author.label for author in entry.authors[:10])
+    return Article(html, authors, tuple(tag.term for tag in entry.categories[:20]))
+
+
+def _is_long(html: str) -> bool:
+    """Whether a text has more than about twelve lines."""
+    return len(_TAG.sub("", html)) > _LONG_CHARACTERS or len(_LINE_END.findall(html)) > _LONG_LINES
+
+
+def _hit(entry: Entry, search: AbstractSet[str]) -> str:
+    """The part of a long text that has the words of a search."""
+    texts = (text.plain for text in (entry.content, entry.summary) if isinstance(text, EntryText))
+    return next((hit for text in texts if (hit := snippet(text, search))), "")
 
 
 def may_edit(frame: Frame, item: Item) -> bool:

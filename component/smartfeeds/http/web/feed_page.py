@@ -4,12 +4,18 @@ The page works without a script. Its script listens to the event stream of the v
 page from here, so the content that it adds is sanitised too.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
+import segno
 from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
+from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
@@ -17,14 +23,16 @@ from smartfeeds.formats.feed_details import load_details
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, title_of, total_of
-from smartfeeds.http.web.article import article, may_delete, may_edit
+from smartfeeds.http.web.article import Article, article, may_delete, may_edit
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.sanitise import link_of
 from smartfeeds.service.requests import FeedPage
+from smartfeeds.texts import N_
 
 CACHE_BYTES = 8 * 1024 * 1024
 _NNO = list_path(n.NNO.suffix)
-_WORDS = {n.JSON: "ActivityStreams, with cursors", n.ESS: "times and checksums of the entries"}
+_WORDS = {n.JSON: N_("ActivityStreams, with cursors"), n.ESS: N_("times and checksums of the entries")}
+_RAIL = 20  # authors and categories beside the entries
 
 
 class Pages:
@@ -32,7 +40,7 @@ class Pages:
 
     def __init__(self, domain: str, cache_bytes: int = CACHE_BYTES) -> None:
         self._domain = domain
-        self._articles: ByteCache[tuple[object, ...], str] = ByteCache(cache_bytes)
+        self._articles: ByteCache[tuple[object, ...], Article] = ByteCache(cache_bytes)
 
     def feed(self, frame: Frame, answer: FeedPage, place: PageAddress) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
@@ -41,8 +49,12 @@ class Pages:
         path = feed_path(place.name)
         newest = query.since is None and query.until is None
         smart = is_feed(node)
+        subscribe = subscribe_uri(self._domain, place.name, query.view)
         sync = answer.view.sync
-        articles = [self._article(frame, node, item, sync=sync) for item in reversed(items_of(answer))]
+        search = _search(query.view)
+        articles = [
+            self._article(frame, node, item, words(search.words), sync=sync) for item in reversed(items_of(answer))
+        ]
         details = load_details(node.options.details)
         # Pictures become links, as in entries: a page loads nothing from other hosts.
         pictures = dict.fromkeys((details.channel.icon, details.channel.logo))
@@ -57,11 +69,13 @@ class Pages:
             path=path,
             write_path=entry_path(node.name, folder=WRITE),
             here=f"{path}{view}",
-            search=_search(query.view),
+            search=search,
             filters=_filters(path, query.view),
             order=answer.view.order.value if answer.view.smart else "",
             filtered=answer.view.filtered,
-            articles=Markup("".join(articles)),  # noqa: S704 - each was made by a template
+            articles=Markup("".join(each.html for each in articles)),  # noqa: S704 - each was made by a template
+            authors=_most(name for each in articles for name in each.authors),
+            categories=_most(term for each in articles for term in each.categories),
             count=len(articles),
             total=total_of(answer) if answer.view.filtered else node.live,
             newest=newest,
@@ -73,26 +87,29 @@ class Pages:
             more=answer.newer,
             offers=offers(place.name, view) if smart else (),
             nno=_NNO,
-            subscribe=subscribe_uri(self._domain, place.name, query.view),
+            address=f"{place.site_url}{feed_path(place.name, n.ATOM.suffix)}{view}",
+            subscribe=subscribe,
+            code=_code(subscribe) if smart else "",
             domain=self._domain,
             name=f"{place.name}{view}",
         )
 
-    def _article(self, frame: Frame, node: Node, item: Item, *, sync: bool) -> str:
+    def _article(self, frame: Frame, node: Node, item: Item, search: AbstractSet[str], *, sync: bool) -> Article:
         key: tuple[object, ...] = (frame.language, node.node_no, node.name, item.item_no, item.modified_us, item.id)
         # Of the reader, an article shows only what the reader may do with the entry.
         key += (
             sync,
+            search,
             item.left,
             frame.writing and frame.writing.publish,
             may_edit(frame, item),
             may_delete(frame, item),
         )
-        html = self._articles.get(key)
-        if html is None:
-            html = article(frame, node, item, sync=sync)
-            self._articles.put(key, html, len(html.encode("utf-8", "replace")))
-        return html
+        made = self._articles.get(key)
+        if made is None:
+            made = article(frame, node, item, sync=sync, search=search)
+            self._articles.put(key, made, len(made.html.encode("utf-8", "replace")))
+        return made
 
 
 def offers(name: str, view: str) -> list[dict[str, str]]:
@@ -102,7 +119,7 @@ def offers(name: str, view: str) -> list[dict[str, str]]:
             "name": form.name,
             "media_type": form.bare_type,
             "path": f"{feed_path(name, form.suffix)}{view}",
-            "words": _WORDS.get(form, "for feed readers"),
+            "words": _WORDS.get(form, N_("for feed readers")),
         }
         for form in n.LINKED
     ]
@@ -122,11 +139,33 @@ def _since(answer: FeedPage, place: PageAddress) -> str:
     return f"time:{format_t(answer.node.last_modified_us + 1)}"
 
 
-def _search(view: str) -> Mapping[str, object]:
-    """The content of the search form: the words, and the other parameters."""
+class Search(NamedTuple):
+    """The content of the search form: the words, and the other parameters of the view."""
+
+    words: str
+    others: list[tuple[str, str]]
+
+
+def _search(view: str) -> Search:
     pairs = parse_qsl(view, keep_blank_values=True)
-    words = " ".join(value for name, value in pairs if name == "q")
-    return {"words": words, "others": [(name, value) for name, value in pairs if name != "q"]}
+    text = " ".join(value for name, value in pairs if name == "q")
+    return Search(text, [(name, value) for name, value in pairs if name != "q"])
+
+
+def _most(values: Iterable[str]) -> list[str]:
+    """The most frequent values, the most frequent first."""
+    return [value for value, _ in Counter(values).most_common(_RAIL)]
+
+
+@lru_cache(256)
+def _code(address: str) -> Markup:
+    """The QR code of an address as an SVG element, "" if the address is too long for one."""
+    try:
+        code = segno.make_qr(address, error="m")
+    except segno.DataOverflowError:
+        return Markup("")
+    svg = code.svg_inline(scale=4, border=4, light="#fff", omitsize=True)
+    return Markup(svg)  # noqa: S704 - segno writes numbers and colours
 
 
 def _filters(path: str, view: str) -> list[dict[str, str]]:

@@ -20,6 +20,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.faces import hue, initials
 from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_writer
 from smartfeeds.http.web.sanitise import link_of
 from smartfeeds.http.web.static_files import static_path
@@ -146,6 +147,8 @@ def _environment(language: str) -> Environment:
         link=link_of,
         filtered=_with,
         person=wording.person,
+        initials=initials,
+        hue=hue,
     )
     environment.globals.update(
         rel=LINK_REL,

@@ -123,6 +123,7 @@
     action();
   });
 
+  for (const copy of document.querySelectorAll("[data-copy]")) copy.hidden = false;
   showTimes(document);
   setInterval(() => showTimes(document), MINUTE_MS);
   themeForm.addEventListener("submit", changeTheme);

@@ -1,5 +1,7 @@
 // Keeps a feed's page up to date: the event stream says that something changed, and the change itself is fetched as a
 // page of this same feed, which the server has cleaned. Nothing here makes markup of text.
+// An entry on the page changes where it is. Entries that are not on the page wait until the reader presses the button
+// with their number, so nothing moves while somebody reads.
 "use strict";
 
 (() => {
@@ -8,12 +10,10 @@
   const list = document.getElementById("entries");
   const state = document.getElementById("state");
   const news = document.getElementById("news");
-  const words = {
-    joining: "connecting…",
-    live: "live",
-    lost: "connection lost, trying again…",
-    ended: "no longer live",
-  };
+  const pill = document.getElementById("pill");
+  // Entries that wait, by the id of their element, the newest last: the element, and the kind of the change.
+  const waiting = new Map();
+  let overflow = false; // more than KEEP wait: the page is loaded again instead
   let since = list ? list.dataset.since : "";
   let source = null;
   let timer = 0;
@@ -24,7 +24,7 @@
     state.hidden = false;
     if (state.dataset.state === name) return;
     state.dataset.state = name;
-    state.textContent = words[name];
+    state.textContent = state.dataset[name];
   }
 
   function connect() {
@@ -106,35 +106,75 @@
     }
     since = there.dataset.since;
     document.getElementById("total").textContent = page.getElementById("total").textContent;
-    const empty = document.querySelector(".empty");
-    if (empty && list.firstElementChild) empty.remove();
-    trim();
     announce(told);
+    const empty = document.querySelector(".empty");
+    if (empty && waiting.size) {
+      empty.remove();
+      for (const { article } of waiting.values()) list.prepend(article);
+      waiting.clear();
+    }
+    wait();
     list.dispatchEvent(new CustomEvent("entries", { bubbles: true }));
   }
 
+  // Puts a changed entry on the page or among those that wait, and returns the kind of the change, "" for none.
   function place(article) {
     const former = document.getElementById(article.id);
     const deleted = article.classList.contains("deleted");
-    const gone = article.classList.contains("left") ? "left" : "deleted";
+    const edited = article.classList.contains("edited");
     const order = list.dataset.order;
+    const kind = deleted ? (article.classList.contains("left") ? "left" : "deleted") : edited || former ? "edited" : "new";
     article.classList.add("fresh");
-    if (!former) {
-      // Only a page of all changes has deleted entries that nobody saw; only new ones belong on top of the others.
-      if (deleted ? order !== "modified" : order === "created" && article.classList.contains("edited")) return "";
-      list.prepend(article);
-      return deleted ? gone : article.classList.contains("edited") ? "edited" : "new";
+    if (former) {
+      replace(former, article, deleted);
+      return kind;
     }
+    const before = waiting.get(article.id);
+    waiting.delete(article.id);
+    // Only a page of all changes has deleted entries that nobody saw; only new ones belong on top of the others.
+    if (deleted ? order !== "modified" : order === "created" && edited && !before) return "";
+    waiting.set(article.id, { article, kind: before && before.kind === "new" && !deleted ? "new" : kind });
+    return kind;
+  }
+
+  function replace(former, article, deleted) {
     if (deleted) strike(article, former);
-    if (!deleted && order !== "created") {
-      former.remove();
-      list.prepend(article);
-    } else {
-      // It stays where it was, so that it is seen to change; and keeps the place of what was there.
-      article.dataset.modified = former.dataset.modified;
-      former.replaceWith(article);
+    // The entry keeps its place on the page, and the position of that place.
+    article.dataset.modified = former.dataset.modified;
+    const focused = former.contains(document.activeElement);
+    former.replaceWith(article);
+    if (!focused) return;
+    article.tabIndex = -1;
+    article.focus({ preventScroll: true });
+  }
+
+  function wait() {
+    for (const id of waiting.keys()) {
+      if (waiting.size <= KEEP) break;
+      waiting.delete(id);
+      overflow = true;
     }
-    return deleted ? gone : "edited";
+    const counts = {};
+    for (const { kind } of waiting.values()) counts[kind] = (counts[kind] || 0) + 1;
+    pill.textContent = wording(counts);
+    pill.hidden = !waiting.size;
+  }
+
+  function reveal() {
+    if (overflow) {
+      location.reload();
+      return;
+    }
+    const articles = [...waiting.values()].map((one) => one.article);
+    for (const article of articles) list.prepend(article);
+    waiting.clear();
+    wait();
+    trim();
+    list.dispatchEvent(new CustomEvent("entries", { bubbles: true }));
+    const newest = list.firstElementChild;
+    newest.tabIndex = -1;
+    newest.focus({ preventScroll: true });
+    scrollTo(0, 0);
   }
 
   function strike(article, former) {
@@ -162,12 +202,18 @@
     for (const pager of document.querySelectorAll("nav.pager[hidden]")) pager.hidden = false;
   }
 
+  function wording(counts) {
+    const parts = Object.entries(counts).filter(([, count]) => count);
+    return parts.map(([kind, count]) => news.dataset[kind].replace("{count}", count)).join(", ");
+  }
+
   function announce(told) {
-    const parts = Object.entries(told).filter(([, count]) => count);
-    if (parts.length) news.textContent = parts.map(([kind, count]) => `${count} ${kind}`).join(", ");
+    const text = wording(told);
+    if (text) news.textContent = text;
   }
 
   if (!list || !list.dataset.stream || !state) return;
+  pill.addEventListener("click", reveal);
   connect();
   // A page that nobody sees holds no connection: a browser has six for a host. Coming back it takes up where it was.
   document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));

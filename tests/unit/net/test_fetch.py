@@ -225,7 +225,8 @@ async def test_name_that_leads_to_a_private_address_is_refused(site, address):
         error = await refused(fetcher, site.url(host="feeds.example.org"))
 
     assert (
-        error.reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+        error.reason
+        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
     )
     assert site.asked == []
 
@@ -243,7 +244,7 @@ async def test_name_that_is_public_when_looked_up_first_and_private_then_is_refu
     assert "cannot be reached" in first.reason
     assert (
         second.reason
-        == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
     )
     assert site.asked == []
 

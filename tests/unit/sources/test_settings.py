@@ -53,7 +53,8 @@ def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
         ('[[nno]]\nnode = "x"\nurls = ["file:///etc/passwd"]', "nno.0.urls.0: must be an address such as"),
         (
             '[sources]\nallowed_networks = ["10.0.0.1/8"]',
-            'sources.allowed_networks.0: "10.0.0.1/8" is no network: write "10.0.0.0/8", or "10.0.0.1" for this address alone',
+            'sources.allowed_networks.0: "10.0.0.1/8" is no network: write "10.0.0.0/8", or "10.0.0.1" for this '
+            "address alone",
         ),
         ('[sources]\nallowed_networks = ["fd00::1/64"]', 'write "fd00::/64", or "fd00::1" for this address alone'),
         (

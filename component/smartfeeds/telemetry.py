@@ -61,6 +61,13 @@ STORE_SECONDS = Histogram(
     buckets=_FAST_S,
     registry=REGISTRY,
 )
+CALLBACK_SECONDS = Histogram(
+    "smartfeeds_callback_seconds",
+    "Seconds of a delivery to a callback, by kind and result (the class of the status, such as 2xx, or none)",
+    ["kind", "result"],
+    buckets=_FAST_S,
+    registry=REGISTRY,
+)
 LOOP_LAG_SECONDS = Gauge(
     "smartfeeds_loop_lag_seconds", "Seconds by which the event loop was late at the last measurement", registry=REGISTRY
 )
@@ -125,6 +132,14 @@ class DeliveryReading:
 
 
 @dataclass(frozen=True, slots=True)
+class CallbackReading:
+    """The registrations of callbacks in one dialect."""
+
+    dialect: str
+    count: Annotated[int, "smartfeeds_callbacks", "Active registrations of callbacks, by dialect"]
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
@@ -165,6 +180,7 @@ class Readings:
     ] = 0
     mirrors: tuple[MirrorReading, ...] = ()
     deliveries: tuple[DeliveryReading, ...] = ()
+    callbacks: tuple[CallbackReading, ...] = ()
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
@@ -184,6 +200,7 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     yield from _families(Readings, (now,) if now else ())
     yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
     yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
+    yield from _families(CallbackReading, now.callbacks if now else (), ("dialect",))
 
 
 class ReadingsCollector(Collector):

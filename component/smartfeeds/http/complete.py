@@ -15,12 +15,13 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
+from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known, representation_mark
 from smartfeeds.http.encode import PageAddress, items_of, title_of, total_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query

@@ -7,14 +7,14 @@ from functools import lru_cache
 from http import HTTPStatus
 from time import perf_counter
 
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import feed_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
+from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply

@@ -13,7 +13,7 @@ from functools import partial
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.river import NODE_PLACE, parse_node_place
@@ -28,7 +28,7 @@ from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.writers import raw_title
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.calls import ANONYMOUS, HttpCall
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle

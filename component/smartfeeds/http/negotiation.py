@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 
+from smartfeeds.formats.writers import ATOM_TYPE, JSON_FEED_TYPE, RSS_TYPE
 from smartfeeds.http.http_errors import HttpError
 
 _MAX_ACCEPT = 1_024
@@ -39,15 +40,15 @@ JSON = Representation(
 )
 ATOM = Representation(
     "atom",
-    "application/atom+xml; charset=utf-8",
+    ATOM_TYPE,
     ("application/atom+xml",),
     "Atom",
     ("application/xml", "text/xml"),
 )
 EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
 HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
-RSS = Representation("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")
-JSON_FEED = Representation("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",), "JSON Feed")
+RSS = Representation("rss", RSS_TYPE, ("application/rss+xml",), "RSS")
+JSON_FEED = Representation("jsonfeed", JSON_FEED_TYPE, ("application/feed+json",), "JSON Feed")
 ESS = Representation("ess", "application/ess", ("application/ess",), "ESS")
 NNO = Representation("nno", "application/nno", ("application/nno",))
 OPML = Representation("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))

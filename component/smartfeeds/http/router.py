@@ -12,10 +12,11 @@ from typing import TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.tokens import Token, covers
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import ANONYMOUS, CallReader, HttpCall, is_from_here
+from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import Operation

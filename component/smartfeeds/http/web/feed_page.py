@@ -19,10 +19,10 @@ from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
-from smartfeeds.formats.feed_details import load_details
+from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, title_of, total_of
+from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, total_of
 from smartfeeds.http.web.article import Article, article, may_delete, may_edit
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.sanitise import link_of

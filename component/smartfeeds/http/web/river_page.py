@@ -16,9 +16,9 @@ from smartfeeds.core.text import words as words_of
 from smartfeeds.core.urls import SEARCH, entry_path, feed_path, list_path, river_path
 from smartfeeds.core.view import View
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.encode import title_of
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.service.river import ChangedNodes, River, SearchResult
 

@@ -20,10 +20,11 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known, representation_mark
-from smartfeeds.http.encode import PageAddress, items_of, title_of, total_of
+from smartfeeds.http.encode import PageAddress, items_of, total_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
 from smartfeeds.http.replies import Reply, begin_stream
 from smartfeeds.service.requests import FeedPage, PullFeed

@@ -28,8 +28,8 @@ _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
 class PageAddress(NamedTuple):
-    """The address of a request: `site_url` is that of the site, `name` the feed. `hub_url` is the address of its hub, ""
-    if the site has no public address that a hub could be at."""
+    """The address of a request: `site_url` is that of the site, `name` the feed. `hub_url` is the address of its hub,
+    "" if the site has no public address."""
 
     site_url: str
     name: str

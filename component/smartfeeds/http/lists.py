@@ -23,6 +23,7 @@ from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.writers import raw_title
@@ -30,7 +31,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.encode import is_feed, title_of
+from smartfeeds.http.encode import is_feed
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref

@@ -67,8 +67,24 @@ OF_RIVER = (JSON, HTML, ATOM)
 OF_SEARCH = (JSON, HTML)
 OF_ENTRY = (ATOM, JSON)
 OF_ENTRY_PAGE = (*OF_ENTRY, HTML)
+# The representations that name the hub of their feed: those whose address is a topic (`core.topics`).
+WITH_HUB = frozenset({JSON, ATOM, HTML, RSS, JSON_FEED, ESS})
+# The suffix of the address that a document for feed readers gives as its own, if that is not the feed's. An ESS file
+# describes the items of the RSS document (ESS-001).
+_SELF_SUFFIXES: Mapping[Representation, str] = {
+    ATOM: ATOM.suffix,
+    RSS: RSS.suffix,
+    JSON_FEED: JSON_FEED.suffix,
+    ESS: RSS.suffix,
+    OPML: OPML.suffix,
+}
 # The alternate links of a feed; feed readers take the first one that they know.
 LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
+
+
+def self_suffix(form: Representation) -> str:
+    """The suffix of the own address of a document, "" for pages."""
+    return _SELF_SUFFIXES.get(form, "")
 
 
 @lru_cache(512)

@@ -107,7 +107,10 @@ def read_topic_batch(tx: ReadTx, context: Context, key: DocumentKey) -> TopicBat
 
 
 def _within_bytes(changes: list[Item], view: View) -> list[Item]:
-    """The changes that fit into one document, at least one. A mark is a key, so items that share a key stay together."""
+    """The changes that fit into one document, at least one.
+
+    A mark is a key, so items that share a key stay together.
+    """
     count = fitting((len(item.payload) for item in changes), DOCUMENT_BYTES)
     if count == len(changes):
         return changes

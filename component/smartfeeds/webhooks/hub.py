@@ -1,12 +1,12 @@
-"""The WebSub hub: takes requests of subscribers, and delivers the changes of feeds to their callbacks (WebSub; PubSubHubbub
-Core 0.3).
+"""The WebSub hub: takes requests of subscribers, and delivers the changes of feeds to their callbacks (WebSub;
+PubSubHubbub Core 0.3).
 
 Each subscription is a consumer of its feed, so the delivery mechanism has its mark, its turns and its retries.
 """
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from time import perf_counter
@@ -58,9 +58,9 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.hub import HUB, Verdict, deny, store_question, topic_of
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.telemetry import CallbackReading
-from smartfeeds.webhooks.documents import DocumentDesk, DocumentKey, key_of_document, read_topic_batch
+from smartfeeds.webhooks.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
 from smartfeeds.webhooks.questions import HubQuestions
 from smartfeeds.webhooks.results import DeliveryResults
 
@@ -95,7 +95,7 @@ class HubOptions:
     lease_max_s: int = 2_592_000
     signature: str = ""
     requests_per_minute: int = 60
-    limits: CallbackLimits = CallbackLimits()
+    limits: CallbackLimits = field(default_factory=CallbackLimits)
 
     def lease_s(self, wish_s: int | None) -> int:
         """The lease for a wish, None for no wish."""
@@ -253,7 +253,9 @@ class Hub:
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next document. Raises StoreError."""
         while True:
-            due = await self._service.read(partial(self._read_due, consumer=consumer, position=position))
+            due: _Delivery | Gone | str = await self._service.read(
+                partial(self._read_due, consumer=consumer, position=position)
+            )
             if isinstance(due, Gone):
                 self._dialects.pop(consumer, None)
                 return due
@@ -293,14 +295,14 @@ class Hub:
             return Gone("the subscription has ended")
         return _Delivery(callback, load_terms(callback.settings), order, key_of_document(node, topic, mark))
 
-    async def _read_batch(self, key: DocumentKey):  # type: ignore[no-untyped-def]
+    async def _read_batch(self, key: DocumentKey) -> TopicBatch | None:
         return await self._service.read(partial(read_topic_batch, key=key))
 
     async def _deny(self, consumer: Consumer, reason: str) -> Gone:
         number = number_of(consumer)
         self._dialects.pop(consumer, None)
 
-        def end(tx, context):  # type: ignore[no-untyped-def]
+        def end(tx: WriteTx, context: Context) -> None:
             callback = tx.callback(number)
             if callback is not None and callback.active:
                 deny(tx, context, callback, reason)

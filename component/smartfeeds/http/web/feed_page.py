@@ -86,6 +86,8 @@ class Pages:
             pages=place.page_url().removeprefix(place.site_url),
             more=answer.newer,
             offers=offers(place.name, view) if smart else (),
+            hub=place.hub_url if smart else "",
+            self_url=place.base_url,
             nno=_NNO,
             address=f"{place.site_url}{feed_path(place.name, n.ATOM.suffix)}{view}",
             subscribe=subscribe,

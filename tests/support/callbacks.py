@@ -78,6 +78,19 @@ class Subscribers:
     statuses: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     tries: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def silence(self, name: str, gate: asyncio.Event | None = None, status: int = 503) -> asyncio.Event:
+        """A callback that answers its deliveries only when the event is set."""
+        opened = gate or asyncio.Event()
+
+        async def answer(_request: web.Request) -> web.Response:
+            self.began.set()
+            await opened.wait()
+            return web.Response(status=status)
+
+        self.receive[name] = answer
+        return opened
 
     def url(self, name: str, query: str = "", host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}/{name}{query}"
@@ -125,7 +138,7 @@ async def running_subscribers() -> AsyncIterator[Subscribers]:
     app.router.add_route("*", "/{path:.*}", subscribers.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
     await runner.setup()
-    listening = web.TCPSite(runner, "0.0.0.0", 0)  # noqa: S104 - several loopback addresses stand for hosts
+    listening = web.TCPSite(runner, "0.0.0.0", 0)
     await listening.start()
     subscribers.port = runner.addresses[0][1]
     yield subscribers

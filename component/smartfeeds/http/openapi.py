@@ -41,6 +41,7 @@ _VARIABLES: Mapping[str, Parameter] = {
 _DESCRIPTIONS: Mapping[int, str] = {
     200: "success",
     201: "created",
+    202: "Accepted: the callback will be asked",
     204: "done, without a body",
     206: "the requested part",
     303: "done; Location has the next page",

@@ -138,7 +138,7 @@ class Hub:
         self._results = DeliveryResults(service, clock)
         self.documents = DocumentDesk(self._read_batch, options.site_url, clock)
         self.questions = HubQuestions(
-            service, client, options.limits, clock=clock, new_challenge=new_id, on_active=self._follow
+            service, client, options.limits, clock=clock, new_challenge=new_id, on_active=self._on_active
         )
         rate = Rate(options.requests_per_minute / 60, options.requests_per_minute)
         self._callers = TokenBuckets(rate, clock=lambda: clock() / US_PER_S)
@@ -180,6 +180,9 @@ class Hub:
     def _follow(self, callback: Callback) -> None:
         self._dialects[callback.consumer] = load_terms(callback.settings).dialect.value
         self._dispatcher.follow(callback.consumer)
+
+    def _on_active(self, callback: Callback) -> None:
+        self._follow(callback)
         # A callback that has just confirmed its subscription can be reached.
         self._dispatcher.hurry(callback.consumer)
 

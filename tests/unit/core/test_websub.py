@@ -136,7 +136,7 @@ def test_lease_is_a_positive_number() -> None:
         ((" sync , async",), True),
     ],
 )
-def test_first_known_word_of_verify_decides(values: tuple[str, ...], at_once: bool) -> None:  # noqa: FBT001
+def test_first_known_word_of_verify_decides(values: tuple[str, ...], at_once: bool) -> None:
     """[WS-020] A request with hub.verify is in the dialect of PubSubHubbub 0.3 (WD-1)."""
     request = read(more=tuple(("hub.verify", value) for value in values))
     assert (request.at_once, request.dialect) == (at_once, Dialect.PUBSUBHUBBUB)

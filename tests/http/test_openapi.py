@@ -20,9 +20,12 @@ from smartfeeds.http.routes import TABLE, document
 from support.api_requests import (
     ADMINISTRATION,
     ATOM,
+    HUB,
     JSON,
     PARTS,
+    SITE,
     Requests,
+    ask_hub,
     ask_more_than_allowed,
     ask_slowly,
     concrete,
@@ -154,7 +157,7 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
         if "{name}" in path:
             if path != "/feeds/{name}":
                 await ask(concrete(path, "closed"), Authorization=eve)
-            nameless = (path, method) in (("/feeds/{name}/", "put"), ("/feeds/{name}", "get"))
+            nameless = (path, method) in (("/feeds/{name}/", "put"), ("/feeds/{name}", "get"), (HUB, "post"))
             missing = "a" * 2_000 if nameless else "missing"
             await ask(concrete(path, missing), Authorization=token)
         elif path == "/static/{file}":
@@ -194,7 +197,7 @@ async def test_every_documented_answer_comes_and_no_other(
     await tear(web, token, B1)
     small = await start_web(
         store={"url": f"sqlite:///{tmp_path / 'small.db'}"},  # one process serves a database
-        http={"first_request_s": 0.5},
+        http={"first_request_s": 0.5, "base_url": SITE},
         limits={"publishes_per_s": 0.05},
     )
     await small.component.create(ALICE, "notes", access_model="open")
@@ -204,6 +207,7 @@ async def test_every_documented_answer_comes_and_no_other(
         await ask_part(requests)
     await ask_more_than_allowed(of_small)
     await ask_slowly(of_small)
+    await ask_hub(of_small)
     seen = {check(*one) for one in (*found, *requests.answers, *of_small.answers)}
     assert sorted(documented() - seen) == [] == sorted(seen - documented())
 
@@ -229,6 +233,9 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 [[operations]]
 include-operation-id = ["micropubQuery", "pull", "document", "search"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "429"]
+[[operations]]
+include-operation-id = ["hubRequest", "hubRequestForAny"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "404", "429", "503"]
 [[operations]]
 include-operation-id = "document"
 checks.negative_data_rejection.expected-statuses = ["308", "400", "401", "403", "404", "405", "406", "409", "429"]

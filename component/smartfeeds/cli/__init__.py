@@ -27,6 +27,7 @@ _MODULES: Final = {
     "nno": "cli.nno",
     "mirror": "cli.mirrors",
     "consumer": "cli.consumer",
+    "hub": "cli.hub",
     "node": "cli.nodes",
     "sub": "cli.subscriptions",
     "publish": "cli.items",

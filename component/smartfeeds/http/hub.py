@@ -9,17 +9,15 @@ from http import HTTPStatus
 from typing import Protocol
 
 from smartfeeds.core.websub import MAX_BODY_BYTES
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.http_errors import error_reply
+from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
 from smartfeeds.http.openapi_schemas import TEXT
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.callbacks import NOBODY, CallbackReader
 
-_TEXT_TYPE = f"{n.PLAIN}; charset=utf-8"
 _REQUIRED = ("hub.mode", "hub.callback", "hub.topic")
 _OTHERS = ("hub.lease_seconds", "hub.secret", "hub.verify", "hub.verify_token")
 
@@ -27,7 +25,7 @@ HUB_REQUEST = Operation(
     "hubRequest",
     "Subscribes a callback to a feed, or unsubscribes it (WebSub, PubSubHubbub)",
     {202: {}, 204: {}},
-    errors=(408, 413, 415, 429, 503),
+    errors=(404, 429),
     body={
         n.WEB_FORM: {
             "type": "object",
@@ -36,6 +34,7 @@ HUB_REQUEST = Operation(
         }
     },
     any_site=True,
+    plain_errors=True,
 )
 HUB_REQUEST_FOR_ANY = replace(HUB_REQUEST, name="hubRequestForAny", summary="The same for any feed: hub.topic names it")
 
@@ -55,19 +54,15 @@ class HubEndpoint:
         self._bodies = replace(bodies, limit_bytes=MAX_BODY_BYTES)
 
     async def post(self, call: HttpCall) -> Reply:
-        """Subscribes or unsubscribes a callback."""
-        try:
-            if self._hub is None:
-                text = "this service has no hub, because its operator has not set http.base_url"
-                raise FeedError(Condition.UNAVAILABLE, text)
-            if call.media_type != n.WEB_FORM:
-                raise unsupported(f"a request is a form: {n.WEB_FORM}", (n.WEB_FORM,))
-            body = await self._bodies.read(call, (n.WEB_FORM,))
-            status = await self._hub.request(body, call.name, _reader(call), call.address)
-        except FeedError as error:
-            problem = error_reply(error)
-            return Reply(f"{problem.detail}\n".encode(), _TEXT_TYPE, problem.status, problem.headers)
-        return Reply(b"", _TEXT_TYPE, status, {"Cache-Control": "no-store"})
+        """Subscribes or unsubscribes a callback. Raises FeedError, HttpError."""
+        if self._hub is None:
+            text = "this service has no hub, because its operator has not set http.base_url"
+            raise HttpError(HTTPStatus.NOT_FOUND, text)
+        body = await self._bodies.read(call, (n.WEB_FORM,))
+        if call.media_type != n.WEB_FORM:
+            raise unsupported(f"a request is a form: {n.WEB_FORM}", (n.WEB_FORM,))
+        status = await self._hub.request(body, call.name, _reader(call), call.address)
+        return Reply(b"", PLAIN_TEXT, status, {"Cache-Control": "no-store"})
 
 
 def _reader(call: HttpCall) -> CallbackReader:

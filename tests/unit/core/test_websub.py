@@ -70,7 +70,7 @@ def test_publish_requests_are_refused(more: tuple[tuple[str, str], ...]) -> None
     """[WS-006] [SF-083]"""
     body = urlencode([("hub.mode", "publish"), *more]).encode()
     with pytest.raises(
-        HubRequestError, match='hub.mode is "publish": this hub serves only the feeds of its own server'
+        HubRequestError, match=r'hub\.mode is "publish": this hub serves only the feeds of its own server'
     ):
         read_request(body)
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
+from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
 from smartfeeds.core.files import FeedFile, file_ids
@@ -101,6 +102,7 @@ class Data:
     purges: dict[int, OpenPurge] = field(default_factory=dict)
     request_forms: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
+    callbacks: dict[int, Callback] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
@@ -448,6 +450,33 @@ class MemoryReadTx:
     def open_purge(self, node_no: int) -> OpenPurge | None:
         return self._data.purges.get(node_no)
 
+    def callback(self, callback_no: int) -> Callback | None:
+        return self._data.callbacks.get(callback_no)
+
+    def callback_for(self, kind: CallbackKind, url: str, topic: str) -> Callback | None:
+        return next((one for one in self._callbacks(kind) if (one.url, one.topic) == (url, topic)), None)
+
+    def callbacks(self, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
+        return [one for one in self._callbacks(kind) if one.callback_no > after_no][:limit]
+
+    def callbacks_due(self, kind: CallbackKind, until_us: int, limit: int) -> list[Callback]:
+        due = sorted((one.due_us, one.callback_no, one) for one in self._callbacks(kind) if one.due_us is not None)
+        return [one for due_us, _, one in due if due_us <= until_us][:limit]
+
+    def next_callback_due_us(self, kind: CallbackKind) -> int | None:
+        return min((one.due_us for one in self._callbacks(kind) if one.due_us is not None), default=None)
+
+    def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
+        ended = [one for one in self._data.callbacks.values() if one.expires_us <= now_us]
+        return sorted(ended, key=lambda one: one.expires_us)[:limit]
+
+    def callback_count(self, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
+        ours = self._callbacks(kind)
+        return sum(node_no in (None, one.node_no) and host in (None, one.host) for one in ours)
+
+    def _callbacks(self, kind: CallbackKind) -> list[Callback]:
+        return [one for _, one in sorted(self._data.callbacks.items()) if one.kind is kind]
+
     def contact(self, address: str, jid: str) -> Contact | None:
         return self._data.contacts.get((address, jid))
 
@@ -778,6 +807,21 @@ class MemoryWriteTx(MemoryReadTx):
         for whom in names:
             since_us, forms = self._data.request_forms.get((node_no, whom), (now_us, 0))
             self._set(self._data.request_forms, (node_no, whom), (since_us, forms + 1))
+
+    def put_callback(self, callback: Callback) -> Callback:
+        if not callback.callback_no:
+            callback = replace(callback, callback_no=self._number("callback"))
+        self._set(self._data.callbacks, callback.callback_no, callback)
+        return callback
+
+    def note_deliveries(self, results: Iterable[tuple[int, int, str]]) -> None:
+        for callback_no, tried_us, result in results:
+            callback = self._data.callbacks.get(callback_no)
+            if callback is not None:
+                self.put_callback(replace(callback, tried_us=tried_us, result=result))
+
+    def remove_callback(self, callback_no: int) -> None:
+        self._drop(self._data.callbacks, callback_no)
 
     def put_contact(self, contact: Contact) -> None:
         self._set(self._data.contacts, (contact.address, contact.jid), contact)

@@ -34,6 +34,7 @@ _NOT_MODIFIED: Final = 304
 _OVERLOADED: Final = frozenset({429, 503})
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _SHOWN_CHARACTERS: Final = 200
+_ALLOW: Final = "allow it with --allow-private or sources.allowed_networks"
 
 
 class FetchError(SmartfeedsError):
@@ -190,7 +191,7 @@ class Fetcher:
         except aiohttp.ClientConnectorError as error:
             cause = error.os_error
             if isinstance(cause, RefusedAddressError):
-                raise FetchError(text, f"was not requested: {cause.args[0]}") from None
+                raise FetchError(text, f"was not requested: {cause}; {_ALLOW}") from None
             raise FetchError(text, f"cannot be reached: {_named(cause)}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None

@@ -40,6 +40,7 @@ REVISIONS = (
     "0023",
     "0024",
     "0026",
+    "0027",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

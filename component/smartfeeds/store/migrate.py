@@ -41,6 +41,7 @@ REVISIONS = (
     "0024",
     "0026",
     "0027",
+    "0029",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

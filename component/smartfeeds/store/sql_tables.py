@@ -82,4 +82,11 @@ CALLBACK = Table(
     "kind, active, url, topic, node_no, host, reader, token_id, created_us, expires_us, settings, question, due_us,"
     " tried_us, result",
 )
+SOURCE = Table(
+    "source",
+    "source_no",
+    "node, first_url, url, host, configured, owner, created_us, state, reason, since_us, due_us, polled_us, good_us,"
+    " settings, progress",
+)
+SOURCE_HOST = Table("source_host", "host", "until_us, count")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

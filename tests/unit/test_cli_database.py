@@ -18,6 +18,7 @@ from support.shell import Run
 READING = (
     ("node", "list"),
     ("node", "show", "news"),
+    ("node", "affiliations", "news"),
     ("sub", "list"),
     ("token", "list"),
     ("mirror", "list"),
@@ -29,6 +30,14 @@ READING = (
 )
 # Commands that change something that must be there already.
 CHANGING = (
+    ("node", "set", "news", "title=News"),
+    ("node", "delete", "news", "--yes"),
+    ("node", "allow", "news", "bob@example.org"),
+    ("node", "deny", "news", "bob@example.org"),
+    ("publish", "news", "Hello"),
+    ("retract", "news", "1"),
+    ("sub", "add", "news", "bob@example.org"),
+    ("sub", "remove", "news", "bob@example.org"),
     ("token", "revoke", "0123456789ab"),
     ("mirror", "remove", "plans"),
     ("mirror", "restart", "plans"),

@@ -143,6 +143,7 @@ def test_new_database_beside_the_configuration_warns_of_one_in_the_working_direc
     Path("etc").mkdir()
     shutil.move("smartfeeds.toml", "etc/smartfeeds.toml")
 
+    missing = ready("publish", "news", "Hello", "--config", "etc/smartfeeds.toml", code=Exit.STORE)
     first = ready("node", "create", "talk", "--config", "etc/smartfeeds.toml")
     second = ready("node", "list", "--json", "--config", "etc/smartfeeds.toml")
 
@@ -151,6 +152,7 @@ def test_new_database_beside_the_configuration_warns_of_one_in_the_working_direc
         f"warning: store.url: the database {folder}/etc/smartfeeds.db does not exist, but {folder}/smartfeeds.db does"
     )
     assert "move the database there or set an absolute path" in first.stderr
+    assert missing.stderr.count("warning: ") == 1
     assert ([row["node"] for row in json.loads(second.stdout)], second.stderr) == (["talk"], "")
 
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self, Unpack
+from weakref import WeakSet
 from xml.etree.ElementTree import Element
 
 from smartfeeds.client import stanzas
@@ -48,7 +49,7 @@ class FeedClient:
         self._session_s = session_s
         self._new_id = new_id
         self._listeners: list[LinkListener] = []
-        self._followers: list[Follower] = []
+        self._followers: WeakSet[Follower] = WeakSet()  # a bot may open and close followers for years
         self._settled = asyncio.Event()  # the session has started, or will never start
         self._up = asyncio.Event()
         self._failure: Exception | None = None
@@ -71,9 +72,8 @@ class FeedClient:
 
     async def aclose(self) -> None:
         """Closes the followers and ends the session."""
-        for follower in self._followers:
+        for follower in list(self._followers):
             await follower.aclose()
-        self._followers.clear()
         await self._link.close()
 
     async def create(self, address: str) -> None:
@@ -122,7 +122,7 @@ class FeedClient:
         Followers of one client need different feeds or views, because an account has one subscription for each.
         """
         follower = Follower(_SharedLink(self, self._link), address, **options)
-        self._followers.append(follower)
+        self._followers.add(follower)
         return follower
 
     async def _request(self, action: str, address: str, item: Element | None = None, **attributes: str) -> Element:

@@ -1,6 +1,8 @@
 """The client of a bot over a model link: what shares the session, and what it says when there is none."""
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
@@ -110,6 +112,17 @@ async def test_follower_that_is_closed_leaves_the_session_open() -> None:
         assert (await anext(follower)).item_id == "a"
     with pytest.raises(FollowError, match="the follower was closed"):
         await anext(follower)
+
+
+async def test_client_keeps_no_follower_that_was_closed() -> None:
+    """A bot that looks at feeds every hour must not grow."""
+    async with client(Link()) as feeds:
+        async with feeds.follow(ADDRESS, mirror=True) as follower:
+            assert [change async for change in follower.until_caught_up()] == []
+        closed = weakref.ref(follower)
+        del follower
+        gc.collect()
+        assert closed() is None
 
 
 async def test_until_caught_up_proves_it_anew_at_each_call() -> None:

@@ -18,7 +18,7 @@ from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import TextKind, read_entry
-from smartfeeds.formats.written import WrittenFields, edit, fields_of, new_entry
+from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import title_of

@@ -182,7 +182,7 @@ COMMENTED = (
 
 
 async def test_reply_goes_into_the_comments_of_the_entry(alice: SignedIn) -> None:
-    """The page to reply leads to the feed that the link `replies` names, and the answer is published there (XEP-0277)."""
+    """The page to reply leads to the feed that the link `replies` names, where the answer is published (XEP-0277)."""
     await alice.web.component.create(ALICE, "notes/comments", title="Comments")
     await alice.web.component.publish(ALICE, "notes", "a", COMMENTED)
     got = await alice.get("/write/notes/?reply=a", "text/html")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import aiohttp
 import jsonschema
 import pytest
 from openapi_spec_validator import validate
@@ -14,6 +15,7 @@ from openapi_spec_validator import validate
 from smartfeeds.core.options import OPTIONS
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import StoreError
+from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.openapi import document as document_of
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.routes import TABLE, document
@@ -208,12 +210,53 @@ async def test_every_documented_answer_comes_and_no_other(
     assert sorted(documented() - seen) == [] == sorted(seen - documented())
 
 
+ADDRESS = "https://feeds.example.org/entries/notes/a"
+MICROPUB_BODIES = {
+    "h-entry": (
+        JSON,
+        {"type": ["h-entry"], "properties": {"content": [{"html": "<b>x</b>"}], "category": ["a"]}},
+        True,
+    ),
+    "update": (JSON, {"action": "update", "url": ADDRESS, "add": {"name": ["x"]}, "delete": ["category"]}, True),
+    "delete": (JSON, {"action": "delete", "url": ADDRESS}, True),
+    "entry in a form": (WEB_FORM, {"h": "entry", "content": "x", "category[]": "a"}, True),
+    "deletion in a form": (WEB_FORM, {"action": "delete", "url": ADDRESS}, True),
+    "photo": (MULTIPART, {"h": "entry", "content": "x", "photo": "..."}, True),
+    "other type": (JSON, {"type": ["h-event"], "properties": {"content": ["x"]}}, False),
+    "undelete": (JSON, {"action": "undelete", "url": ADDRESS}, False),
+    "value that is no array": (JSON, {"action": "update", "url": ADDRESS, "add": {"name": "x"}}, False),
+    "deletion of nothing": (WEB_FORM, {"action": "delete"}, False),
+    "blank": (WEB_FORM, {"h": "entry", "content": " "}, False),
+}
+
+
+@pytest.mark.parametrize(("media_type", "body", "good"), MICROPUB_BODIES.values(), ids=MICROPUB_BODIES)
+async def test_bodies_of_micropub_are_described(
+    notes: Web, token: str, media_type: str, body: dict[str, Any], good: bool
+) -> None:
+    """[SF-112] In JSON, in a form, and in a form with files: the service accepts what the schema accepts."""
+    schema = document()["paths"]["/micropub/{name}"]["post"]["requestBody"]["content"][media_type]["schema"]
+    assert jsonschema.Draft202012Validator(schema).is_valid(body) == good
+    await notes.component.publish(ALICE, "notes", "a")
+    if "url" in body:
+        body = body | {"url": f"{notes.origin}/entries/notes/a"}
+    if media_type == MULTIPART:
+        form = aiohttp.FormData({name: text for name, text in body.items() if name != "photo"})
+        form.add_field("photo", b"...", filename="a.jpg", content_type="image/jpeg")
+        data: dict[str, Any] = {"data": form}
+    else:
+        data = {"json": body} if media_type == JSON else {"data": body}
+    url = f"{notes.origin}/micropub/notes"
+    async with notes.session.post(url, headers={"Authorization": token}, **data) as got:
+        assert (got.status in (201, 204)) == good, await got.text()
+
+
 # The rules that JSON Schema cannot express, where a request that the schemas allow may be rejected:
 # - Atom, ActivityStreams and XEP-0060 decide whether a payload or an option is acceptable;
 # - an entity tag is current or not, and a node stores items or not: both depend on the node;
 # - stringprep (RFC 6122) decides whether a JID is valid, Unicode whether a text is printable; some limits are in bytes;
 # - a text to search for needs a letter or a digit, and patterns have those of ASCII only;
-# - `q=source` needs an `url` of this service.
+# - `q=source` and the actions of Micropub need the address of an entry of this service, and some values are dates.
 # An unknown suffix belongs to the name of a feed, whose address redirects. For all other operations each request that
 # the schemas allow must be accepted.
 CONFIGURATION = """
@@ -227,7 +270,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 include-operation-id = ["putMember", "deleteMember", "putSubscription", "deleteSubscription", "postToken"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429"]
 [[operations]]
-include-operation-id = ["micropubQuery", "pull", "document", "search"]
+include-operation-id = ["micropubQuery", "micropub", "pull", "document", "search"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "429"]
 [[operations]]
 include-operation-id = "document"

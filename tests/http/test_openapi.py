@@ -1,6 +1,7 @@
 """The description at /openapi.json is a valid one, is complete, and is what the running service does."""
 
 import asyncio
+import os
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import jsonschema
 import pytest
 from openapi_spec_validator import validate
 
+import smartfeeds
 from smartfeeds.core.options import OPTIONS
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import StoreError
@@ -254,14 +256,17 @@ async def test_bodies_of_micropub_are_described(
 # The rules that JSON Schema cannot express, where a request that the schemas allow may be rejected:
 # - Atom, ActivityStreams and XEP-0060 decide whether a payload or an option is acceptable;
 # - an entity tag is current or not, and a node stores items or not: both depend on the node;
+# - a file of any type becomes an item, but not a document with a whole feed;
 # - stringprep (RFC 6122) decides whether a JID is valid, Unicode whether a text is printable; some limits are in bytes;
-# - a text to search for needs a letter or a digit, and patterns have those of ASCII only;
 # - `q=source` and the actions of Micropub need the address of an entry of this service, and some values are dates.
 # An unknown suffix belongs to the name of a feed, whose address redirects. For all other operations each request that
 # the schemas allow must be accepted.
 CONFIGURATION = """
 [[operations]]
-include-operation-id = ["putItem", "postItem", "createFeed", "configureFeed"]
+include-operation-id = ["putItem", "postItem"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "412", "415", "429"]
+[[operations]]
+include-operation-id = ["createFeed", "configureFeed"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "406", "409", "412", "429"]
 [[operations]]
 include-operation-id = ["retractItem", "purge"]
@@ -270,11 +275,29 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 include-operation-id = ["putMember", "deleteMember", "putSubscription", "deleteSubscription", "postToken"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429"]
 [[operations]]
-include-operation-id = ["micropubQuery", "micropub", "pull", "document", "search"]
+include-operation-id = ["micropubQuery", "micropub"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "429"]
 [[operations]]
 include-operation-id = "document"
 checks.negative_data_rejection.expected-statuses = ["308", "400", "401", "403", "404", "405", "406", "409", "429"]
+"""
+# A text to search for needs a letter or a digit, and patterns have those of ASCII only. Other texts are not sent.
+# Half of the requests that read a feed get the feed of the test, because a generated name has none.
+HOOKS = """
+import schemathesis
+from smartfeeds.core.text import words
+
+@schemathesis.hook
+def filter_query(context, query):
+    text = (query or {}).get("q")
+    return not isinstance(text, str) or not text.strip() or bool(words(text))
+
+@schemathesis.hook
+def map_path_parameters(context, path_parameters):
+    name = (path_parameters or {}).get("name")
+    if isinstance(name, str) and len(name) % 2 and context.operation.method == "get":
+        return {**path_parameters, "name": "notes"}
+    return path_parameters
 """
 
 
@@ -289,6 +312,7 @@ async def test_schemathesis_finds_nothing(
     await web.component.publish(ALICE, "notes", "a")
     token = await bearer(web, ALICE, TokenScope.ADMIN)
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
+    (tmp_path / "hooks.py").write_text(HOOKS)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml")),
         *(
@@ -303,6 +327,11 @@ async def test_schemathesis_finds_nothing(
         *("--checks", "all", "--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES)),
         *("--continue-on-failure", "--seed", "1", "--generation-deterministic"),
         cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{tmp_path}:{Path(smartfeeds.__file__).parents[1]}",
+            "SCHEMATHESIS_HOOKS": "hooks",
+        },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import entry_path
@@ -27,11 +28,13 @@ from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.entry_page import entry_page, page_mark
-from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.frame import Writing, frame_of, page_reply
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import Answer, GetItem, ItemPrecondition, ItemShown, Request
 
 Handle = Callable[[Request], Awaitable[Answer]]
+ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
+ReadReplyNode = Callable[[HttpCall, Item], Awaitable[str]]
 
 ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}
 _PAGE_CONTENT: Content = {**ITEM_CONTENT, n.HTML.bare_type: {"type": "string"}}
@@ -52,12 +55,17 @@ _EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers":
 
 
 class Entries:
-    """Handles GET and HEAD of items. `service` is the address of the service."""
+    """Handles GET and HEAD of items. `service` is the address of the service. `writing` and `reply_node` read what a
+    signed-in reader may write in the feed, and the node in which the reader may answer an item."""
 
-    def __init__(self, handle: Handle, service: str, encoder: Encoder) -> None:
+    def __init__(
+        self, handle: Handle, service: str, encoder: Encoder, writing: ReadWriting, reply_node: ReadReplyNode
+    ) -> None:
         self._handle = handle
         self._service = service
         self._encoder = encoder
+        self._writing = writing
+        self._reply_node = reply_node
         self._pages: ByteCache[str, Reply] = ByteCache(CACHE_BYTES)
 
     async def get(self, call: HttpCall) -> Reply:
@@ -96,11 +104,14 @@ class Entries:
 
     async def _page(self, call: HttpCall, answer: ItemShown) -> Reply:
         """The page of an item or of its tombstone. It is made in a thread and cached."""
-        frame = frame_of(call)
-        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer)}"
+        frame, reply_node = frame_of(call), ""
+        if call.session is not None and not answer.item.deleted:
+            frame = replace(frame, writing=await self._writing(call))
+            reply_node = await self._reply_node(call, answer.item)
+        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer, reply_node)}"
         reply = self._pages.get(tag)
         if reply is None:
-            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer)
+            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer, reply_node)
             headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache" if _is_public(call, answer) else _PRIVATE}
             reply = page_reply(body, headers)
             self._pages.put(tag, reply, len(body))

@@ -39,7 +39,7 @@ from smartfeeds.http.micropub_requests import (
     values_of,
 )
 from smartfeeds.http.multipart import Parts, read_parts
-from smartfeeds.http.openapi_schemas import Schema, exactly
+from smartfeeds.http.openapi_schemas import TEXT, Schema, exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.post_fields import MAX_FIELDS
@@ -75,6 +75,10 @@ _ERRORS: Mapping[int, str] = {
 }
 _OBJECT: Content = {n.JSON.bare_type: {"type": "object"}}
 _TEXT = {"type": "string"}
+_VISIBLE: Schema = {"type": "string", "pattern": "\\S"}
+_TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
+_VALUES: Schema = {"type": "object", "additionalProperties": {"type": "array"}}
+_ADDRESS: Schema = TEXT | {"description": "the address of an entry of this service"}
 _H_ENTRY = exactly(
     {
         "type": {"const": [ENTRY_TYPE]},
@@ -82,12 +86,44 @@ _H_ENTRY = exactly(
             "type": "object",
             "required": ["content"],
             "properties": {
-                "content": {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[A-Za-z]"}}
+                "content": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"anyOf": [_VISIBLE, exactly({"html": _VISIBLE})]},
+                },
+                "name": _TEXTS,
+                "summary": _TEXTS,
+                "category": _TEXTS,
             },
-            "additionalProperties": False,
+            "additionalProperties": {"type": "array"},
         },
     }
 )
+_UPDATE = exactly(
+    {"action": {"const": "update"}, "url": _ADDRESS},
+    {"replace": _VALUES, "add": _VALUES, "delete": {"anyOf": [_VALUES, _TEXTS]}},
+)
+_DELETE = exactly({"action": {"const": "delete"}, "url": _ADDRESS})
+_FORM: Schema = {
+    "type": "object",
+    "anyOf": [
+        {
+            "required": ["content"],
+            "properties": {
+                "h": {"const": "entry"},
+                "content": _VISIBLE,
+                "name": {"type": "string"},
+                "summary": {"type": "string"},
+                "category": {"type": "string"},
+            },
+        },
+        {
+            "required": ["action", "url"],
+            "properties": {"action": {"const": "delete"}, "url": _ADDRESS},
+        },
+    ],
+}
+_FORM_WITH_FILES = _FORM | {"properties": {"photo": {"type": "string", "format": "binary"}}}
 _FILE_PART: Schema = {
     "type": "object",
     "required": ["file"],
@@ -110,10 +146,10 @@ QUERY = Operation(
 )
 CREATE = Operation(
     "micropub",
-    "Micropub: creates, updates, deletes an entry; a form, an h-entry in JSON, or a form with files",
+    "Micropub: creates, updates, deletes an entry; JSON, a form, or a form with files",
     {201: {}, 204: {}},
     errors=(403, 429),
-    body={n.JSON.bare_type: _H_ENTRY},
+    body={n.JSON.bare_type: {"anyOf": [_H_ENTRY, _UPDATE, _DELETE]}, n.WEB_FORM: _FORM, n.MULTIPART: _FORM_WITH_FILES},
     cors=True,
 )
 MEDIA = Operation(

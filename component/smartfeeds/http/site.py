@@ -83,14 +83,14 @@ class Site:
     ) -> None:
         self._handle = handle
         encoder = Encoder()
-        entries = Entries(handle, options.domain, encoder)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
         sessions = Sessions(handle, authenticate, options.domain, bodies)
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         markdown = MarkdownTurns()
-        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
         editor = Editor(handle, changes.perform, options.domain, sessions, markdown)
+        entries = Entries(handle, options.domain, encoder, editor.writing, editor.reply_node)
+        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
         self.feeds = Feeds(
             self._pull,
             sessions.authenticate,

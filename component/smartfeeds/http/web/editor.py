@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.tokens import TokenScope, covers
-from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path
+from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.entry import TextKind, read_entry
+from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http.calls import HttpCall
@@ -28,6 +28,7 @@ from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
+from smartfeeds.http.web.entry_page import comments_node
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
 from smartfeeds.http.web.sanitise import SHORT, clean
 from smartfeeds.service.answers import ask
@@ -47,7 +48,7 @@ from smartfeeds.service.writing import GetWriting, WritingShown
 from smartfeeds.texts import Texts
 
 PREVIEW = "preview"
-REPLY = "reply"
+REPLY, REPLY_FEED = "reply", "of"
 MARKDOWN = "markdown"
 _KINDS = {MARKDOWN: TextKind.TEXT, TextKind.TEXT.value: TextKind.TEXT, TextKind.HTML.value: TextKind.HTML}
 
@@ -61,12 +62,14 @@ DELETE_ENTRY = page_for_people("deleteEntry", "Deletes an entry", form=True, sco
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A form as it was sent. `tag` is that of the version that the edit began with. With `markdown` the text of the
-    fields is Markdown, which is stored as HTML."""
+    fields is Markdown, which is stored as HTML. `reply` is the item that the entry answers, `reply_feed` its feed if
+    that is another one."""
 
     fields: WrittenFields
     markdown: bool = False
     tag: str = ""
     reply: str = ""
+    reply_feed: str = ""
     action: str = ""
 
 
@@ -97,13 +100,31 @@ class Editor:
             return None
         return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False))
 
+    async def reply_node(self, call: HttpCall, item: Item) -> str:
+        """The node in which the user may answer an item of the feed: that of its comments if this service has it, or
+        else the feed. "" if the user may not publish there. Raises FeedError."""
+        try:
+            writing = await self._writing(call, comments_node(self._service, read_entry(item)) or call.name)
+        except FeedError as error:
+            if error.condition is not Condition.ITEM_NOT_FOUND:
+                raise
+            writing = await self._writing(call)
+        name = writing.node.name
+        may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
+        return name if may else ""
+
     async def show(self, call: HttpCall) -> Reply:
         """The form for a new entry, or for the entry of the path. Raises FeedError."""
+        query = call.request.rel_url.query
+        reply, feed = query.get(REPLY, ""), query.get(REPLY_FEED, "")
+        if reply and not feed and not call.item_id:
+            node = await self.reply_node(call, await self._item(call, reply))
+            if node and node != call.name:
+                return _see_other(call, reply_path(node, reply, call.name))
         writing = await self._writing(call)
         if not call.item_id:
             writing.access.check_publish()
-            reply = call.request.rel_url.query.get(REPLY, "")
-            return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply))
+            return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply, reply_feed=feed))
         item = await self._item(call)
         _check_overwrite(call, writing, item)
         return await self._page(call, writing, _Form(fields_of(read_entry(item)), tag=item_tag(item)))
@@ -156,7 +177,8 @@ class Editor:
             else:
                 edit(root, fields_of(read_entry(item)), fields)
         else:
-            root = new_entry(fields, _author(call, writing.node), await self._reply_id(call, form.reply))
+            replied = await self._replied(call, form)
+            root = new_entry(fields, _author(call, writing.node), "" if replied is None else replied.atom_id)
         expected = ItemPrecondition(frozenset({form.tag})) if call.item_id else None
         request = Publish(
             call.actor,
@@ -169,9 +191,14 @@ class Editor:
         )
         assert isinstance(await self._change(request), Published)
 
-    async def _reply_id(self, call: HttpCall, item_id: str) -> str:
-        """The atom:id of the item that an entry answers. Raises FeedError if the user may not read the item."""
-        return read_entry(await self._item(call, item_id)).atom_id if item_id else ""
+    async def _replied(self, call: HttpCall, form: _Form) -> Entry | None:
+        """The entry that the one of a form answers. Raises FeedError if the user may not read it."""
+        if not form.reply:
+            return None
+        feed = form.reply_feed or call.name
+        if call.token is None or not covers(call.token, TokenScope.READ, feed):
+            raise FeedError(Condition.FORBIDDEN, f"this takes a token with the scope read on the feed {feed!r}")
+        return read_entry(await self._item(call, form.reply, feed))
 
     async def _page(
         self,
@@ -188,7 +215,7 @@ class Editor:
             shown = await self._rendered(call, form) if preview else form.fields
         except FeedError as fault:
             shown, preview, error = form.fields, False, fault.text
-        replied = await self._item(call, form.reply) if form.reply else None
+        replied = await self._replied(call, form)
         render = partial(
             frame.page,
             "editor.html",
@@ -199,7 +226,8 @@ class Editor:
             kind=MARKDOWN if form.markdown else form.fields.kind.value,
             tag=form.tag if other is None else item_tag(other),
             reply=form.reply,
-            replied="" if replied is None else read_entry(replied).title.plain,
+            reply_feed=form.reply_feed,
+            replied="" if replied is None else replied.title.plain,
             editing=bool(call.item_id),
             error=frame.texts.message(error),
             preview=Markup(clean(shown.content, frame.image, SHORT.below(shown.title)).html) if preview else None,  # noqa: S704 - cleaned
@@ -235,11 +263,11 @@ class Editor:
         reply = call.zipped(page_reply(body))
         return reply.with_status(HTTPStatus.CONFLICT) if changed else reply
 
-    async def _writing(self, call: HttpCall) -> WritingShown:
-        return await ask(self._handle, GetWriting(call.actor, self._service, call.name), WritingShown)
+    async def _writing(self, call: HttpCall, name: str = "") -> WritingShown:
+        return await ask(self._handle, GetWriting(call.actor, self._service, name or call.name), WritingShown)
 
-    async def _item(self, call: HttpCall, item_id: str = "") -> Item:
-        request = GetItem(call.actor, self._service, call.name, item_id or call.item_id)
+    async def _item(self, call: HttpCall, item_id: str = "", feed: str = "") -> Item:
+        request = GetItem(call.actor, self._service, feed or call.name, item_id or call.item_id)
         return (await ask(self._handle, request, ItemShown)).item
 
     async def _rendered(self, call: HttpCall, form: _Form) -> WrittenFields:
@@ -283,7 +311,14 @@ def _read_form(fields: Mapping[str, str]) -> _Form:
         fields.get("link", ""),
         tags,
     )
-    return _Form(written, kind == MARKDOWN, fields.get("tag", ""), fields.get(REPLY, ""), fields.get("action", ""))
+    return _Form(
+        written,
+        kind == MARKDOWN,
+        fields.get("tag", ""),
+        fields.get(REPLY, ""),
+        fields.get(REPLY_FEED, ""),
+        fields.get("action", ""),
+    )
 
 
 def _place(call: HttpCall, node: Node) -> dict[str, object]:

@@ -25,7 +25,7 @@ from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.entry_page import entry_page, page_mark
 from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.service.preconditions import item_tag
@@ -47,8 +47,6 @@ GET_ITEM = Operation(
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
 CACHE_BYTES = 8 * 1024 * 1024
 _SUFFIXES = {form.suffix: form for form in n.OF_ENTRY}
-_PRIVATE = "private, no-cache"
-_EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "ETag, Location"}
 
 
 class Entries:
@@ -58,7 +56,7 @@ class Entries:
         self._handle = handle
         self._service = service
         self._encoder = encoder
-        self._pages: ByteCache[str, Reply] = ByteCache(CACHE_BYTES)
+        self._pages: ByteCache[tuple[str, bool], Reply] = ByteCache(CACHE_BYTES)
 
     async def get(self, call: HttpCall) -> Reply:
         """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
@@ -98,25 +96,22 @@ class Entries:
         """The page of an item or of its tombstone. It is made in a thread and cached."""
         frame = frame_of(call)
         tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer)}"
-        reply = self._pages.get(tag)
+        public = _is_public(call, answer)
+        reply = self._pages.get((tag, public))
         if reply is None:
             body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer)
-            headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache" if _is_public(call, answer) else _PRIVATE}
-            reply = page_reply(body, headers)
-            self._pages.put(tag, reply, len(body))
+            reply = page_reply(body, {"ETag": f'"{tag}"', **access_headers(public=public, bearer=False)})
+            self._pages.put((tag, public), reply, len(body))
         return call.zipped(reply)
 
     def reply(self, call: HttpCall, answer: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
         """The response with an item and its entity tag. `sync`: the item was read with its sync data."""
-        public = _is_public(call, answer)
         as_json = form is n.JSON
         headers = {
             "ETag": f'"{item_tag(answer.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',
-            "Cache-Control": "no-cache" if public else _PRIVATE,
             "Vary": "Accept, Authorization",
+            **access_headers(public=_is_public(call, answer), bearer=call.bearer, expose="ETag, Location"),
         }
-        if public or call.bearer:
-            headers |= _EXPOSED
         if as_json:
             body = self._encoder.activity(answer.node, answer.item, sync=sync)
         else:

@@ -32,7 +32,7 @@ from smartfeeds.http.queries import (
     FeedQuery,
     read_query,
 )
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
 from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, Writing, frame_of
@@ -47,13 +47,6 @@ SUFFIXES = n.by_suffix(n.OF_FEED)
 # ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
-_PUBLIC = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "ETag, Link",
-    "Cache-Control": "no-cache",
-}
-_PRIVATE = {"Cache-Control": "private, no-cache"}
-_PRIVATE_CORS = {**_PUBLIC, **_PRIVATE}
 _OF_FORM = {n.HTML: PAGE_HEADERS}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
@@ -320,7 +313,7 @@ def _form(accept: str, suffix: str, callback: str) -> Representation:
 
 def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     public = answer.public and request.actor is ANONYMOUS
-    headers = dict(_PUBLIC if public else _PRIVATE_CORS if request.bearer else _PRIVATE)
+    headers = access_headers(public=public, bearer=request.bearer, expose="ETag, Link")
     headers["Vary"] = _VARY
     place = request.place
     headers["Link"] = _links(place.site_url, place.name, place.query.view, smart=is_feed(answer.node))

@@ -36,7 +36,7 @@ from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import read_parameters
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.feed_list import ListPage, feed_list
 from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
@@ -132,7 +132,7 @@ class Lists:
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         if form in (n.JSON, n.HTML):
             body = await self._page(call, actor, query, form)
-            reply = call.zipped(list_reply(call, actor, form, body, _SUFFIXES))
+            reply = call.zipped(list_reply(call, form, body, _SUFFIXES))
         elif form is n.NNO:
             reply = await self._nno(call, actor, query, zipped=zipped)
         else:
@@ -175,14 +175,15 @@ class Lists:
 
     async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
         """The feeds as OPML."""
-        key = (n.OPML, actor, call.site_url, zipped)
+        # The response says who may store and read it, so equal lists for other credentials are other responses.
+        key = (n.OPML, actor, call.site_url, zipped, call.anonymous, call.bearer)
         async with self._making:
             whole = self._recent(key)
             if whole is None:
                 nodes, total = await self._all(actor)
                 make = partial(_opml, self._service, call.site_url, nodes, total)
                 left_out = total - len(nodes)
-                reply = await asyncio.to_thread(_document, call, actor, n.OPML, make, left_out, zipped=zipped)
+                reply = await asyncio.to_thread(_document, call, n.OPML, make, left_out, zipped=zipped)
                 whole = _WholeList(self._now_us(), left_out, reply)
                 self._cache.put(key, whole, len(reply.body) + HEAD_BYTES)
             assert whole.reply is not None
@@ -201,7 +202,7 @@ class Lists:
                 whole = _WholeList(self._now_us(), total - len(nodes), entries=entries, count=most)
                 self._cache.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
         make = partial(_nno_document, call.site_url, whole.entries[:count], whole.made_us)
-        return await asyncio.to_thread(_document, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
+        return await asyncio.to_thread(_document, call, n.NNO, make, whole.left_out, zipped=zipped)
 
     def _recent(self, key: tuple[object, ...]) -> _WholeList | None:
         """A cached list that is not too old. Older lists of all callers are removed."""
@@ -286,29 +287,22 @@ def reader_of(call: HttpCall) -> Jid:
     return call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
 
 
-def list_reply(
-    call: HttpCall, actor: Jid, form: Representation, body: bytes, suffixes: Mapping[str, Representation]
-) -> Reply:
+def list_reply(call: HttpCall, form: Representation, body: bytes, suffixes: Mapping[str, Representation]) -> Reply:
     """The response with a list. `suffixes` are the paths of its other forms."""
     links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in suffixes.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
-        # A page names the signed-in user, also if the session is for one feed and the list is that of everybody.
-        "Cache-Control": "no-cache" if actor is ANONYMOUS and call.session is None else "private, no-cache",
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
+        **access_headers(public=call.anonymous, bearer=call.bearer, expose=f"ETag, Link, {LEFT_OUT}"),
         **(PAGE_HEADERS if form is n.HTML else {}),
     }
-    if call.bearer or call.anonymous:
-        headers |= {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
     return Reply(body, form.media_type, headers=headers)
 
 
-def _document(
-    call: HttpCall, actor: Jid, form: Representation, make: Callable[[], bytes], left_out: int, *, zipped: bool
-) -> Reply:
+def _document(call: HttpCall, form: Representation, make: Callable[[], bytes], left_out: int, *, zipped: bool) -> Reply:
     """The response with an OPML or NNO document. Runs in a thread."""
-    reply = list_reply(call, actor, form, make(), _SUFFIXES).with_headers(**{LEFT_OUT: str(left_out)})
+    reply = list_reply(call, form, make(), _SUFFIXES).with_headers(**{LEFT_OUT: str(left_out)})
     return reply.zipped() if zipped else reply
 
 

@@ -144,7 +144,7 @@ class Rivers:
             write = partial(_atom, call, river, query, next_path)
         else:
             write = partial(_json, call, river, next_path)
-        return await self._reply(call, actor, form, write)
+        return await self._reply(call, form, write)
 
     async def search(self, call: HttpCall) -> Reply:
         """A page of the search over all feeds; without filters nothing, in HTML with a form. Raises FeedError."""
@@ -161,7 +161,7 @@ class Rivers:
             write = partial(self._pages.search, frame_of(call), query.view, query.text, query.words, result, next_path)
         else:
             write = partial(_search_json, call, query, result, next_path)
-        return await self._reply(call, actor, form, write)
+        return await self._reply(call, form, write)
 
     async def _feeds(self, actor: Jid) -> tuple[ChangedNodes, Mapping[str, Item]]:
         """The feeds beside the river, with their newest entries."""
@@ -171,12 +171,12 @@ class Rivers:
         assert isinstance(headlines, Headlines)
         return nodes, headlines.items
 
-    async def _reply(self, call: HttpCall, actor: Jid, form: Representation, write: "partial[bytes]") -> Reply:
+    async def _reply(self, call: HttpCall, form: Representation, write: "partial[bytes]") -> Reply:
         # In a thread, because reading 100 entries of the greatest size takes more than 50 ms. One page at a time: the
         # pages share caches.
         async with self._writing:
             body = await asyncio.to_thread(write)
-        reply = call.zipped(list_reply(call, actor, form, body, _SUFFIXES))
+        reply = call.zipped(list_reply(call, form, body, _SUFFIXES))
         return unless_known(call.header("If-None-Match"), reply)
 
 

@@ -4,20 +4,20 @@ The requests are those of the ad-hoc commands (`service/administration.py`), so 
 their own nodes, admins of the service all nodes. The rows are those that the commands print with `--json`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, Affiliation
-from smartfeeds.core.options import OPTIONS, PUBSUB, FieldType, NodeOptions
+from smartfeeds.core.options import OPTIONS, PUBSUB
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.times import DURATION, parse_duration
 from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
+from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.admin_lists import (
     CONSUMER_PLACE,
@@ -30,28 +30,25 @@ from smartfeeds.http.admin_lists import (
     read_consumers,
     read_rows,
 )
-from smartfeeds.http.bodies import KIND_NAME, BodyReader, check_names, form_values
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
-from smartfeeds.http.entries import Handle
-from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import JID, TEXT, Schema, exactly, ref
 from smartfeeds.http.openapi_schemas import SCHEMAS as OPTION_SCHEMAS
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
+from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
 from smartfeeds.http.queries import read_flag, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.admin_consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.service.admin_process import GetStatistics, Statistics
 from smartfeeds.service.admin_tokens import AddToken, RevokeToken, TokenAdded, TokenRevoked
 from smartfeeds.service.administration import check_applied
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
-    Answer,
     Configuration,
     Configure,
     GetConfiguration,
-    Request,
     SetAffiliations,
     SetSubscriptions,
 )
@@ -193,9 +190,7 @@ class Administration:
     """Handles the requests. `service` is the address of the service; `change` performs a request even if the client
     disconnects."""
 
-    def __init__(
-        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, bodies: BodyReader
-    ) -> None:
+    def __init__(self, handle: Handle, change: Handle, service: str, bodies: BodyReader) -> None:
         self._handle = handle
         self._change = change
         self._service = service
@@ -322,10 +317,7 @@ class Administration:
 
     async def _body(self, call: HttpCall, media_types: tuple[str, ...], *members: str) -> JsonObject:
         """A JSON object with at most these members, or with any. Raises FeedError, HttpError."""
-        if call.media_type not in media_types:
-            text = f"the body is one of {', '.join(media_types)}"
-            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(media_types))
-        value = load_json(await self._bodies.read(call, media_types)).value
+        value = await self._bodies.json(call, media_types)
         if not isinstance(value, dict) or (members and not value.keys() <= set(members)):
             names = f" of {', '.join(members)}" if members else ""
             raise FeedError(Condition.BAD_REQUEST, f"the body is a JSON object{names}")
@@ -333,7 +325,7 @@ class Administration:
 
 
 async def create_token(
-    change: Callable[[Request], Awaitable[Answer]], call: HttpCall, service: str, fields: Mapping[str, Json]
+    change: Handle, call: HttpCall, service: str, fields: Mapping[str, Json]
 ) -> tuple[str, str, bool]:
     """Stores a new token with these fields. Returns its id, its text, and whether its node exists. Raises FeedError."""
     feed, scope = _text(fields, "feed"), _text(fields, "scope", tuple(SCOPES))
@@ -382,22 +374,6 @@ def _options_reply(configuration: Configuration) -> Reply:
     options = configuration.options
     headers = {**_PRIVATE, "Cache-Control": "private, no-cache", "ETag": f'"{options_tag(options)}"'}
     return Reply(dump_json(options_json(options)), n.JSON.media_type, headers=headers)
-
-
-def options_json(options: NodeOptions) -> JsonObject:
-    """The kind and the options of a node, in the types that `PUT /feeds/NAME/` takes."""
-    values = {name: options.values_of(option) for name, option in OPTIONS.items()}
-    return {
-        KIND_NAME: options.kind.value,
-        **{name: _option_json(OPTIONS[name].type, texts) for name, texts in values.items()},
-    }
-
-
-def _option_json(kind: FieldType, texts: tuple[str, ...]) -> Json:
-    if kind is FieldType.JID_MULTI:
-        return list(texts)
-    text = "".join(texts[:1])
-    return text == "true" if kind is FieldType.BOOLEAN else text
 
 
 _DONE = Reply(status=HTTPStatus.NO_CONTENT, headers=_PRIVATE)

@@ -6,7 +6,6 @@ changes for other reasons: a page shows the title of the feed and the entries be
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 
@@ -28,10 +27,9 @@ from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.entry_page import entry_page, page_mark
 from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import item_tag
-from smartfeeds.service.requests import Answer, GetItem, ItemPrecondition, ItemShown, Request
-
-Handle = Callable[[Request], Awaitable[Answer]]
+from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown
 
 ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}
 _PAGE_CONTENT: Content = {**ITEM_CONTENT, n.HTML.bare_type: {"type": "string"}}
@@ -75,22 +73,17 @@ class Entries:
         first. Raises FeedError."""
         form = n.negotiate(call.header("Accept"), n.OF_ENTRY_PAGE, "an item")
         try:
-            return await self._read(call, call.item_id, sync=sync, neighbours=form is n.HTML), form
+            return await self.read(call, call.item_id, sync=sync, neighbours=form is n.HTML), form
         except FeedError as error:
             item_id, _, suffix = call.item_id.rpartition(".")
             if error.condition is not Condition.ITEM_NOT_FOUND or not item_id or suffix not in _SUFFIXES:
                 raise
-        return await self._read(call, item_id, sync=sync), _SUFFIXES[suffix]
+        return await self.read(call, item_id, sync=sync), _SUFFIXES[suffix]
 
-    async def read(self, call: HttpCall, item_id: str, *, sync: bool = False) -> ItemShown:
-        """The item, with `sync` including its sync data. Raises FeedError."""
-        return await self._read(call, item_id, sync=sync)
-
-    async def _read(self, call: HttpCall, item_id: str, *, sync: bool, neighbours: bool = False) -> ItemShown:
+    async def read(self, call: HttpCall, item_id: str, *, sync: bool = False, neighbours: bool = False) -> ItemShown:
+        """The item, with `sync` including its sync data, with `neighbours` the items beside it. Raises FeedError."""
         request = GetItem(call.actor, self._service, call.name, item_id, sync and not neighbours, neighbours)
-        answer = await self._handle(request)
-        assert isinstance(answer, ItemShown)
-        return answer
+        return await ask(self._handle, request, ItemShown)
 
     async def _page(self, call: HttpCall, answer: ItemShown) -> Reply:
         """The page of an item or of its tombstone. It is made in a thread and cached."""

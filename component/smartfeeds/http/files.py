@@ -19,11 +19,11 @@ from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.uploads import Files
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import FileShown, GetFile
 
 _log = structlog.get_logger()
@@ -54,8 +54,7 @@ class FileReplies:
 
     async def get(self, call: HttpCall) -> Reply | web.StreamResponse:
         """A file, or a part of it. Raises FeedError."""
-        answer = await self._handle(GetFile(call.actor, self._service, call.name, call.item_id))
-        assert isinstance(answer, FileShown)
+        answer = await ask(self._handle, GetFile(call.actor, self._service, call.name, call.item_id), FileShown)
         file = answer.file
         headers = _headers(file) | access_headers(public=answer.public and call.anonymous, bearer=call.bearer)
         # Ranges are parts of the bytes as stored, so no proxy may compress them.

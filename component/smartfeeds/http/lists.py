@@ -31,7 +31,6 @@ from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import ANONYMOUS, HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
@@ -39,6 +38,7 @@ from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.feed_list import ListPage, feed_list
 from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 from smartfeeds.service.river import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
 
@@ -142,8 +142,7 @@ class Lists:
     async def _page(self, call: HttpCall, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
         page = await (self._by_change(actor, query) if "sort" in query else self._by_name(actor, query))
         if form is n.HTML:
-            answer = await self._handle(GetHeadlines(actor, self._service, tuple(page.nodes)))
-            assert isinstance(answer, Headlines)
+            answer = await ask(self._handle, GetHeadlines(actor, self._service, tuple(page.nodes)), Headlines)
             return feed_list(frame_of(call), page, answer.items)
         site_url = call.site_url
         head: JsonObject = {"count": len(page.nodes), "totalItems": page.total, "url": f"{site_url}{FEEDS}"}
@@ -166,8 +165,7 @@ class Lists:
 
     async def _by_change(self, actor: Jid, query: Mapping[str, str]) -> ListPage:
         after = parse_node_place(query["place"]) if "place" in query else None
-        answer = await self._handle(GetChangedNodes(actor, self._service, query.get("max"), after))
-        assert isinstance(answer, ChangedNodes)
+        answer = await ask(self._handle, GetChangedNodes(actor, self._service, query.get("max"), after), ChangedNodes)
         next_path = _page_path(query, place=str(answer.next), sort=CHANGED) if answer.next is not None else ""
         # A feed that changes leaves its page, so there is no page before another: the way back is the beginning.
         previous_path = "" if after is None else _page_path(query, sort=CHANGED)
@@ -211,8 +209,7 @@ class Lists:
         return self._cache.get(key)
 
     async def _nodes(self, actor: Jid, page: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
-        answer = await self._handle(GetNodes(actor, self._service, page))
-        assert isinstance(answer, NodeList)
+        answer = await ask(self._handle, GetNodes(actor, self._service, page), NodeList)
         total = answer.result_set.count if answer.result_set is not None else None
         return answer.nodes, len(answer.nodes) if total is None else total
 
@@ -252,10 +249,10 @@ class Lists:
         for view in ("order=created", ""):
             page = ResultSetRequest(str(SEARCHED), None, "")
             try:
-                answer = await self._handle(PullFeed(actor, self._service, node.name, view, stock=True, page=page))
+                request = PullFeed(actor, self._service, node.name, view, stock=True, page=page)
+                answer = await ask(self._handle, request, FeedPage)
             except FeedError:
                 return None
-            assert isinstance(answer, FeedPage)
             assert answer.page is not None
             live = [item for item in answer.page.items if not item.deleted]
             if live:

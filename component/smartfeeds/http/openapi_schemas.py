@@ -7,7 +7,7 @@ from smartfeeds.core.jid import JID_PATTERN, PART_LIMIT_BYTES
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
 from smartfeeds.errors import Condition
-from smartfeeds.http.bodies import KIND_NAME
+from smartfeeds.http.options_json import KIND_NAME
 from smartfeeds.sync.record import MAX_NUMBER
 
 Schema = dict[str, Any]

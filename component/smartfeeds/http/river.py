@@ -27,7 +27,6 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_comments, title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.lists import list_reply, reader_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import Schema, ref
@@ -36,6 +35,7 @@ from smartfeeds.http.queries import MAX_QUERY_BYTES, read_fields, read_parameter
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import frame_of
 from smartfeeds.http.web.river_page import RiverPages
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.river import (
     ChangedNodes,
     FeedEntry,
@@ -134,8 +134,7 @@ class Rivers:
         limit = min(parse_number(query.get("max", str(ENTRIES)), "max"), ENTRIES_MOST)
         after = parse_entry_place(query[_AFTER]) if query.get(_AFTER) else None
         actor = reader_of(call)
-        river = await self._handle(GetRiver(actor, self._service, limit, after))
-        assert isinstance(river, River)
+        river = await ask(self._handle, GetRiver(actor, self._service, limit, after), River)
         next_path = _page_path(river_path("" if form is n.HTML else form.suffix), query, river.next)
         if form is n.HTML:
             feeds, headlines = await self._feeds(actor) if after is None else (ChangedNodes((), None, 0), {})
@@ -153,8 +152,7 @@ class Rivers:
         actor = reader_of(call)
         result = SearchResult((), None, 0)
         if query.view.filtered:
-            found = await self._handle(SearchFeeds(actor, self._service, query.view, query.after))
-            assert isinstance(found, SearchResult)
+            found = await ask(self._handle, SearchFeeds(actor, self._service, query.view, query.after), SearchResult)
             result = found
         next_path = f"{SEARCH}?{query.text}&{urlencode({_AFTER: str(result.next)})}" if result.next else ""
         if form is n.HTML:
@@ -165,10 +163,8 @@ class Rivers:
 
     async def _feeds(self, actor: Jid) -> tuple[ChangedNodes, Mapping[str, Item]]:
         """The feeds beside the river, with their newest entries."""
-        nodes = await self._handle(GetChangedNodes(actor, self._service, str(FEEDS)))
-        assert isinstance(nodes, ChangedNodes)
-        headlines = await self._handle(GetHeadlines(actor, self._service, nodes.nodes))
-        assert isinstance(headlines, Headlines)
+        nodes = await ask(self._handle, GetChangedNodes(actor, self._service, str(FEEDS)), ChangedNodes)
+        headlines = await ask(self._handle, GetHeadlines(actor, self._service, nodes.nodes), Headlines)
         return nodes, headlines.items
 
     async def _reply(self, call: HttpCall, form: Representation, write: "partial[bytes]") -> Reply:

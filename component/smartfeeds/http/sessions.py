@@ -16,16 +16,13 @@ from smartfeeds.errors import FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall, is_from_elsewhere, is_from_here
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.multipart import read_first_field
-from smartfeeds.http.queries import read_fields
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.sessions import BeginSession, GetSession, RenewSession, SessionShown, new_session
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_TOKEN_HEADER = "X-CSRF-Token"  # noqa: S105 - the name of the header
-MAX_FIELDS = 200
 _SESSION, _GUEST = "session", "guest"
 _GUEST_TEXT = re.compile(r"[A-Za-z0-9_-]{43}")
 _STALE = "this form is too old, or comes from another page: load the page again"
@@ -110,12 +107,7 @@ class Sessions:
             return text if name == FORM_TOKEN else ""
         if call.media_type != n.WEB_FORM:
             return ""
-        return dict(await self.fields(call)).get(FORM_TOKEN, "")
-
-    async def fields(self, call: HttpCall) -> list[tuple[str, str]]:
-        """The fields of a form. Raises FeedError, HttpError."""
-        body = await self._bodies.read(call, (n.WEB_FORM,))
-        return read_fields(body.decode("ascii", "replace"), MAX_FIELDS)
+        return dict(await self._bodies.form(call)).get(FORM_TOKEN, "")
 
 
 def new_guest() -> str:

@@ -1,6 +1,6 @@
 """The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
@@ -39,8 +39,9 @@ from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.http.web.theme import Themes
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.networks import network_of
-from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
+from smartfeeds.service.requests import FeedPage, PullFeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Site:
     def __init__(
         self,
         options: HttpOptions,
-        handle: Callable[[Request], Awaitable[Answer]],
+        handle: Handle,
         authenticate: Authenticate,
         observe: Observe,
         health: Health,
@@ -89,8 +90,8 @@ class Site:
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         markdown = MarkdownTurns()
-        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
-        editor = Editor(handle, changes.perform, options.domain, sessions, markdown)
+        publishing = Publishing(changes.perform, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
+        editor = Editor(handle, changes.perform, options.domain, bodies, markdown)
         self.feeds = Feeds(
             self._pull,
             sessions.authenticate,
@@ -111,7 +112,7 @@ class Site:
             rivers=Rivers(handle, options.domain, RiverPages()),
             entries=entries,
             publishing=publishing,
-            micropub=Micropub(changes, handle, authenticate, options.domain, bodies, uploads, entries),
+            micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
             health=health,
@@ -121,8 +122,8 @@ class Site:
             web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
             editor=editor,
-            sign_in=SignInPages(handle, sessions, options.domain, xmpp),
-            themes=Themes(sessions),
+            sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
+            themes=Themes(bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe
@@ -147,9 +148,7 @@ class Site:
         await self._changes.stop()
 
     async def _pull(self, request: PullFeed) -> FeedPage:
-        answer = await self._handle(request)
-        assert isinstance(answer, FeedPage)
-        return answer
+        return await ask(self._handle, request, FeedPage)
 
     async def _get_feed(self, call: HttpCall) -> Answered:
         if not call.proxied:

@@ -12,7 +12,6 @@ from urllib.parse import quote, urlencode
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import ADMIN_FEEDS
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.admin_lists import (
     RowList,
     RowPage,
@@ -20,10 +19,9 @@ from smartfeeds.http.admin_lists import (
 )
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import STATUSES, HttpError
 from smartfeeds.http.operations import Operation, page_for_people
-from smartfeeds.http.queries import read_fields, read_parameters
+from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.admin_pages import (
     Form,
@@ -38,20 +36,17 @@ from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.http.web.problem_page import prefers_page
 from smartfeeds.service.admin_process import GetStatistics, Statistics
 from smartfeeds.service.administration import GetStanding, Standing
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
-    Answer,
     Configuration,
     Configure,
     DeleteNode,
     GetConfiguration,
-    Request,
 )
 from smartfeeds.texts import N_
 
 ROWS = 50  # in a page
-_MAX_FIELDS = 64
 _RIGHT = TokenScope.ADMIN
 # The messages after a form, by the parameter `done`.
 DONE: Mapping[str, str] = {
@@ -103,7 +98,7 @@ class WebAdmin:
     def __init__(
         self,
         handle: Handle,
-        change: Callable[[Request], Awaitable[Answer]],
+        change: Handle,
         service: str,
         bodies: BodyReader,
         now_us: Callable[[], int],
@@ -128,7 +123,7 @@ class WebAdmin:
 
     async def submit(self, section: Section, call: HttpCall) -> Reply:
         """Performs the action of a form. Raises HttpError."""
-        fields = await self._fields(call)
+        fields = await self._bodies.fields(call)
         action = section.actions.get(fields.get("action", ""))
         if action is None:
             raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
@@ -153,7 +148,7 @@ class WebAdmin:
 
     async def submit_feed(self, call: HttpCall) -> Reply:
         """Configures or deletes a node. Raises FeedError."""
-        fields = await self._fields(call)
+        fields = await self._bodies.fields(call)
         view = await self._view(call)
         found = await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
         form = None
@@ -201,21 +196,6 @@ class WebAdmin:
             secret=secret,
         )
         return call.zipped(page_reply(table_page(frame_of(call), view, table)))
-
-    async def _fields(self, call: HttpCall) -> Fields:
-        """The fields of a form, each once. Raises FeedError, HttpError."""
-        if call.media_type != n.WEB_FORM:
-            text = f"a form is {n.WEB_FORM}; programs use the resources that /openapi.json describes"
-            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=n.WEB_FORM)
-        body = await self._bodies.read(call, (n.WEB_FORM,))
-        try:
-            pairs = read_fields(body.decode("ascii"), _MAX_FIELDS)
-        except UnicodeDecodeError:
-            raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            raise FeedError(Condition.BAD_REQUEST, "a field of the form is repeated; load the page again")
-        return fields
 
 
 def _query(call: HttpCall) -> dict[str, str]:

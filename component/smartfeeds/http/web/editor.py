@@ -5,7 +5,7 @@ keeps the text of the user, who merges the other one into it. Nothing that was t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -20,27 +20,24 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.entry import TextKind, read_entry
 from smartfeeds.formats.written import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
 from smartfeeds.http.web.sanitise import SHORT, clean
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
-    Answer,
     GetItem,
     ItemPrecondition,
     ItemShown,
     Publish,
     Published,
-    Request,
     Retract,
 )
 from smartfeeds.service.writing import GetWriting, WritingShown
@@ -77,15 +74,15 @@ class Editor:
     def __init__(
         self,
         handle: Handle,
-        change: Callable[[Request], Awaitable[Answer]],
+        change: Handle,
         service: str,
-        sessions: Sessions,
+        bodies: BodyReader,
         markdown: MarkdownTurns,
     ) -> None:
         self._handle = handle
         self._change = change
         self._service = service
-        self._sessions = sessions
+        self._bodies = bodies
         self._markdown = markdown
 
     async def writing(self, call: HttpCall) -> Writing | None:
@@ -111,7 +108,7 @@ class Editor:
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
         writing = await self._writing(call)
-        form = _read_form(dict(await self._sessions.fields(call)))
+        form = _read_form(await self._bodies.fields(call))
         if form.action == PREVIEW:
             return await self._page(call, writing, form, preview=True)
         try:
@@ -132,7 +129,7 @@ class Editor:
     async def delete(self, call: HttpCall) -> Reply:
         """Deletes the entry if it is still the version that the user saw."""
         writing = await self._writing(call)
-        tag = dict(await self._sessions.fields(call)).get("tag", "")
+        tag = (await self._bodies.fields(call)).get("tag", "")
         expected = ItemPrecondition(frozenset({tag}))
         try:
             await self._change(
@@ -167,7 +164,7 @@ class Editor:
             expected=expected,
             may_create=False,
         )
-        assert isinstance(await self._change(request), Published)
+        await ask(self._change, request, Published)
 
     async def _reply_id(self, call: HttpCall, item_id: str) -> str:
         """The atom:id of the item that an entry answers. Raises FeedError if the user may not read the item."""

@@ -16,15 +16,15 @@ from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.http.web.theme import path_of_referer
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
 from smartfeeds.texts import N_
@@ -59,9 +59,10 @@ class XmppSignIn:
 class SignInPages:
     """Handles the pages. `service` is the address of the service."""
 
-    def __init__(self, handle: Handle, sessions: Sessions, service: str, xmpp: XmppSignIn) -> None:
+    def __init__(self, handle: Handle, sessions: Sessions, bodies: BodyReader, service: str, xmpp: XmppSignIn) -> None:
         self._handle = handle
         self._sessions = sessions
+        self._bodies = bodies
         self._service = service
         self._xmpp = xmpp
 
@@ -74,7 +75,7 @@ class SignInPages:
 
     async def post(self, call: HttpCall) -> Reply:
         """Signs in with a token, or begins a sign-in through XMPP. Raises FeedError."""
-        fields = dict(await self._sessions.fields(call))
+        fields = await self._bodies.fields(call)
         path = local_path(fields.get(_NEXT, "")) or FEEDS
         if "token" in fields:
             return await self._by_token(call, fields["token"].strip(), path)
@@ -132,7 +133,7 @@ class SignInPages:
         """Ends one session of the user, or all. Raises FeedError."""
         if call.session is None:
             raise FeedError(Condition.NOT_AUTHORIZED, "you are not signed in")
-        chosen = dict(await self._sessions.fields(call)).get("session", "") or call.session.session_id
+        chosen = (await self._bodies.fields(call)).get("session", "") or call.session.session_id
         every = chosen == EVERY_SESSION
         request = EndSessions(call.actor, self._service, None if every else chosen, _token_id(call.session))
         await self._handle(request)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from smartfeeds.core.urls import RIVER, local_path
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.frame import THEME, THEMES
 
 _YEAR_S = 365 * 24 * 3_600
@@ -18,12 +18,12 @@ CHOOSE_THEME = page_for_people("chooseTheme", "Chooses the theme of the pages fo
 class Themes:
     """Handles the form of the theme, which every page has."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, bodies: BodyReader) -> None:
+        self._bodies = bodies
 
     async def choose(self, call: HttpCall) -> Reply:
         """Stores the theme in a cookie and redirects to the page that has the form. Raises FeedError."""
-        theme = dict(await self._sessions.fields(call)).get(THEME, "")
+        theme = (await self._bodies.fields(call)).get(THEME, "")
         age_s = _YEAR_S if theme in THEMES else 0
         secure = "; Secure" if call.origin.startswith("https:") else ""
         cookie = (

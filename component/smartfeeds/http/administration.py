@@ -9,13 +9,13 @@ from dataclasses import asdict, replace
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
+from smartfeeds.core import urls
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, Affiliation
 from smartfeeds.core.options import OPTIONS, PUBSUB
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.times import DURATION, parse_duration
 from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
-from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
@@ -55,7 +55,6 @@ from smartfeeds.service.requests import (
 from smartfeeds.service.tokens import new_token
 
 USUAL, MOST = 100, 500  # rows in a page
-OPTIONS_FOLDER = "/options/"
 _JSON = (n.JSON.bare_type,)
 _PATCHES = ("application/merge-patch+json", n.JSON.bare_type)
 _PRIVATE = {"Cache-Control": "no-store", "Vary": "Authorization, Cookie"}
@@ -215,7 +214,7 @@ class Administration:
         match = call.header("If-Match")
         expected = strong_tags_of(match) if match and not is_any(match) else None
         await self._change(Configure(call.actor, self._service, call.name, form, expected))
-        path = f"{call.site_url}{entry_path(call.name, folder=OPTIONS_FOLDER)}"
+        path = f"{call.site_url}{urls.entry_path(call.name, folder=urls.OPTIONS)}"
         return _options_reply(await self._configuration(call)).with_headers(Content_Location=path)
 
     async def _configuration(self, call: HttpCall) -> Configuration:

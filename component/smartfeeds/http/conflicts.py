@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from urllib.parse import quote
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
@@ -124,11 +123,10 @@ class Conflicts:
         answer = await ask(
             self._change, ResolveConflicts(call.actor, self._service, call.name, call.item_id, *decision), ResolvedItem
         )
-        headers = {"Cache-Control": "no-store"}
         if by_form:
-            headers["Location"] = call.base_path + entry_path(call.name, folder=CONFLICTS)
-            return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
-        return Reply(dump_json({"id": answer.item.id, "left": answer.left}), n.JSON.media_type, headers=headers)
+            return call.see_other(entry_path(call.name, folder=CONFLICTS))
+        body = dump_json({"id": answer.item.id, "left": answer.left})
+        return Reply(body, n.JSON.media_type, headers={"Cache-Control": "no-store"})
 
     async def _one(self, call: HttpCall) -> tuple[ConflictList, str]:
         conflict_list = await self._ask(ListConflicts(call.actor, self._service, call.name, item_id=call.item_id))

@@ -290,9 +290,7 @@ class Feeds:
 
 async def redirect(call: HttpCall) -> Reply:
     """The address of a feed without its slash redirects to the address with it."""
-    query = f"?{call.query}" if call.query else ""
-    headers = {"Location": f"{call.base_path}{feed_path(call.name)}{query}", "Access-Control-Allow-Origin": "*"}
-    return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers=headers)
+    return call.moved_to(feed_path(call.name))
 
 
 def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bool:

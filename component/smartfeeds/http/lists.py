@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 from smartfeeds.core.jid import Jid
@@ -83,14 +82,14 @@ LIST = Operation(
     parameters=(*_PAGE, *_SORT, IF_NONE_MATCH),
     cors=True,
 )
-LIST_REDIRECT = Operation("list-redirect", "Redirect to the list of feeds", {308: {}})
+LIST_REDIRECT = Operation("listRedirect", "Redirect to the list of feeds", {308: {}}, cors=True)
 
 
 def list_document(form: Representation) -> Operation:
     """The list in one form, under an address of its own."""
     media_type = form.bare_type
     return Operation(
-        f"list-{form.suffix}",
+        f"list{form.suffix.title()}",
         f"The feeds that the caller may see, as {media_type}",
         {200: {media_type: _CONTENT[media_type]}},
         parameters=(*PARAMETERS[form], IF_NONE_MATCH),
@@ -118,11 +117,6 @@ class Lists:
         self._now_us = now_us
         self._making = asyncio.Lock()
         self._cache: ByteCache[tuple[object, ...], _WholeList] = ByteCache(CACHE_BYTES)
-
-    async def redirect(self, call: HttpCall) -> Reply:
-        """Redirects to the address with a slash at its end."""
-        query = f"?{call.query}" if call.query else ""
-        return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{call.base_path}{FEEDS}{query}"})
 
     async def get(self, call: HttpCall) -> Reply:
         """A list. Raises FeedError."""
@@ -258,6 +252,11 @@ class Lists:
             if live:
                 return max(live, key=lambda item: item.created_us)
         return None
+
+
+async def redirect(call: HttpCall) -> Reply:
+    """The address of the list without its slash redirects to the address with it."""
+    return call.moved_to(FEEDS)
 
 
 def _query(raw: str, form: Representation) -> dict[str, str]:

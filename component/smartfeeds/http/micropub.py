@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import unquote
 
-from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope, covers
@@ -296,10 +295,7 @@ class Micropub:
         if field:
             if header:
                 raise FeedError(Condition.BAD_REQUEST, f"send the token in the header or as {TOKEN_FIELD}, not both")
-            call.token = await self._authenticate(field)
-            actor = parse_jid(call.token.jid)
-            assert actor is not None
-            call.actor = actor
+            call.act_as(await self._authenticate(field))
         elif call.token is None or not header:
             raise FeedError(
                 Condition.NOT_AUTHORIZED, f"this takes a token, in the header Authorization or as {TOKEN_FIELD}"

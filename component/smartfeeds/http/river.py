@@ -96,7 +96,7 @@ def river_document(form: Representation) -> Operation:
     """The river in one form, under an address of its own."""
     media_type = form.bare_type
     return Operation(
-        f"river-{form.suffix}",
+        f"river{form.suffix.title()}",
         f"The entries of all feeds that the caller may read, as {media_type}",
         {200: {media_type: _CONTENT[media_type]}},
         parameters=(*_PAGE, IF_NONE_MATCH),

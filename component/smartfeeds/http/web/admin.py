@@ -137,7 +137,7 @@ class WebAdmin:
         if done == "token":  # the only text that no other page can show
             view = await self._view(call)
             return replace(await self._table(section, call, view, secret=path), status=HTTPStatus.CREATED)
-        return _redirect(call, path or call.path, done)
+        return call.see_other(f"{path or call.path}?done={done}")
 
     async def feed(self, call: HttpCall) -> Reply:
         """The options of a node. Raises FeedError."""
@@ -157,7 +157,7 @@ class WebAdmin:
                 if fields.get("confirm") != call.name:
                     raise FeedError(Condition.BAD_REQUEST, "to delete the feed, type its name exactly as it is shown")
                 await self.change(DeleteNode(call.actor, self.service, call.name))
-                return _redirect(call, ADMIN_FEEDS, "deleted")
+                return call.see_other(f"{ADMIN_FEEDS}?done=deleted")
             form = form_of_options(fields)
             expected = frozenset({fields.get("tag", "")})
             await self.change(Configure(call.actor, self.service, call.name, form, expected))
@@ -168,7 +168,7 @@ class WebAdmin:
             # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
             body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)
             return replace(page_reply(body), status=STATUSES[error.condition])
-        return _redirect(call, call.path, "saved")
+        return call.see_other(f"{call.path}?done=saved")
 
     async def rows(self, rows: RowList, call: HttpCall, after: str) -> RowPage:
         """A page of rows of a list. Raises FeedError."""
@@ -204,8 +204,3 @@ def _query(call: HttpCall) -> dict[str, str]:
 
 def _problem(call: HttpCall, error: FeedError) -> str:
     return frame_of(call).texts.message(error.text or error.condition.value)
-
-
-def _redirect(call: HttpCall, path: str, done: str) -> Reply:
-    headers = {"Location": f"{call.base_path}{path}?done={done}", "Cache-Control": "no-store"}
-    return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)

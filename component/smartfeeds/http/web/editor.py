@@ -25,6 +25,7 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import title_of
 from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.operations import page_for_people
+from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
@@ -99,7 +100,7 @@ class Editor:
         writing = await self._writing(call)
         if not call.item_id:
             writing.access.check_publish()
-            reply = call.request.rel_url.query.get(REPLY, "")
+            reply = read_parameters(call.query, (REPLY,)).get(REPLY, "")
             return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply))
         item = await self._item(call)
         _check_overwrite(call, writing, item)
@@ -119,7 +120,7 @@ class Editor:
             if error.condition in _ABOUT_FIELDS:
                 return await self._page(call, writing, form, error=error.text)
             raise
-        return _see_other(call, feed_path(call.name))
+        return call.see_other(feed_path(call.name))
 
     async def confirm(self, call: HttpCall) -> Reply:
         """The page that asks before an entry is deleted. Raises FeedError."""
@@ -139,7 +140,7 @@ class Editor:
             if error.condition is not Condition.PRECONDITION_NOT_MET:
                 raise
             return self._delete_page(call, writing, await self._item(call), changed=True)
-        return _see_other(call, feed_path(call.name))
+        return call.see_other(feed_path(call.name))
 
     async def _publish(self, call: HttpCall, writing: WritingShown, form: _Form) -> None:
         fields = await self._rendered(call, form)
@@ -296,9 +297,3 @@ def _check_overwrite(call: HttpCall, writing: WritingShown, item: Item) -> None:
     writing.access.check_publish()
     if not writing.access.may_overwrite(own=item.publisher == str(call.actor.bare)):
         raise FeedError(Condition.FORBIDDEN, "you may not change this entry")
-
-
-def _see_other(call: HttpCall, path: str) -> Reply:
-    return Reply(
-        status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{path}", "Cache-Control": "no-store"}
-    )

@@ -223,9 +223,10 @@ class Feeds:
         """A page with items, or an error that ends the wait; None while the page is empty."""
         seen = self.waiting.changes
         try:
+            answer = await self.page(request)
+            # After the page is read: a session that has ended by now must not get what was published since.
             if request.credential:
                 await self._authenticate(request.credential)
-            answer = await self.page(request)
             if not items_of(answer):
                 return None
             reply = await self._new_reply(request, answer)

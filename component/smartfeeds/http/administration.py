@@ -226,20 +226,13 @@ class Administration:
 
     async def affiliate(self, call: HttpCall) -> Reply:
         """Gives a JID an affiliation (XEP-0060 8.9.2). Raises FeedError."""
-        body = await self._body(call, _JSON, "affiliation")
-        return await self._set_affiliation(call, _text(body, "affiliation", _AFFILIATIONS))
+        affiliation = _text(await self._body(call, _JSON, "affiliation"), "affiliation", _AFFILIATIONS)
+        await set_affiliation(self._change, call, self._service, call.subject, affiliation)
+        return _DONE
 
     async def disaffiliate(self, call: HttpCall) -> Reply:
         """Removes an affiliation. Raises FeedError."""
-        return await self._set_affiliation(call, Affiliation.NONE.value)
-
-    async def _set_affiliation(self, call: HttpCall, affiliation: str) -> Reply:
-        jid = parse_jid(call.subject)
-        if jid is None or jid.resource:
-            raise FeedError(Condition.JID_MALFORMED, "the path names a bare JID such as alice@example.org")
-        check_applied(
-            await self._change(SetAffiliations(call.actor, self._service, call.name, ((str(jid), affiliation),)))
-        )
+        await set_affiliation(self._change, call, self._service, call.subject, Affiliation.NONE.value)
         return _DONE
 
     async def subscriptions(self, call: HttpCall) -> Reply:
@@ -248,15 +241,12 @@ class Administration:
 
     async def subscribe(self, call: HttpCall) -> Reply:
         """Subscribes an address (XEP-0060 8.8.2). Raises FeedError."""
-        return await self._set_subscription(call, "subscribed")
+        await set_subscription(self._change, call, self._service, call.subject, "subscribed")
+        return _DONE
 
     async def unsubscribe(self, call: HttpCall) -> Reply:
         """Ends subscriptions (XEP-0060 8.8.4). Raises FeedError."""
-        return await self._set_subscription(call, "none")
-
-    async def _set_subscription(self, call: HttpCall, state: str) -> Reply:
-        request = SetSubscriptions(call.actor, self._service, call.name, ((call.subject, state),))
-        check_applied(await self._change(request), ends=state == "none")
+        await set_subscription(self._change, call, self._service, call.subject, "none")
         return _DONE
 
     async def tokens(self, call: HttpCall) -> Reply:
@@ -323,24 +313,43 @@ class Administration:
         return value
 
 
+async def set_affiliation(change: Handle, call: HttpCall, service: str, jid: str, affiliation: str) -> None:
+    """Gives a bare JID an affiliation with the node of a call. Raises FeedError."""
+    entries = ((_bare_jid(jid, "the address"), affiliation),)
+    check_applied(await change(SetAffiliations(call.actor, service, call.name, entries)))
+
+
+async def set_subscription(change: Handle, call: HttpCall, service: str, jid: str, state: str) -> None:
+    """Subscribes an address to the node of a call, or with the state `none` ends its subscriptions. Raises
+    FeedError."""
+    answer = await change(SetSubscriptions(call.actor, service, call.name, ((jid, state),)))
+    check_applied(answer, ends=state == "none")
+
+
 async def create_token(
     change: Handle, call: HttpCall, service: str, fields: Mapping[str, Json]
 ) -> tuple[str, str, bool]:
     """Stores a new token with these fields. Returns its id, its text, and whether its node exists. Raises FeedError."""
     feed, scope = _text(fields, "feed"), _text(fields, "scope", tuple(SCOPES))
     label, expires = _text(fields, "label", default=""), _text(fields, "expires", default="")
-    jid = parse_jid(_text(fields, "jid", default=str(call.actor.bare)))
-    if jid is None or jid.resource:
-        raise FeedError(Condition.JID_MALFORMED, "jid: a bare JID such as alice@example.org")
+    jid = _bare_jid(_text(fields, "jid", default=str(call.actor.bare)), "jid")
     for name, text, most_bytes in (("feed", feed, MAX_ID_BYTES), ("label", label, MAX_LABEL_BYTES)):
         if not text.isprintable() or len(text.encode()) > most_bytes:
             raise FeedError(Condition.BAD_REQUEST, f"{name}: printable text of at most {most_bytes} bytes")
     lifetime_s = parse_duration(expires) if expires else None
     if expires and lifetime_s is None:
         raise FeedError(Condition.BAD_REQUEST, "expires: a number and one of s, m, h, d, w, such as 90d")
-    token, text = new_token(str(jid), SCOPES[scope], feed, label)
+    token, text = new_token(jid, SCOPES[scope], feed, label)
     answer = await ask(change, AddToken(call.actor, service, token, lifetime_s), TokenAdded)
     return token.token_id, text, answer.node_there
+
+
+def _bare_jid(text: str, name: str) -> str:
+    """A bare JID in its normal form. Raises FeedError(JID_MALFORMED)."""
+    jid = parse_jid(text)
+    if jid is None or jid.resource:
+        raise FeedError(Condition.JID_MALFORMED, f"{name}: {text[:80]!r} is no bare JID such as alice@example.org")
+    return str(jid)
 
 
 def _text(fields: Mapping[str, Json], name: str, choices: tuple[str, ...] = (), default: str | None = None) -> str:

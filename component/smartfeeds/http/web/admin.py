@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
+from smartfeeds.core.options import FormFields
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import ADMIN_FEEDS
 from smartfeeds.errors import Condition, FeedError
@@ -61,15 +62,25 @@ Fields = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What follows an action: the key of its message and the path of the next page ("" for the same one), or a secret
+    text, which no other page can show."""
+
+    done: str = ""
+    path: str = ""
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A page with a table. `read` returns the rows behind a position, and `actions` the function for each value of the
-    form field `action`, which returns the key of its message and the path of the next page ("" for this one)."""
+    """A page with a table. `read` returns the rows behind a position, and `actions` has the function for each value of
+    the form field `action`."""
 
     key: str
     path: str
     table: Table
     read: Callable[["WebAdmin", HttpCall, str], Awaitable[RowPage]]
-    actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[tuple[str, str]]]]
+    actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[Outcome]]]
     form: Callable[["WebAdmin", HttpCall, Standing], Form | None] = lambda _admin, _call, _standing: None
 
     @property
@@ -128,29 +139,25 @@ class WebAdmin:
         if action is None:
             raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
         try:
-            done, path = await action(self, call, fields)
+            outcome = await action(self, call, fields)
         except FeedError as error:
-            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
-                raise
-            view = replace(await self._view(call), problem=_problem(call, error))
-            return replace(await self._table(section, call, view), status=STATUSES[error.condition])
-        if done == "token":  # the only text that no other page can show
-            view = await self._view(call)
-            return replace(await self._table(section, call, view, secret=path), status=HTTPStatus.CREATED)
-        return call.see_other(f"{path or call.path}?done={done}")
+            view = _with_problem(call, await self._view(call), error)
+            return (await self._table(section, call, view)).with_status(STATUSES[error.condition])
+        if outcome.secret:
+            table = await self._table(section, call, await self._view(call), outcome.secret)
+            return table.with_status(HTTPStatus.CREATED)
+        return call.see_other(f"{outcome.path or call.path}?done={outcome.done}")
 
     async def feed(self, call: HttpCall) -> Reply:
         """The options of a node. Raises FeedError."""
         view = await self._view(call)
-        found = await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
-        body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options))
-        return call.zipped(page_reply(body))
+        return call.zipped(page_reply(_feed_page(call, view, await self._configuration(call))))
 
     async def submit_feed(self, call: HttpCall) -> Reply:
         """Configures or deletes a node. Raises FeedError."""
         fields = await self._bodies.fields(call)
         view = await self._view(call)
-        found = await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
+        configuration = await self._configuration(call)
         form = None
         try:
             if fields.get("action") == "delete":
@@ -162,17 +169,17 @@ class WebAdmin:
             expected = frozenset({fields.get("tag", "")})
             await self.change(Configure(call.actor, self.service, call.name, form, expected))
         except FeedError as error:
-            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
-                raise
-            view = replace(view, problem=_problem(call, error))
+            view = _with_problem(call, view, error)
             # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
-            body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)
-            return replace(page_reply(body), status=STATUSES[error.condition])
+            return page_reply(_feed_page(call, view, configuration, form)).with_status(STATUSES[error.condition])
         return call.see_other(f"{call.path}?done=saved")
 
     async def rows(self, rows: RowList, call: HttpCall, after: str) -> RowPage:
         """A page of rows of a list. Raises FeedError."""
         return await read_rows(self.handle, rows, call.actor, self.service, call.name, ROWS, after)
+
+    async def _configuration(self, call: HttpCall) -> Configuration:
+        return await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
 
     async def _view(self, call: HttpCall) -> View:
         """Raises FeedError(FORBIDDEN) for users who administer nothing."""
@@ -202,5 +209,13 @@ def _query(call: HttpCall) -> dict[str, str]:
     return read_parameters(call.query, ("after", "done"))
 
 
-def _problem(call: HttpCall, error: FeedError) -> str:
-    return frame_of(call).texts.message(error.text or error.condition.value)
+def _feed_page(call: HttpCall, view: View, configuration: Configuration, form: FormFields | None = None) -> bytes:
+    options = configuration.options
+    return feed_page(frame_of(call), view, options, configuration.limits, options_tag(options), form)
+
+
+def _with_problem(call: HttpCall, view: View, error: FeedError) -> View:
+    """The view with the message of an error. Raises the error if the client does not prefer a page."""
+    if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
+        raise error
+    return replace(view, problem=frame_of(call).texts.message(error.text or error.condition.value))

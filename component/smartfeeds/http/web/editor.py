@@ -7,7 +7,6 @@ keeps the text of the user, who merges the other one into it. Nothing that was t
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 
 from markupsafe import Markup
@@ -187,8 +186,12 @@ class Editor:
         except FeedError as fault:
             shown, preview, error = form.fields, False, fault.text
         replied = await self._item(call, form.reply) if form.reply else None
-        render = partial(
-            frame.page,
+        # In a thread: comparing long texts takes a time in which no other request would run.
+        comparison = None
+        if other is not None:
+            theirs = fields_of(read_entry(other))
+            comparison = await asyncio.to_thread(_compared, frame.texts, theirs, form.fields)
+        body = frame.page(
             "editor.html",
             **_place(call, writing.node),
             action_path=entry_path(call.name, call.item_id, WRITE),
@@ -202,14 +205,9 @@ class Editor:
             error=frame.texts.message(error),
             preview=Markup(clean(shown.content, frame.image, SHORT.below(shown.title)).html) if preview else None,  # noqa: S704 - cleaned
             preview_title=shown.title,
-            other=None,
+            other=comparison,
+            gone=other is not None and other.deleted,
         )
-        if other is not None:
-            # Comparing long texts takes a time in which no other request would run.
-            compared = await asyncio.to_thread(_compared, frame.texts, fields_of(read_entry(other)), form.fields)
-            body = render(other=compared, gone=other.deleted)
-        else:
-            body = render()
         reply = call.zipped(page_reply(body))
         if other is not None:
             return reply.with_status(HTTPStatus.CONFLICT)
@@ -272,14 +270,14 @@ def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping
 
 
 def _read_form(fields: Mapping[str, str]) -> _Form:
-    tags = tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip())
     kind = fields.get("kind", "")
     written = WrittenFields(
         fields.get("title", ""),
         fields.get("text", ""),
         _KINDS.get(kind, TextKind.TEXT),
         fields.get("link", ""),
-        tags,
+        # The limit for tags is checked when the entry is published, so that the form can be shown again.
+        tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip()),
     )
     return _Form(written, kind == MARKDOWN, fields.get("tag", ""), fields.get(REPLY, ""), fields.get("action", ""))
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
-from smartfeeds.core.urls import SEARCH, entry_path, feed_path, list_path, river_path
+from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
 from smartfeeds.core.view import View
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.http import negotiation as n
@@ -79,7 +79,6 @@ class RiverPages:
             atom=river_path(n.ATOM.suffix),
             nno=list_path(n.NNO.suffix),
             opml=list_path(n.OPML.suffix),
-            search=SEARCH,
         )
 
     def search(self, frame: Frame, view: View, text: str, words: str, result: SearchResult, next_path: str) -> bytes:
@@ -100,7 +99,6 @@ class RiverPages:
             filtered=view.filtered,
             searched=result.searched,
             next_path=next_path,
-            search=SEARCH,
         )
 
     def _of(self, node: Node, headlines: Mapping[str, Item]) -> Card | None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.sessions import Session, form_token
 from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, covers
-from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
+from smartfeeds.core.urls import ACCOUNT, ADMIN, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
@@ -102,8 +102,7 @@ class SignInPages:
             message=message_uri(self._service, f"login {sign_in.shown_code}"),
             minutes=LIFETIME_S // 60,
             wait_path=LOGIN_WAIT,
-            login_path=LOGIN,
-            csrf=_form_token(call),
+            guest_csrf=_form_token(call),
         )
         return call.zipped(page_reply(body))
 
@@ -124,7 +123,7 @@ class SignInPages:
             "sessions.html",
             sessions=answer.sessions,
             own=call.session.session_id,
-            account_path=ACCOUNT,
+            admin_path=ADMIN,
             administers=_has_all_rights(call.session),
         )
         return call.zipped(page_reply(body))
@@ -147,13 +146,12 @@ class SignInPages:
         frame = frame_of(call)
         body = frame.page(
             "sign_in.html",
-            login_path=LOGIN,
             next_path=path,
             error=frame.texts.message(error),
             jid=jid,
             chat=self._xmpp.chat,
             asks=self._xmpp.request is not None,
-            csrf=_form_token(call) or form_token(guest),
+            guest_csrf=_form_token(call) or form_token(guest),
         )
         reply = call.zipped(page_reply(body, {"Set-Cookie": guest_cookie(call, guest, GUEST_AGE_S)}))
         # 401 needs a challenge, after which browsers ask for a password in a dialog of their own.

@@ -7,7 +7,6 @@ their own nodes, admins of the service all nodes. The rows are those that the co
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from http import HTTPStatus
-from urllib.parse import quote, urlencode
 
 from smartfeeds.core import urls
 from smartfeeds.core.jid import parse_jid
@@ -37,7 +36,7 @@ from smartfeeds.http.openapi_schemas import JID, TEXT, Schema, exactly, ref
 from smartfeeds.http.openapi_schemas import SCHEMAS as OPTION_SCHEMAS
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
-from smartfeeds.http.queries import read_flag, read_parameters
+from smartfeeds.http.queries import read_flag, read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.admin_consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.service.admin_process import GetStatistics, Statistics
@@ -373,8 +372,7 @@ def _rows_reply(call: HttpCall, query: Mapping[str, str], page: RowPage) -> Repl
     if page.total is not None:
         head["totalItems"] = page.total
     if page.after:
-        fields = urlencode({**query, "after": page.after}, quote_via=quote, safe="")
-        head["next"] = f"{call.site_url}{call.path}?{fields}"
+        head["next"] = f"{call.site_url}{call.path}?{write_query({**query, 'after': page.after})}"
     return call.zipped(Reply(dump_json({**head, "items": list(page.rows)}), n.JSON.media_type, headers=_PRIVATE))
 
 

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from urllib.parse import quote
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.sessions import FORM_TOKEN
@@ -23,7 +22,7 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.feeds import ReadWriting
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.queries import read_parameters
+from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.http.web.conflict_page import conflicts_page
@@ -147,8 +146,7 @@ class Conflicts:
         last = str(entries[-1].item.item_no)
         if not (len(conflict_list.entries) > most or await self._any_behind(call, last)):
             return conflict_list, ""
-        fields = [f"{name}={quote(value, safe='')}" for name, value in {**query, "after": last}.items()]
-        return replace(conflict_list, entries=entries), f"{_url(call)}?{'&'.join(fields)}"
+        return replace(conflict_list, entries=entries), page_path(_url(call), query, after=last)
 
     async def _any_behind(self, call: HttpCall, last: str) -> bool:
         conflict_list = await self._ask(

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import quote, urlencode
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
@@ -33,7 +32,7 @@ from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.queries import read_parameters
+from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.feed_list import ListPage, feed_list
 from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
@@ -153,16 +152,16 @@ class Lists:
             first, last = nodes[0].name, nodes[-1].name
             following, _ = await self._nodes(actor, ResultSetRequest("1", last))
             preceding, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
-            next_path = _page_path(query, after=last) if following else ""
-            previous_path = _page_path(query, before=first) if preceding else ""
+            next_path = page_path(FEEDS, query, after=last) if following else ""
+            previous_path = page_path(FEEDS, query, before=first) if preceding else ""
         return ListPage(nodes, total, next_path, previous_path)
 
     async def _by_change(self, actor: Jid, query: Mapping[str, str]) -> ListPage:
         after = parse_node_place(query["place"]) if "place" in query else None
         answer = await ask(self._handle, GetChangedNodes(actor, self._service, query.get("max"), after), ChangedNodes)
-        next_path = _page_path(query, place=str(answer.next), sort=CHANGED) if answer.next is not None else ""
+        next_path = page_path(FEEDS, query, place=str(answer.next), sort=CHANGED) if answer.next is not None else ""
         # A feed that changes leaves its page, so there is no page before another: the way back is the beginning.
-        previous_path = "" if after is None else _page_path(query, sort=CHANGED)
+        previous_path = "" if after is None else page_path(FEEDS, query, sort=CHANGED)
         return ListPage(answer.nodes, answer.total, next_path, previous_path, by_change=True)
 
     async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
@@ -271,11 +270,6 @@ def _query(raw: str, form: Representation) -> dict[str, str]:
     if "place" in query:
         parse_node_place(query["place"])
     return query
-
-
-def _page_path(query: Mapping[str, str], **position: str) -> str:
-    fields = position | ({"max": query["max"]} if "max" in query else {})
-    return f"{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
 
 
 def reader_of(call: HttpCall) -> Jid:

@@ -25,10 +25,11 @@ from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
-from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
+from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
@@ -129,7 +130,7 @@ class Site:
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe
         )
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
-        self.behind_proxies = AddressQuota(options.bounds.per_address)
+        self.behind_proxies = Quota(options.bounds.per_address)
 
     def readings(self) -> dict[str, int]:
         """The metrics of connections and pulls, by name."""

@@ -18,7 +18,7 @@ from smartfeeds.formats.entry import EntryLink
 from smartfeeds.http.bodies import SPILLED_BYTES, check_coding, content_too_large, invite, paced
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.server import AddressQuota
+from smartfeeds.http.quotas import Quota
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import AddFile, FileShown, PlanUpload, UploadPlan, too_little_space
 
@@ -95,7 +95,7 @@ class Uploads:
         self._files = files
         self.limit_bytes = limit_bytes
         self.timeout_s = timeout_s
-        self._running = AddressQuota(AT_ONCE)
+        self._running = Quota(AT_ONCE)
 
     async def from_body(self, call: HttpCall, name: UploadName) -> EntryLink:
         """The file that a body is. Raises as `receive` does."""

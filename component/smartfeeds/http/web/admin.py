@@ -7,7 +7,6 @@ to a page that shows the result. One response cannot redirect: that with a new t
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from urllib.parse import quote, urlencode
 
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.tokens import TokenScope
@@ -22,7 +21,7 @@ from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import STATUSES, HttpError
 from smartfeeds.http.operations import Operation, page_for_people
-from smartfeeds.http.queries import read_parameters
+from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.admin_pages import (
     Form,
@@ -196,7 +195,7 @@ class WebAdmin:
             section.table,
             rows=page.rows,
             total=page.total,
-            next_path=f"{call.path}?{urlencode({'after': page.after}, quote_via=quote, safe='')}" if page.after else "",
+            next_path=page_path(call.path, {}, after=page.after) if page.after else "",
             first=not after,
             form=section.form(self, call, view.standing),
             row_action=None if action is not None and action.for_admins and not view.standing.admin else action,

@@ -13,7 +13,7 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, Affiliation
 from smartfeeds.core.options import OPTIONS, PUBSUB
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.times import DURATION, parse_duration
+from smartfeeds.core.times import parse_duration
 from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
@@ -32,8 +32,7 @@ from smartfeeds.http.admin_lists import (
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
-from smartfeeds.http.openapi_schemas import JID, TEXT, Schema, exactly, ref
-from smartfeeds.http.openapi_schemas import SCHEMAS as OPTION_SCHEMAS
+from smartfeeds.http.openapi_schemas import AFFILIATIONS, exactly, ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
 from smartfeeds.http.queries import read_flag, read_parameters, write_query
@@ -143,46 +142,6 @@ GET_STATISTICS = Operation(
     scope=TokenScope.ADMIN,
 )
 
-_OPTION_SCHEMA, _NULL = OPTION_SCHEMAS["Options"], {"type": "null"}
-_AFFILIATIONS = tuple(affiliation.value for affiliation in Affiliation)
-_RATE: Schema = {"type": "number", "minimum": 0}
-_LIFETIME: Schema = {"type": "string", "pattern": f"^({DURATION})?$"}
-SCHEMAS: Mapping[str, Schema] = {
-    "OptionChanges": {
-        **_OPTION_SCHEMA,
-        "properties": {name: {"anyOf": [schema, _NULL]} for name, schema in _OPTION_SCHEMA["properties"].items()},
-        "description": "options of the node without the prefix pubsub#; null restores the default",
-        "examples": [{"title": "News", "description": None}],
-    },
-    "Rows": exactly(
-        {"count": WHOLE_NUMBER, "items": {"type": "array", "items": {"type": "object"}}},
-        {"totalItems": WHOLE_NUMBER, "next": {**TEXT, "description": "address of the next page"}},
-    ),
-    "Member": exactly({"affiliation": {"enum": list(_AFFILIATIONS)}}),
-    "TokenRequest": exactly(
-        {
-            "feed": {**TEXT, "description": f"the node that the token is valid for, or {ALL_FEEDS} for all"},
-            "scope": {"enum": list(SCOPES)},
-        },
-        {
-            "jid": {**JID, "description": "the bare JID whose rights the token has; default: yours"},
-            "expires": {**_LIFETIME, "description": "the time until it expires, such as 90d; default: never"},
-            "label": {"type": "string", "maxLength": MAX_LABEL_BYTES},
-        },
-    ),
-    "TokenCreated": exactly({"id": TEXT, "token": TEXT, "nodeExists": {"type": "boolean"}}),
-    "Retry": exactly({"consumer": {**TEXT, "description": f"the name of a consumer, or {ALL_FEEDS} for all"}}),
-    "Statistics": exactly(
-        {
-            **dict.fromkeys(("nodes", "items", "deleted", "subscriptions", "requests", "notifications"), WHOLE_NUMBER),
-            "uptime_s": _RATE,
-            "rates": exactly(
-                dict.fromkeys(("published", "notified", "pulled", "refused"), _RATE),
-            ),
-        }
-    ),
-}
-
 
 class Administration:
     """Handles the requests. `service` is the address of the service; `change` performs a request even if the client
@@ -225,7 +184,7 @@ class Administration:
 
     async def affiliate(self, call: HttpCall) -> Reply:
         """Gives a JID an affiliation (XEP-0060 8.9.2). Raises FeedError."""
-        affiliation = _text(await self._body(call, _JSON, "affiliation"), "affiliation", _AFFILIATIONS)
+        affiliation = _text(await self._body(call, _JSON, "affiliation"), "affiliation", AFFILIATIONS)
         await set_affiliation(self._change, call, self._service, call.subject, affiliation)
         return _DONE
 

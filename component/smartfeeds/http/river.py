@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import quote, urlencode
 
 from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import Jid
@@ -27,15 +26,15 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_comments, title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.lists import list_reply, reader_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.queries import MAX_QUERY_BYTES, read_fields, read_parameters
+from smartfeeds.http.queries import page_path, read_fields, read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import frame_of
 from smartfeeds.http.web.river_page import RiverPages
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.river import (
     ChangedNodes,
     FeedEntry,
@@ -96,7 +95,7 @@ def river_document(form: Representation) -> Operation:
     """The river in one form, under an address of its own."""
     media_type = form.bare_type
     return Operation(
-        f"river-{form.suffix}",
+        f"river{form.suffix.title()}",
         f"The entries of all feeds that the caller may read, as {media_type}",
         {200: {media_type: _CONTENT[media_type]}},
         parameters=(*_PAGE, IF_NONE_MATCH),
@@ -134,9 +133,9 @@ class Rivers:
         limit = min(parse_number(query.get("max", str(ENTRIES)), "max"), ENTRIES_MOST)
         after = parse_entry_place(query[_AFTER]) if query.get(_AFTER) else None
         actor = reader_of(call)
-        river = await self._handle(GetRiver(actor, self._service, limit, after))
-        assert isinstance(river, River)
-        next_path = _page_path(river_path("" if form is n.HTML else form.suffix), query, river.next)
+        river = await ask(self._handle, GetRiver(actor, self._service, limit, after), River)
+        path = river_path("" if form is n.HTML else form.suffix)
+        next_path = page_path(path, query, after=str(river.next)) if river.next is not None else ""
         if form is n.HTML:
             feeds, headlines = await self._feeds(actor) if after is None else (ChangedNodes((), None, 0), {})
             write = partial(self._pages.river, frame_of(call), river, next_path, feeds, headlines, first=after is None)
@@ -144,7 +143,7 @@ class Rivers:
             write = partial(_atom, call, river, query, next_path)
         else:
             write = partial(_json, call, river, next_path)
-        return await self._reply(call, actor, form, write)
+        return await self._reply(call, form, write)
 
     async def search(self, call: HttpCall) -> Reply:
         """A page of the search over all feeds; without filters nothing, in HTML with a form. Raises FeedError."""
@@ -153,37 +152,32 @@ class Rivers:
         actor = reader_of(call)
         result = SearchResult((), None, 0)
         if query.view.filtered:
-            found = await self._handle(SearchFeeds(actor, self._service, query.view, query.after))
-            assert isinstance(found, SearchResult)
+            found = await ask(self._handle, SearchFeeds(actor, self._service, query.view, query.after), SearchResult)
             result = found
-        next_path = f"{SEARCH}?{query.text}&{urlencode({_AFTER: str(result.next)})}" if result.next else ""
+        next_path = f"{SEARCH}?{query.text}&{write_query({_AFTER: str(result.next)})}" if result.next else ""
         if form is n.HTML:
             write = partial(self._pages.search, frame_of(call), query.view, query.text, query.words, result, next_path)
         else:
             write = partial(_search_json, call, query, result, next_path)
-        return await self._reply(call, actor, form, write)
+        return await self._reply(call, form, write)
 
     async def _feeds(self, actor: Jid) -> tuple[ChangedNodes, Mapping[str, Item]]:
         """The feeds beside the river, with their newest entries."""
-        nodes = await self._handle(GetChangedNodes(actor, self._service, str(FEEDS)))
-        assert isinstance(nodes, ChangedNodes)
-        headlines = await self._handle(GetHeadlines(actor, self._service, nodes.nodes))
-        assert isinstance(headlines, Headlines)
+        nodes = await ask(self._handle, GetChangedNodes(actor, self._service, str(FEEDS)), ChangedNodes)
+        headlines = await ask(self._handle, GetHeadlines(actor, self._service, nodes.nodes), Headlines)
         return nodes, headlines.items
 
-    async def _reply(self, call: HttpCall, actor: Jid, form: Representation, write: "partial[bytes]") -> Reply:
+    async def _reply(self, call: HttpCall, form: Representation, write: "partial[bytes]") -> Reply:
         # In a thread, because reading 100 entries of the greatest size takes more than 50 ms. One page at a time: the
         # pages share caches.
         async with self._writing:
             body = await asyncio.to_thread(write)
-        reply = call.zipped(list_reply(call, actor, form, body, _SUFFIXES))
+        reply = call.zipped(list_reply(call, form, body, _SUFFIXES))
         return unless_known(call.header("If-None-Match"), reply)
 
 
 def read_search(raw: str) -> SearchQuery:
     """The search of a raw query string, in the syntax of the filters of a view. Raises FeedError(BAD_REQUEST)."""
-    if len(raw) > MAX_QUERY_BYTES:
-        raise FeedError(Condition.BAD_REQUEST, f"a query string is at most {MAX_QUERY_BYTES} bytes long")
     fields = read_fields(raw, MAX_FIELDS)
     values: dict[str, list[str]] = {}
     for name, value in fields:
@@ -198,16 +192,8 @@ def read_search(raw: str) -> SearchQuery:
             raise FeedError(Condition.BAD_REQUEST, f"{row.name}: the value is not valid; /openapi.json has the schema")
         if selected:
             filters.append((row.name, selected))
-    text = urlencode([pair for pair in fields if pair[0] != _AFTER], quote_via=quote, safe="")
+    text = write_query(pair for pair in fields if pair[0] != _AFTER)
     return SearchQuery(View(filters=tuple(filters)), text, parse_node_place(after[0]) if after[0] else None)
-
-
-def _page_path(path: str, query: Mapping[str, str], place: object) -> str:
-    """The path of the page after a place, "" for None."""
-    if place is None:
-        return ""
-    fields = {_AFTER: str(place)} | ({"max": query["max"]} if "max" in query else {})
-    return f"{path}?{urlencode(fields, quote_via=quote, safe='')}"
 
 
 def _activity(node: Node, item: Item) -> bytes:
@@ -252,7 +238,7 @@ def _search_json(call: HttpCall, query: SearchQuery, result: SearchResult, next_
 
 def _atom(call: HttpCall, river: River, query: Mapping[str, str], next_path: str) -> bytes:
     site_url = call.site_url
-    own = f"?{urlencode(query, quote_via=quote, safe='')}" if query else ""
+    own = f"?{write_query(query)}" if query else ""
     head = FeedHead(
         id=f"{site_url}{RIVER}",
         title=call.look.name,

@@ -9,7 +9,6 @@ import errno
 import os
 import resource
 import socket
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,6 +21,7 @@ from aiohttp.web_protocol import RequestHandler
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import Network, is_within, peer_of
 from smartfeeds.http.http_errors import failure_reply
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.wire import has_begun
 from smartfeeds.service.networks import network_of
 
@@ -54,32 +54,6 @@ class ConnectionLimits:
     first_request_s: float
     idle_s: float
     unread_s: float
-
-
-class AddressQuota:
-    """Counts what each address has in use, at most `most` at a time."""
-
-    __slots__ = ("_counts", "_most")
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._counts: Counter[str] = Counter()
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def take(self, address: str) -> bool:
-        """Whether an address may use one more; if so it is counted until `release`."""
-        if self._counts.get(address, 0) >= self._most:
-            return False
-        self._counts[address] += 1
-        return True
-
-    def release(self, address: str) -> None:
-        """An address uses one less."""
-        self._counts[address] -= 1
-        if not self._counts[address]:
-            del self._counts[address]
 
 
 class HttpConnection(RequestHandler):
@@ -162,7 +136,7 @@ class HttpListener:
         self._listen = listen
         self._handler = handler
         self._proxies = proxies
-        self._per_address = AddressQuota(bounds.per_address)
+        self._per_address = Quota(bounds.per_address)
         self._open: set[HttpConnection] = set()
         self._most = bounds.connections
         self._socket: asyncio.Server | None = None

@@ -8,6 +8,7 @@ from functools import lru_cache
 from shlex import quote
 from typing import Any, Final
 
+from smartfeeds.core.urls import OPENAPI
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.openapi_schemas import Schema
@@ -16,7 +17,6 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import Frame, frame_of, page_reply
 from smartfeeds.texts import N_
 
-OPENAPI: Final = "/openapi.json"
 GET_DOCS = Operation("docs", "This documentation as a page", {200: {n.HTML.bare_type: {"type": "string"}}})
 
 _VARIABLE: Final = re.compile(r"\{(\w+)\}")

@@ -5,9 +5,8 @@ keeps the text of the user, who merges the other one into it. Nothing that was t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 
 from markupsafe import Markup
@@ -20,28 +19,26 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.operations import page_for_people
+from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.entry_page import comments_node
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
 from smartfeeds.http.web.sanitise import SHORT, clean
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
-    Answer,
     GetItem,
     ItemPrecondition,
     ItemShown,
     Publish,
     Published,
-    Request,
     Retract,
 )
 from smartfeeds.service.writing import GetWriting, WritingShown
@@ -80,15 +77,15 @@ class Editor:
     def __init__(
         self,
         handle: Handle,
-        change: Callable[[Request], Awaitable[Answer]],
+        change: Handle,
         service: str,
-        sessions: Sessions,
+        bodies: BodyReader,
         markdown: MarkdownTurns,
     ) -> None:
         self._handle = handle
         self._change = change
         self._service = service
-        self._sessions = sessions
+        self._bodies = bodies
         self._markdown = markdown
 
     async def writing(self, call: HttpCall) -> Writing | None:
@@ -115,12 +112,12 @@ class Editor:
 
     async def show(self, call: HttpCall) -> Reply:
         """The form for a new entry, or for the entry of the path. Raises FeedError."""
-        query = call.request.rel_url.query
+        query = read_parameters(call.query, (REPLY, REPLY_FEED))
         reply, feed = query.get(REPLY, ""), query.get(REPLY_FEED, "")
         if reply and not feed and not call.item_id:
             node = await self.reply_node(call, await self._item(call, reply))
             if node and node != call.name:
-                return _see_other(call, reply_path(node, reply, call.name))
+                return call.see_other(reply_path(node, reply, call.name))
         writing = await self._writing(call)
         if not call.item_id:
             writing.access.check_publish()
@@ -132,7 +129,7 @@ class Editor:
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
         writing = await self._writing(call)
-        form = _read_form(dict(await self._sessions.fields(call)))
+        form = _read_form(await self._bodies.fields(call))
         if form.action == PREVIEW:
             return await self._page(call, writing, form, preview=True)
         try:
@@ -143,7 +140,7 @@ class Editor:
             if error.condition in _ABOUT_FIELDS:
                 return await self._page(call, writing, form, error=error.text)
             raise
-        return _see_other(call, feed_path(call.name))
+        return call.see_other(feed_path(call.name))
 
     async def confirm(self, call: HttpCall) -> Reply:
         """The page that asks before an entry is deleted. Raises FeedError."""
@@ -153,7 +150,7 @@ class Editor:
     async def delete(self, call: HttpCall) -> Reply:
         """Deletes the entry if it is still the version that the user saw."""
         writing = await self._writing(call)
-        tag = dict(await self._sessions.fields(call)).get("tag", "")
+        tag = (await self._bodies.fields(call)).get("tag", "")
         expected = ItemPrecondition(frozenset({tag}))
         try:
             await self._change(
@@ -163,7 +160,7 @@ class Editor:
             if error.condition is not Condition.PRECONDITION_NOT_MET:
                 raise
             return self._delete_page(call, writing, await self._item(call), changed=True)
-        return _see_other(call, feed_path(call.name))
+        return call.see_other(feed_path(call.name))
 
     async def _publish(self, call: HttpCall, writing: WritingShown, form: _Form) -> None:
         fields = await self._rendered(call, form)
@@ -189,7 +186,7 @@ class Editor:
             expected=expected,
             may_create=False,
         )
-        assert isinstance(await self._change(request), Published)
+        await ask(self._change, request, Published)
 
     async def _replied(self, call: HttpCall, form: _Form) -> Entry | None:
         """The entry that the one of a form answers. Raises FeedError if the user may not read it."""
@@ -216,8 +213,12 @@ class Editor:
         except FeedError as fault:
             shown, preview, error = form.fields, False, fault.text
         replied = await self._replied(call, form)
-        render = partial(
-            frame.page,
+        # In a thread: comparing long texts takes a time in which no other request would run.
+        comparison = None
+        if other is not None:
+            theirs = fields_of(read_entry(other))
+            comparison = await asyncio.to_thread(_compared, frame.texts, theirs, form.fields)
+        body = frame.page(
             "editor.html",
             **_place(call, writing.node),
             action_path=entry_path(call.name, call.item_id, WRITE),
@@ -232,14 +233,9 @@ class Editor:
             error=frame.texts.message(error),
             preview=Markup(clean(shown.content, frame.image, SHORT.below(shown.title)).html) if preview else None,  # noqa: S704 - cleaned
             preview_title=shown.title,
-            other=None,
+            other=comparison,
+            gone=other is not None and other.deleted,
         )
-        if other is not None:
-            # Comparing long texts takes a time in which no other request would run.
-            compared = await asyncio.to_thread(_compared, frame.texts, fields_of(read_entry(other)), form.fields)
-            body = render(other=compared, gone=other.deleted)
-        else:
-            body = render()
         reply = call.zipped(page_reply(body))
         if other is not None:
             return reply.with_status(HTTPStatus.CONFLICT)
@@ -302,14 +298,14 @@ def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping
 
 
 def _read_form(fields: Mapping[str, str]) -> _Form:
-    tags = tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip())
     kind = fields.get("kind", "")
     written = WrittenFields(
         fields.get("title", ""),
         fields.get("text", ""),
         _KINDS.get(kind, TextKind.TEXT),
         fields.get("link", ""),
-        tags,
+        # The limit for tags is checked when the entry is published, so that the form can be shown again.
+        tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip()),
     )
     return _Form(
         written,
@@ -334,9 +330,3 @@ def _check_overwrite(call: HttpCall, writing: WritingShown, item: Item) -> None:
     writing.access.check_publish()
     if not writing.access.may_overwrite(own=item.publisher == str(call.actor.bare)):
         raise FeedError(Condition.FORBIDDEN, "you may not change this entry")
-
-
-def _see_other(call: HttpCall, path: str) -> Reply:
-    return Reply(
-        status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{path}", "Cache-Control": "no-store"}
-    )

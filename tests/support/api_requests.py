@@ -127,6 +127,7 @@ async def ask_feeds(requests: Requests) -> None:
         page = await ask(SUFFIXED, "GET", f"/feeds/notes.{suffix}")
         await ask(SUFFIXED, "GET", f"/feeds/notes.{suffix}", If_None_Match=page.header("ETag"))
     await ask(SUFFIXED, "GET", "/feeds/notes.json?callback=f")
+    await ask(SUFFIXED, "GET", "/feeds/notes.rss", Accept="text/html")
     await ask(SUFFIXED, "GET", "/feeds/notes.unknown")
     await ask("/feeds/{name}", "GET")
     await requests.unreadable(PULL, "PUT", "/feeds/new/")

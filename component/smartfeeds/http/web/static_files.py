@@ -24,6 +24,7 @@ _TYPES = {
     "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "api.css": "text/css; charset=utf-8",
+    "feed.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 

@@ -287,6 +287,14 @@ async def ask_images(requests: Requests) -> None:
         await requests.ask(path, "GET", "/images/0?link=x")
 
 
+async def ask_for_logo(requests: Requests) -> None:
+    """The logo of a site that has one in PNG, as a file of the pages and as their icon."""
+    page = (await requests.web.get("/", accept="text/html")).text
+    (path,) = set(re.findall(r"/static/logo\.\w+\.png", page))
+    await requests.ask("/static/{file}", "GET", path)
+    await requests.ask("/favicon.ico", "GET")
+
+
 async def ask_other_pages(requests: Requests) -> None:
     """Health, metrics, documentation and the files that pages load."""
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):

@@ -93,6 +93,8 @@ async def test_nothing_moves_while_somebody_reads(web: Web, open_page: Opener) -
     for item_id in ("new", "newer", "n1"):
         await web.component.publish(ALICE, "notes", item_id, note("second thoughts"))
     await expect(tab.page.locator("#pill")).to_have_text("2 new, 1 edited")
+    await web.component.publish(ALICE, "notes", "n38", html_entry("Longer", "<p>than before</p>" * 5))
+    await expect(tab.entry("n38")).to_contain_text("Longer")
     await web.component.publish(ALICE, "notes", "newer", note("third thoughts"))
     await web.component.retract(ALICE, "notes", "new")
     await expect(tab.page.locator("#pill")).to_have_text("1 edited, 1 new")

@@ -118,7 +118,9 @@ async def see(browser: SignedIn, path: str, language: str) -> Got:
     (csrf,) = html.fromstring(page.text).xpath("(//input[@name = 'csrf'])[1]/@value")
     form = f"csrf={csrf}&jid={bare(BOB)}".encode()
     sent = {"Cookie": cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": "application/x-www-form-urlencoded"}
-    assert (await browser.web.ask("POST", "/login", form, **sent)).status == 303
+    asked = await browser.web.ask("POST", "/login", form, **sent)
+    assert asked.status == 303
+    sent["Cookie"] = asked.header("Set-Cookie").partition(";")[0]
     return await browser.web.get(path, "text/html", Accept_Language=language, **sent)
 
 

@@ -33,6 +33,11 @@
       time.title = exact.format(moment);
       time.textContent = "exact" in time.dataset ? short.format(moment) : wording(moment);
     }
+    // An entry that was edited on the day of its publication shows the day once.
+    for (const edit of root.querySelectorAll(".meta .what time")) {
+      const former = edit.closest(".meta").querySelector("time");
+      edit.hidden = former !== edit && former.textContent === edit.textContent;
+    }
     // SVG has no element for times: the hours below a plot, and the title of a bar.
     for (const text of root.querySelectorAll("svg [data-time]")) {
       const moment = new Date(text.dataset.time);

@@ -23,12 +23,12 @@ MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"))
 # Where the errors are raised that people meet on pages.
 ERROR_MODULES = (
     *PACKAGE.glob("http/web/*.py"),
-    *(PACKAGE / "http" / f"{name}.py" for name in ("conflicts", "paths", "router")),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("admin_lists", "administration", "conflicts", "paths", "router")),
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (
-            *("admin_tokens", "administration", "conflicts", "context", "nodes", "preconditions"),
-            *("pulls", "sessions", "sign_ins", "tokens"),
+            *("admin_tokens", "administration", "affiliations", "conflicts", "context", "nodes", "preconditions"),
+            *("pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
         )
     ),
 )

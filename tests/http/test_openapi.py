@@ -24,9 +24,11 @@ from smartfeeds.http.routes import TABLE, document
 from support.api_requests import (
     ADMINISTRATION,
     ATOM,
+    IMAGES,
     JSON,
     PARTS,
     Requests,
+    ask_for_logo,
     ask_more_than_allowed,
     ask_slowly,
     concrete,
@@ -196,10 +198,12 @@ async def test_every_documented_answer_comes_and_no_other(
     await web.component.retract(ALICE, "notes", "gone")
     token = await bearer(web, ALICE, TokenScope.ADMIN)
     await tear(web, token, B1)
+    (tmp_path / "logo.png").write_bytes(IMAGES[0])
     small = await start_web(
         store={"url": f"sqlite:///{tmp_path / 'small.db'}"},  # one process serves a database
         http={"first_request_s": 0.5},
         limits={"publishes_per_s": 0.05},
+        site={"logo": tmp_path / "logo.png"},
     )
     await small.component.create(ALICE, "notes", access_model="open")
     found = await refused(web, token, monkeypatch)
@@ -208,6 +212,7 @@ async def test_every_documented_answer_comes_and_no_other(
         await ask_part(requests)
     await ask_more_than_allowed(of_small)
     await ask_slowly(of_small)
+    await ask_for_logo(of_small)
     seen = {check(*one) for one in (*found, *requests.answers, *of_small.answers)}
     assert sorted(documented() - seen) == [] == sorted(seen - documented())
 

@@ -127,6 +127,7 @@ async def ask_feeds(requests: Requests) -> None:
         page = await ask(SUFFIXED, "GET", f"/feeds/notes.{suffix}")
         await ask(SUFFIXED, "GET", f"/feeds/notes.{suffix}", If_None_Match=page.header("ETag"))
     await ask(SUFFIXED, "GET", "/feeds/notes.json?callback=f")
+    await ask(SUFFIXED, "GET", "/feeds/notes.rss", Accept="text/html")
     await ask(SUFFIXED, "GET", "/feeds/notes.unknown")
     await ask("/feeds/{name}", "GET")
     await requests.unreadable(PULL, "PUT", "/feeds/new/")
@@ -284,6 +285,14 @@ async def ask_images(requests: Requests) -> None:
         await requests.ask(path, "GET", links.path(host.url("/0")), If_None_Match="*")
         await requests.ask(path, "GET", "/images/0?url=http%3A%2F%2Fx.example%2F")
         await requests.ask(path, "GET", "/images/0?link=x")
+
+
+async def ask_for_logo(requests: Requests) -> None:
+    """The logo of a site that has one in PNG, as a file of the pages and as their icon."""
+    page = (await requests.web.get("/", accept="text/html")).text
+    (path,) = set(re.findall(r"/static/logo\.\w+\.png", page))
+    await requests.ask("/static/{file}", "GET", path)
+    await requests.ask("/favicon.ico", "GET")
 
 
 async def ask_other_pages(requests: Requests) -> None:

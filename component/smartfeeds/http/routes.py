@@ -25,6 +25,7 @@ from smartfeeds.http import (
     river,
 )
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.hashed_files import STATIC
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
@@ -153,7 +154,7 @@ TABLE: tuple[Route, ...] = (
     Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("POST", urls.THEME, "theme", theme.CHOOSE_THEME, lambda h: h.themes.choose),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
-    Route("GET", f"{static.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
+    Route("GET", f"{STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )
 # fmt: on
 

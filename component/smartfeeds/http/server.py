@@ -32,9 +32,8 @@ SHUTDOWN_S = 2.0
 # After an early refusal the rest of the body is read for so long. A close with unread bytes resets the connection, and
 # a proxy that still sends the body then loses the response (RFC 9112 9.6).
 LINGER_S = 2.0
-# Of longer bodies nothing more is read, or a refused upload could occupy the process for as long: twice the default of
-# http.upload_bytes, so that a file that is a little too large gets its 413 through a proxy.
-LINGER_BYTES = 32 * 2**20
+# No more of it is read, or refused uploads from a fast network would occupy the process all that time.
+LINGER_BYTES = 16 * 2**20
 
 _log = structlog.get_logger()
 
@@ -59,13 +58,15 @@ class ConnectionLimits:
 class HttpConnection(RequestHandler):
     """One connection. It is rejected with 429 and closed at once if there are too many."""
 
-    __slots__ = ("_first", "_listener", "address", "stalled_bytes", "stalled_since")
+    __slots__ = ("_first", "_listener", "_unread_bytes", "address", "answered", "stalled_bytes", "stalled_since")
 
     def __init__(self, listener: "HttpListener", **options: object) -> None:
         super().__init__(listener.server, **options)  # type: ignore[arg-type]
         self._listener = listener
         self._first: asyncio.TimerHandle | None = None
         self.address = ""
+        self.answered = False
+        self._unread_bytes = 0
         self.stalled_bytes = 0
         self.stalled_since = 0.0
 
@@ -91,10 +92,19 @@ class HttpConnection(RequestHandler):
             self._listener.release(self)
             super().connection_lost(exc)
 
-    def begin(self, request: web.BaseRequest) -> None:
-        """Decides how long the unread rest of a request's body is read. A body of unknown length is not."""
-        length_bytes = request.content_length
-        self._lingering_time = LINGER_S if length_bytes is not None and length_bytes <= LINGER_BYTES else 0.0
+    def data_received(self, data: bytes) -> None:
+        """Reads the rest of a refused body up to LINGER_BYTES."""
+        if self.answered:
+            self._unread_bytes += len(data)
+            if self._unread_bytes > LINGER_BYTES and self.transport is not None:
+                self.transport.close()
+                return
+        super().data_received(data)
+
+    def begin(self) -> None:
+        """Notes that a request is handled; its body may be long."""
+        self.answered = False
+        self._unread_bytes = 0
 
     def handle_error(
         self,
@@ -164,6 +174,7 @@ class HttpListener:
         options = {
             "keepalive_timeout": self.bounds.idle_s,
             "access_log": None,
+            "lingering_time": LINGER_S,
             "auto_decompress": False,  # a compressed body is rejected by `BodyReader`
         }
         host, _, port = self._listen.rpartition(":")
@@ -179,9 +190,13 @@ class HttpListener:
             raise self._failure(error) from None
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        assert isinstance(request.protocol, HttpConnection)
-        request.protocol.begin(request)
-        return await self._handler(request)
+        connection = request.protocol
+        assert isinstance(connection, HttpConnection)
+        connection.begin()
+        try:
+            return await self._handler(request)
+        finally:
+            connection.answered = True
 
     def unbind(self) -> None:
         """Releases the address. Does nothing after `stop`."""

@@ -150,6 +150,7 @@ CREATE = Operation(
     errors=(403, 429),
     body={n.JSON.bare_type: {"anyOf": [_H_ENTRY, _UPDATE, _DELETE]}, n.WEB_FORM: _FORM, n.MULTIPART: _FORM_WITH_FILES},
     cors=True,
+    any_site=True,
 )
 MEDIA = Operation(
     "micropubMedia",

@@ -306,8 +306,7 @@ async def test_form_decides_and_leads_back(notes: Web, token: str) -> None:
     """[FS-070] The fields are those of the page; the answer leads to what is left to decide."""
     await clash(notes, token)
     root = etree.HTML((await notes.get(ITEM, HTML, Authorization=token)).text)
-    (form,) = root.xpath("//main//form[@method='post']")
-    assert form.get("action") == ITEM
+    (form,) = root.xpath("//form[@method='post'][@action=$path]", path=ITEM)
     seen = form.xpath(".//input[@name='seen']/@value")
     keep = form.xpath(".//article[contains(., 'mine')]//button[@name='keep']/@value")
     got = await send(notes, token, *(("seen", tag) for tag in seen), ("keep", keep[0]))

@@ -176,6 +176,13 @@ async def test_search_without_words_is_a_form(web: Web) -> None:
     assert "Nothing matches" in (await web.get("/search?q=x", accept=HTML)).text
 
 
+async def test_search_has_no_other_forms(web: Web) -> None:
+    """The header Link names other forms of the same content; the river is none of a search."""
+    await filled(web)
+    for accept in ("", HTML):
+        assert (await web.get("/search?q=bread", accept)).header("Link") == ""
+
+
 async def test_search_is_sent_again_only_when_it_has_changed(web: Web) -> None:
     await filled(web)
     for accept in ("", HTML):

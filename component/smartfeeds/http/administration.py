@@ -32,7 +32,7 @@ from smartfeeds.http.admin_lists import (
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
-from smartfeeds.http.openapi_schemas import AFFILIATIONS, exactly, ref
+from smartfeeds.http.openapi_schemas import AFFILIATIONS, exactly, place_schema, ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
 from smartfeeds.http.queries import read_flag, read_parameters, write_query
@@ -60,7 +60,7 @@ _MAX = Parameter("max", WHOLE_NUMBER, "largest number of rows")
 _AFTER = Parameter(
     "after", {"type": "string"}, "rows after this position, from the address in next; empty for the first"
 )
-_AFTER_CONSUMER = replace(_AFTER, schema={"type": "string", "pattern": f"^({CONSUMER_PLACE})?$"})
+_AFTER_CONSUMER = replace(_AFTER, schema=place_schema(CONSUMER_PLACE))
 _ROWS = {200: {n.JSON.bare_type: ref("Rows")}}
 _OPTIONS = {n.JSON.bare_type: ref("Options")}
 

@@ -195,7 +195,7 @@ def _of_form(fields: list[tuple[str, str]]) -> _Decision:
 
 def _json(call: HttpCall, conflict_list: ConflictList, next_url: str) -> bytes:
     """Items with their versions as activities with sync data, the winner first."""
-    items = [_conflicted(call, one) for one in conflict_list.entries]
+    items = [_conflicted(call, entry) for entry in conflict_list.entries]
     if call.item_id:
         return items[0]
     total = len(items) if conflict_list.result_set is None else conflict_list.result_set.count
@@ -205,10 +205,10 @@ def _json(call: HttpCall, conflict_list: ConflictList, next_url: str) -> bytes:
     return dump_json(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
-def _conflicted(call: HttpCall, one: ConflictedItem) -> bytes:
-    head = dump_json({"id": one.item.id, "url": _url(call, one.item.id)})
+def _conflicted(call: HttpCall, entry: ConflictedItem) -> bytes:
+    head = dump_json({"id": entry.item.id, "url": _url(call, entry.item.id)})
     versions = [
-        dump_json({"tag": tag})[:-1] + b',"item":' + write_version(one.item, one.dialect, version) + b"}"
-        for tag, version in one.versions
+        dump_json({"tag": tag})[:-1] + b',"item":' + write_version(entry.item, entry.dialect, version) + b"}"
+        for tag, version in entry.versions
     ]
     return head[:-1] + b',"versions":[' + b",".join(versions) + b"]}"

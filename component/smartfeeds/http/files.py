@@ -67,16 +67,16 @@ class FileReplies:
         is_part = (start, end) != (0, file.size_bytes)
         if is_part:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size_bytes}"
-        opened = await self._files.open(file.digest)
-        if opened is None:
+        content = await self._files.open(file.digest)
+        if content is None:
             _log.error("file_missing", digest=file.digest, feed=call.name)
             raise FeedError(Condition.ITEM_NOT_FOUND, "the file is missing on this service; tell its operator")
         try:
             return await _send(
-                call, opened, start, end, headers, HTTPStatus.PARTIAL_CONTENT if is_part else HTTPStatus.OK
+                call, content, start, end, headers, HTTPStatus.PARTIAL_CONTENT if is_part else HTTPStatus.OK
             )
         finally:
-            opened.close()
+            content.close()
 
 
 async def _send(
@@ -127,10 +127,10 @@ def _range(call: HttpCall, file: FeedFile) -> tuple[int, int]:
     if _NO_BYTES.fullmatch(call.header("Range")):
         raise _unsatisfiable(file)
     try:
-        wanted = call.request.http_range
+        span = call.request.http_range
     except ValueError:
         return whole
-    start, end, _ = wanted.indices(file.size_bytes)
+    start, end, _ = span.indices(file.size_bytes)
     if start >= end:
         raise _unsatisfiable(file)
     return start, end

@@ -283,7 +283,7 @@ def list_reply(call: HttpCall, form: Representation, body: bytes, suffixes: Mapp
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
         "Vary": "Accept, Accept-Encoding, Authorization",
-        "Link": ", ".join(links),
+        **({"Link": ", ".join(links)} if links else {}),
         **access_headers(public=call.anonymous, bearer=call.bearer, expose=f"ETag, Link, {LEFT_OUT}"),
         **(PAGE_HEADERS if form is n.HTML else {}),
     }

@@ -227,7 +227,7 @@ class Micropub:
             AffiliationList,
         )
         token = call.token
-        names = [one.node for one in own.entries if one.affiliation in _PUBLISHERS]
+        names = [entry.node for entry in own.entries if entry.affiliation in _PUBLISHERS]
         destinations = [
             {"uid": f"{call.site_url}{feed_path(name)}", "name": name}
             for name in names

@@ -47,6 +47,11 @@ def exactly(required: Mapping[str, Schema], optional: Mapping[str, Schema] | Non
     return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
 
 
+def place_schema(pattern: str) -> Schema:
+    """The position of a page in a list, whose text has this pattern; the empty text is the beginning."""
+    return {"type": "string", "pattern": f"^({pattern})?$"}
+
+
 def many(schema: Schema) -> Schema:
     """An array that is omitted if it is empty."""
     return {"type": "array", "minItems": 1, "items": schema}

@@ -23,6 +23,7 @@ from smartfeeds.http import (
     openapi,
     publishing,
     river,
+    search,
 )
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.hashed_files import STATIC
@@ -43,6 +44,7 @@ class Handlers:
     pull: Handler
     lists: lists.Lists
     rivers: river.Rivers
+    searches: search.Searches
     entries: entries.Entries
     publishing: publishing.Publishing
     files: files.FileReplies
@@ -138,7 +140,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/", "river", river.GET_RIVER, lambda h: h.rivers.get),
     Route("GET", "/river.json", "river", river.river_document(n.JSON), lambda h: h.rivers.get),
     Route("GET", "/river.atom", "river", river.river_document(n.ATOM), lambda h: h.rivers.get),
-    Route("GET", "/search", "search", river.SEARCH_FEEDS, lambda h: h.rivers.search),
+    Route("GET", "/search", "search", search.SEARCH_FEEDS, lambda h: h.searches.get),
     Route("GET", urls.LOGIN, "login", sign_in.SHOW, lambda h: h.sign_in.show),
     Route("POST", urls.LOGIN, "login", sign_in.SIGN_IN, lambda h: h.sign_in.post),
     Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),

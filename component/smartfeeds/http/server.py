@@ -272,10 +272,10 @@ _BIND_FAILURES = {
 }
 
 
-def _files(wanted: int) -> int:
-    """How many files this process may have open, after it has raised its limit to `wanted` if possible."""
+def _files(count: int) -> int:
+    """How many files this process may have open, after it has raised its limit to `count` if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        soft = count if hard == resource.RLIM_INFINITY else min(count, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return count if soft == resource.RLIM_INFINITY else soft

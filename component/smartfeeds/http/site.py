@@ -29,6 +29,7 @@ from smartfeeds.http.quotas import Quota
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
+from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
@@ -111,6 +112,7 @@ class Site:
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
             rivers=Rivers(handle, options.domain, RiverPages()),
+            searches=Searches(handle, options.domain),
             entries=entries,
             publishing=publishing,
             micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),

@@ -123,21 +123,21 @@ def _operation(path: str, method: str, written: Schema, shared: list[Schema], si
         path=path,
         summary=written["summary"],
         needs_token={} not in written["security"],
-        parameters=tuple((one, describe(one["schema"])) for one in (*shared, *written.get("parameters", []))),
+        parameters=tuple((row, describe(row["schema"])) for row in (*shared, *written.get("parameters", []))),
         body_required=body.get("required", False),
         body=_content(body),
-        responses=tuple((status, one["description"], _content(one)) for status, one in written["responses"].items()),
+        responses=tuple((status, row["description"], _content(row)) for status, row in written["responses"].items()),
         curl=_curl(path, method, written, site_url),
     )
 
 
 def _content(holder: Schema) -> tuple[tuple[str, SchemaText], ...]:
-    return tuple((kind, describe(one["schema"])) for kind, one in holder.get("content", {}).items())
+    return tuple((kind, describe(row["schema"])) for kind, row in holder.get("content", {}).items())
 
 
 def _curl(path: str, method: str, written: Schema, site_url: str) -> str:
     """The command: variables of the path are names in capitals, the token is a variable of the shell."""
-    address = site_url + _VARIABLE.sub(lambda found: found[1].upper(), path)
+    address = site_url + _VARIABLE.sub(lambda match: match[1].upper(), path)
     parts = ["curl"]
     if method != "GET":
         parts.append(f"-X {method}")

@@ -209,10 +209,12 @@ class Editor:
     ) -> Reply:
         frame = frame_of(call)
         try:
-            shown = await self._rendered(call, form) if preview else form.fields
+            preview_fields = await self._rendered(call, form) if preview else form.fields
         except FeedError as fault:
-            shown, preview, error = form.fields, False, fault.text
-        replied = await self._replied(call, form)
+            preview_fields, preview, error = form.fields, False, fault.text
+        limits = SHORT.below(preview_fields.title)
+        preview_html = Markup(clean(preview_fields.content, frame.image, limits).html) if preview else None  # noqa: S704 - cleaned
+        target = await self._replied(call, form)
         # In a thread: comparing long texts takes a time in which no other request would run.
         comparison = None
         if other is not None:
@@ -228,11 +230,11 @@ class Editor:
             tag=form.tag if other is None else item_tag(other),
             reply=form.reply,
             reply_feed=form.reply_feed,
-            replied="" if replied is None else replied.title.plain,
+            replied="" if target is None else target.title.plain,
             editing=bool(call.item_id),
             error=frame.texts.message(error),
-            preview=Markup(clean(shown.content, frame.image, SHORT.below(shown.title)).html) if preview else None,  # noqa: S704 - cleaned
-            preview_title=shown.title,
+            preview=preview_html,
+            preview_title=preview_fields.title,
             other=comparison,
             gone=other is not None and other.deleted,
         )

@@ -1,4 +1,4 @@
-"""The pages with entries of several feeds: the river and the search. Entries are cards with the beginning of the text.
+"""The page of the river, and cards: entries of several feeds with the beginning of their text.
 
 A card of a search shows the part of the text where the words occur, and marks them.
 """
@@ -8,18 +8,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
-from smartfeeds.core.view import View
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import title_of
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.highlight import excerpt, mark_text
-from smartfeeds.service.river import ChangedNodes, River, SearchResult
+from smartfeeds.service.river import ChangedNodes, River
 
 CACHE_BYTES = 4 * 1024 * 1024
 TITLE = 160
@@ -79,26 +77,6 @@ class RiverPages:
             atom=river_path(n.ATOM.suffix),
             nno=list_path(n.NNO.suffix),
             opml=list_path(n.OPML.suffix),
-        )
-
-    def search(self, frame: Frame, view: View, text: str, words: str, result: SearchResult, next_path: str) -> bytes:
-        """A page of the search: `text` is its query string, `words` the value of `q`."""
-        return frame.page(
-            "search.html",
-            feeds=[
-                {
-                    "title": title_of(hits.node),
-                    "path": feed_path(hits.node.name),
-                    "all_path": f"{feed_path(hits.node.name)}?{text}" if hits.more else "",
-                    "cards": [make_card(hits.node, item, view.query) for item in hits.items],
-                }
-                for hits in result.feeds
-            ],
-            words=words,
-            filters=[(name, ", ".join(sorted(values))) for name, values in view.filters if FILTERS[name].index],
-            filtered=view.filtered,
-            searched=result.searched,
-            next_path=next_path,
         )
 
     def _of(self, node: Node, headlines: Mapping[str, Item]) -> Card | None:

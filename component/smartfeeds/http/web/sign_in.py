@@ -132,11 +132,11 @@ class SignInPages:
         """Ends one session of the user, or all. Raises FeedError."""
         if call.session is None:
             raise FeedError(Condition.NOT_AUTHORIZED, "you are not signed in")
-        chosen = (await self._bodies.fields(call)).get("session", "") or call.session.session_id
-        every = chosen == EVERY_SESSION
-        request = EndSessions(call.actor, self._service, None if every else chosen, _token_id(call.session))
+        session_id = (await self._bodies.fields(call)).get("session", "") or call.session.session_id
+        all_sessions = session_id == EVERY_SESSION
+        request = EndSessions(call.actor, self._service, None if all_sessions else session_id, _token_id(call.session))
         await self._handle(request)
-        if every or chosen == call.session.session_id:
+        if all_sessions or session_id == call.session.session_id:
             return call.see_other(FEEDS, cleared_cookie(call))
         return call.see_other(ACCOUNT)
 

@@ -190,7 +190,7 @@ async def test_page_in_an_unknown_language_is_english(alice: SignedIn) -> None:
         ("/feeds/none/", 404, "Nicht gefunden", "diesen Feed gibt es nicht, oder er ist geschlossen"),
         ("/none", 404, "Nicht gefunden", "diese Seite gibt es nicht; die Feeds sind unter /feeds/"),
         ("/admin/", 401, "Anmeldung nötig", ""),
-        ("/feeds/old/", 410, "Nicht mehr vorhanden", "the node has moved to xmpp:new.example?;node=x"),
+        ("/feeds/old/", 410, "Nicht mehr vorhanden", "der Knoten ist umgezogen nach xmpp:new.example?;node=x"),
     ],
 )
 async def test_problem_is_german_on_a_page_and_english_as_json(

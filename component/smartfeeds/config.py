@@ -42,6 +42,7 @@ from smartfeeds.config_types import (
 )
 from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, check_elsewhere, make_mirror
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
+from smartfeeds.core.sources import LEAST_CHOSEN_S, TOLD_AT_FIRST, Source, SourceSettings, new_source
 from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
 
@@ -206,6 +207,7 @@ class LimitsSettings(SettingsSection):
     contacts_per_jid: Count = 100
     contacts_per_domain: Count = 100_000
     files_bytes_per_jid: Annotated[int, Field(ge=0)] = 268_435_456
+    sources_per_jid: Annotated[int, Field(ge=0)] = 20
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096
 
@@ -287,6 +289,34 @@ class SourcesSettings(SettingsSection):
     allowed_networks: tuple[NetworkText, ...] = ()
 
 
+class SourceSection(SettingsSection):
+    """A feed of another server that fills a node. The section may occur several times."""
+
+    url: WebAddress
+    node: Annotated[str, Field(min_length=1)]
+    every_s: Annotated[int, Field(ge=LEAST_CHOSEN_S)] | None = None
+    publisher: BareJid | None = None
+    user: str = ""
+    password: str = ""
+    user_agent: Annotated[str, Field(max_length=200, pattern=r"^[\x20-\x7e]*$")] = ""
+    allow_private: bool = False
+    first_told: Annotated[int, Field(ge=0)] = TOLD_AT_FIRST
+    ignore_skips: bool = False
+
+    def to_source(self, now_us: int) -> Source:
+        """Returns the source that this section describes. Raises ConfigError."""
+        settings = self.model_dump(exclude={"url", "node"}) | {"publisher": self.publisher or ""}
+        return new_source(self.node, self.url, now_us, SourceSettings(**settings), configured=True)
+
+    @model_validator(mode="after")
+    def _check_source(self) -> "SourceSection":
+        try:
+            self.to_source(0)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
 class WebhooksSettings(SettingsSection):
     """Requests to callbacks, whose addresses subscribers choose."""
 
@@ -334,6 +364,7 @@ class Settings(BaseSettings):
     compat: CompatSettings = CompatSettings()
     nno: tuple[NnoSettings, ...] = ()
     mirror: tuple[MirrorSettings, ...] = ()
+    source: tuple[SourceSection, ...] = ()
 
     @classmethod
     def settings_customise_sources(
@@ -363,6 +394,13 @@ class Settings(BaseSettings):
                 raise ValueError(f"two [[mirror]] sections have the same {what}; remove one of them or rename it")
         return self
 
+    @model_validator(mode="after")
+    def _sources_differ(self) -> "Settings":
+        sources = [section.to_source(0) for section in self.source]
+        if len({(source.node, source.first_url) for source in sources}) < len(sources):
+            raise ValueError("two [[source]] sections have the same node and address; remove one of them")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _parent_creates(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -380,7 +418,7 @@ SECTIONS: Mapping[str, type[SettingsSection]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, SettingsSection)
 }
 # Sections that may occur several times, as [[name]].
-LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": MirrorSettings}
+LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": MirrorSettings, "source": SourceSection}
 
 
 def load(path: Path | None) -> Settings:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from smartfeeds import system
 from smartfeeds.config import Settings
 from smartfeeds.core.options import OptionLimits
+from smartfeeds.core.sources import Source
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
@@ -40,10 +41,16 @@ def policy_of(settings: Settings) -> Policy:
         contacts_per_jid=limits.contacts_per_jid,
         contacts_per_domain=limits.contacts_per_domain,
         files_bytes_per_jid=limits.files_bytes_per_jid,
+        sources_per_jid=limits.sources_per_jid,
         options=OptionLimits(
             max_payload_size_bytes=pubsub.max_payload_size_bytes, presence_access="*" not in pubsub.contacts
         ),
     )
+
+
+def configured_sources(settings: Settings, now_us: int) -> list[Source]:
+    """The sources of the configuration."""
+    return [section.to_source(now_us) for section in settings.source]
 
 
 def open_service(

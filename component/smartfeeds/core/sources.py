@@ -50,9 +50,8 @@ class SourceSettings:
     `every_s` fixes the interval; None lets the rhythm of the feed decide. `publisher` is the bare JID that publishes
     its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
     `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
-    the first document, `first_told` are announced to the subscribers of the node. `only` is a query of view filters
-    (`category=news`); other items are left out. With `ignore_skips` the hours and days that the feed skips do not
-    count.
+    the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
+    days that the feed skips do not count.
     """
 
     every_s: int | None = None
@@ -62,7 +61,6 @@ class SourceSettings:
     user_agent: str = ""
     allow_private: bool = False
     first_told: int = TOLD_AT_FIRST
-    only: str = ""
     ignore_skips: bool = False
 
 

@@ -95,10 +95,11 @@ class Poller:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def settle(self) -> None:
-        """Waits for the polls in progress."""
-        while self._running:
-            await asyncio.gather(*self._running.values())
+    async def settle(self) -> bool:
+        """Waits for the polls in progress. Returns whether there were any."""
+        running = list(self._running.values())
+        await asyncio.gather(*running)
+        return bool(running)
 
     async def look(self) -> float:
         """Starts polls of the sources that are due. Returns the seconds until the next look. Raises StoreError."""

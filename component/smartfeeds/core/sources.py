@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -18,6 +19,7 @@ LEAST_CHOSEN_S: Final = 300
 MAX_URL_BYTES: Final = 2_048
 # So many items of the first document are announced to subscribers of the node.
 TOLD_AT_FIRST: Final = 10
+_NODE_CHARACTERS: Final = 200
 
 
 class SourceState(Enum):
@@ -163,6 +165,21 @@ def host_of(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
     return f"{(parts.hostname or '').lower()}:{port}"
+
+
+def node_name_of(url: str) -> str:
+    """A name for the node of an address: host and path, without www and an ending such as .xml."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/").rpartition("/")
+    stem = path[2].rpartition(".")[0] or path[2]
+    host = (parts.hostname or "").removeprefix("www.")
+    name = "/".join(filter(None, (host, path[0].strip("/"), stem)))
+    return re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
+
+
+def is_own(url: str, own_url: str) -> bool:
+    """Whether an address is a feed of the service that serves its feeds at `own_url` (SRC-082)."""
+    return bool(own_url) and f"{url.partition('?')[0]}/".startswith(f"{own_url}/")
 
 
 def new_source(

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from smartfeeds.core.polling import Answer, AnswerKind, next_host_pause, validators_at
-from smartfeeds.core.sources import HostPause, Source, SourceState
+from smartfeeds.core.sources import HostPause, Source, SourceState, is_own
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS
 from smartfeeds.delivery.changes import failures_logged
@@ -162,7 +162,7 @@ class Poller:
     async def _fetch(self, sources: Sequence[Source]) -> Response:
         """One request for sources of one address. It is conditional if all have read the same document."""
         source, settings = sources[0], sources[0].settings
-        if self._own_url and f"{source.url}/".startswith(f"{self._own_url}/"):
+        if is_own(source.url, self._own_url):
             raise FetchError(source.url, "is a feed of this service; choose another one")
         known = {validators_at(other, self._tools.now_us()) for other in sources}
         response = await self._clients.of(source).get(

@@ -590,7 +590,8 @@ async def test_subscribers_are_told_of_the_newest_items_of_the_first_document(po
         silent = await world.pull(view, actor=OWNER, max=41)
         assert told[0].previous == bare(silent.last), "the gap is visible"
 
-    site.pages[PATH] = atom("new", *reversed(titles))
+    entry = b"<entry><id>urn:x:new</id><title>new</title><updated>2011-05-09T12:00:00Z</updated></entry>"
+    site.pages[PATH] = atom(*reversed(titles)).replace(b"<entry>", entry + b"<entry>", 1)
     await polling.poll(source, HOUR_S)
     assert [event.text for event in await world.events(ALICE, views[0])] == ["new"]
 

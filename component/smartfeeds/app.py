@@ -14,10 +14,10 @@ import structlog
 
 from smartfeeds import __version__, system
 from smartfeeds.bot.bot import Bot, BotOptions
-from smartfeeds.config import NnoSettings, Settings
+from smartfeeds.config import Settings
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
-from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
@@ -35,8 +35,9 @@ from smartfeeds.http.web.sign_in import XmppSignIn
 from smartfeeds.http_setup import http_options
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
-from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
-from smartfeeds.opening import configured_sources, open_service
+from smartfeeds.net.limiter import HostLimiter
+from smartfeeds.opening import open_service
+from smartfeeds.polling_setup import Polls
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
@@ -46,13 +47,10 @@ from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
 from smartfeeds.service.sign_ins import SignIn, SignIns
-from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
-from smartfeeds.sources.planet import Planet, PlanetSettings
-from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.files import FileFolder, folder_of
@@ -206,14 +204,7 @@ class App:
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
         )
         self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
-        # Polls have a limiter of their own: they are spaced by a second, and mirrors hold requests for a minute.
-        self._poll_limiter = HostLimiter(POLL_LIMITS)
-        contact = settings.http.base_url
-        self._poll_fetchers = PollClients(
-            Fetcher(FetchLimits(allowed=self._fetch_allowed), limiter=self._poll_limiter, contact=contact),
-            Fetcher(FetchLimits(allowed=EVERYWHERE), limiter=self._poll_limiter, contact=contact),
-        )
-        self.poller = Poller(self.service, self._poll_fetchers, self._source_tools, settings.http.base_url)
+        self.polls = Polls(settings, self.service, self._source_tools)
         self.mirrors = Mirrors(
             self.service,
             [section.to_mirror() for section in settings.mirror],
@@ -365,7 +356,7 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for fetcher in (*self._fetchers, self._image_fetcher, *self._poll_fetchers):
+            for fetcher in (*self._fetchers, self._image_fetcher, *self.polls.fetchers):
                 await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
@@ -379,15 +370,13 @@ class App:
             self._spawn(self._indexer.run(), "filter index")
             for sweep in SWEEPS:
                 self._spawn(sweep.run(self.service), sweep.name)
-            for section in self.settings.nno:
-                self._spawn(self._fill(section), f"nno {section.node}")
             parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
-            sources = configured_sources(self.settings, self._source_tools.now_us())
-            await self.service.write(partial(set_configured_sources, sources=sources))
-            self._spawn(self.poller.run(), "sources")
+            await self.polls.start()
+            for name, work in self.polls.tasks():
+                self._spawn(work, name)
             planets = [section.node for section in self.settings.nno]
             await self.service.write(partial(remove_unread_documents, planets=planets))
             self._parts = parts.pop_all()
@@ -427,7 +416,7 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
-            sources=self.poller.readings(),
+            sources=self.polls.poller.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )
 
@@ -482,15 +471,6 @@ class App:
         if self.bot is not None:
             resumes.append(self.bot.resume)
         await asyncio.gather(*map(_repeated, resumes), self.presences.resume())
-
-    async def _fill(self, section: NnoSettings) -> None:
-        """Fills a node with the newest entries of other feeds, for ever (`sources.planet`)."""
-        owner = parse_jid(section.owner or self.settings.component.jid)
-        assert owner is not None
-        plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
-        limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else self._fetch_allowed)
-        async with Fetcher(limits, limiter=self._poll_limiter, contact=self.settings.http.base_url) as fetcher:
-            await Planet(plan, self.service, fetcher, self._source_tools).run()
 
 
 async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:

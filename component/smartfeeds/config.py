@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
@@ -24,6 +22,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from smartfeeds.config_lists import MirrorSettings, NnoSettings, SourceSection
 from smartfeeds.config_types import (
     FOLDER,
     BareJid,
@@ -37,12 +36,11 @@ from smartfeeds.config_types import (
     NetworkText,
     Port,
     Seconds,
+    SettingsSection,
     StoreUrl,
-    WebAddress,
 )
-from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, check_elsewhere, make_mirror
+from smartfeeds.core.mirror import check_elsewhere
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
-from smartfeeds.core.sources import LEAST_CHOSEN_S, TOLD_AT_FIRST, Source, SourceSettings, new_source
 from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
 
@@ -64,12 +62,6 @@ _REASONS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
 }
-
-
-class SettingsSection(BaseModel):
-    """One table of the configuration file. Values are read-only."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)  # the input may be the secret
 
 
 class ComponentSettings(SettingsSection):
@@ -247,74 +239,10 @@ class BotSettings(SettingsSection):
     messages_per_minute: Count = 30
 
 
-class NnoSettings(SettingsSection):
-    """A node with the newest entries of many feeds, by their ESS files. The section may occur several times."""
-
-    node: Annotated[str, Field(min_length=1)]
-    urls: Annotated[tuple[WebAddress, ...], Field(min_length=1)]
-    entries: Annotated[int, Field(ge=1, le=10_000)] = 50
-    every_s: Annotated[float, Field(ge=60)] = 900.0
-    owner: BareJid | None = None
-    allow_private: bool = False
-
-
-class MirrorSettings(SettingsSection):
-    """A node that is synchronised with a feed elsewhere. The section may occur several times."""
-
-    node: str
-    address: str
-    name: str = ""
-    direction: Direction = Direction.IN
-    owner: BareJid | None = None
-    every_s: float = EVERY_S
-    own_edits: bool = False
-    allow_private: bool = False
-
-    def to_mirror(self) -> Mirror:
-        """Returns the mirror that this section describes. Raises ConfigError."""
-        return make_mirror(**(self.model_dump() | {"owner": self.owner or ""}))
-
-    @model_validator(mode="after")
-    def _check_mirror(self) -> "MirrorSettings":
-        try:
-            self.to_mirror()
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return self
-
-
 class SourcesSettings(SettingsSection):
     """Requests for documents of other web servers."""
 
     allowed_networks: tuple[NetworkText, ...] = ()
-
-
-class SourceSection(SettingsSection):
-    """A feed of another server that fills a node. The section may occur several times."""
-
-    url: WebAddress
-    node: Annotated[str, Field(min_length=1)]
-    every_s: Annotated[int, Field(ge=LEAST_CHOSEN_S)] | None = None
-    publisher: BareJid | None = None
-    user: str = ""
-    password: str = ""
-    user_agent: Annotated[str, Field(max_length=200, pattern=r"^[\x20-\x7e]*$")] = ""
-    allow_private: bool = False
-    first_told: Annotated[int, Field(ge=0)] = TOLD_AT_FIRST
-    ignore_skips: bool = False
-
-    def to_source(self, now_us: int) -> Source:
-        """Returns the source that this section describes. Raises ConfigError."""
-        settings = self.model_dump(exclude={"url", "node"}) | {"publisher": self.publisher or ""}
-        return new_source(self.node, self.url, now_us, SourceSettings(**settings), configured=True)
-
-    @model_validator(mode="after")
-    def _check_source(self) -> "SourceSection":
-        try:
-            self.to_source(0)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return self
 
 
 class WebhooksSettings(SettingsSection):

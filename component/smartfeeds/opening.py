@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from smartfeeds import system
 from smartfeeds.config import Settings
 from smartfeeds.core.options import OptionLimits
-from smartfeeds.core.sources import Source
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
@@ -46,11 +45,6 @@ def policy_of(settings: Settings) -> Policy:
             max_payload_size_bytes=pubsub.max_payload_size_bytes, presence_access="*" not in pubsub.contacts
         ),
     )
-
-
-def configured_sources(settings: Settings, now_us: int) -> list[Source]:
-    """The sources of the configuration."""
-    return [section.to_source(now_us) for section in settings.source]
 
 
 def open_service(

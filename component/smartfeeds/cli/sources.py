@@ -3,6 +3,7 @@
 A running service applies each change within seconds.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,6 @@ from typing import Any
 
 import click
 
-from smartfeeds import system
 from smartfeeds.cli.common import bare_jid, config_option, json_option, output_option, private_option, read_settings
 from smartfeeds.cli.files import whole_file
 from smartfeeds.cli.offline import read_offline, write_offline
@@ -106,6 +106,10 @@ def add(url: str, node: str | None, config: Path | None, *, allow_private: bool,
     print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
 
 
+def _now_us() -> int:
+    return time.time_ns() // 1_000
+
+
 def _given(chosen: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
@@ -114,7 +118,7 @@ def _new(url: str, node: str | None, settings: SourceSettings, own_url: str) -> 
     """The source of an address. Raises ConfigError."""
     if is_own(url, own_url):
         raise ConfigError(f"{url} is a feed of this service; a node cannot be filled from itself")
-    return new_source(node or node_name_of(url), url, system.now_us(), settings)
+    return new_source(node or node_name_of(url), url, _now_us(), settings)
 
 
 @source_command.command("set")
@@ -248,7 +252,7 @@ def export_sources(node: str | None, output: Path | None, config: Path | None) -
     """Write the sources as a subscription list in OPML, which `source import` and feed readers read."""
     domain = read_settings(config).component.jid
     sources = read_offline(config, lambda tx, _: tx.sources(0, NO_LIMIT))
-    data = b"".join(write_source_list([row for row in sources if node in (None, row.node)], domain, system.now_us()))
+    data = b"".join(write_source_list([row for row in sources if node in (None, row.node)], domain, _now_us()))
     if output is None:
         click.echo(data, nl=False)
         return
@@ -266,9 +270,7 @@ def check(url: str, *, allow_private: bool, as_json: bool, **chosen: Any) -> Non
 
     Nothing is stored. Exit code 1: the address cannot be a source.
     """
-    source = new_source(
-        "check", url, system.now_us(), replace(SourceSettings(allow_private=allow_private), **_given(chosen))
-    )
+    source = new_source("check", url, _now_us(), replace(SourceSettings(allow_private=allow_private), **_given(chosen)))
     report = run_async(_check(source, allow_private=allow_private))
     row = _report_row(report)
     if as_json:
@@ -281,7 +283,7 @@ def check(url: str, *, allow_private: bool, as_json: bool, **chosen: Any) -> Non
 
 async def _check(source: Source, *, allow_private: bool) -> SourceReport:
     async with Fetcher(FetchLimits(allowed=EVERYWHERE if allow_private else ())) as fetcher:
-        return await check_source(fetcher, source, system.now_us())
+        return await check_source(fetcher, source, _now_us())
 
 
 def _report_row(report: SourceReport) -> Row:

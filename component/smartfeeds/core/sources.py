@@ -66,6 +66,9 @@ class SourceSettings:
     ignore_skips: bool = False
 
 
+NO_SETTINGS: Final = SourceSettings()
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentHints:
     """What a document says of the next request. `ttl_s` and `period_s` (RSS module "syndication") are seconds; None is
@@ -141,7 +144,7 @@ class Source:
     due_us: int | None
     polled_us: int | None = None
     good_us: int | None = None
-    settings: SourceSettings = SourceSettings()
+    settings: SourceSettings = NO_SETTINGS
     progress: SourceProgress = SourceProgress()
 
     @property
@@ -192,7 +195,7 @@ def new_source(
     configured: bool = False,
 ) -> Source:
     """A source that is due now. A name and password in the address become settings (SRC-015). Raises ConfigError."""
-    settings = settings or SourceSettings()
+    settings = settings or NO_SETTINGS
     url, user, password = _without_login(url)
     if user:
         settings = replace(settings, user=user, password=password)
@@ -240,7 +243,7 @@ def _without_login(text: str) -> tuple[str, str, str]:
 
 def dump_source_settings(settings: SourceSettings) -> str:
     """Returns the settings as JSON, without the defaults."""
-    defaults = asdict(SourceSettings())
+    defaults = asdict(NO_SETTINGS)
     fields = {name: value for name, value in asdict(settings).items() if value != defaults[name]}
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 

@@ -19,14 +19,8 @@ from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError
 from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.sources import (
-    PolledDocument,
-    StoredPoll,
-    begin_polls,
-    read_due,
-    sharing_address,
-    store_poll,
-)
+from smartfeeds.service.source_import import PolledDocument, StoredPoll, store_poll
+from smartfeeds.service.sources import begin_polls, read_due, sharing_address
 from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
 from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
 from smartfeeds.sources.tools import SourceTools

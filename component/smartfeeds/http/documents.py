@@ -1,4 +1,4 @@
-"""A feed as Atom, RSS, JSON Feed, ESS or OPML: its newest items, for readers that do not know cursors.
+"""A feed as Atom, RSS 2.0 and 0.92, JSON Feed, ESS or OPML: its newest items, for readers that do not know cursors.
 
 RSS-001, ESS-025, A-153.
 
@@ -22,6 +22,7 @@ _SELF: Mapping[Representation, Representation] = {n.ESS: n.RSS}
 _FORMATS: Mapping[Representation, Format] = {
     n.ATOM: WRITERS["atom"],
     n.RSS: WRITERS["rss"],
+    n.RSS_092: WRITERS["rss092"],
     n.JSON_FEED: WRITERS["jsonfeed"],
     n.ESS: WRITERS["ess"],
     n.OPML: WRITERS["opml"],

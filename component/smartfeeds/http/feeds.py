@@ -42,10 +42,10 @@ from smartfeeds.service.requests import FeedPage, PullFeed
 CACHE_BYTES = 8 * 1024 * 1024
 # A pause costs a turn of the event loop, which is as much as joining a small page. The loop may be late by 50 ms.
 PAUSE_EVERY_S = 0.005
-SUFFIXES = n.by_suffix(n.OF_FEED)
+SUFFIXES = n.by_suffix(n.DOCUMENTS_OF_FEED)
 # Documents for readers that do not know cursors: without a position they hold the newest items and a link to older
 # ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
-_DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
+_DOCUMENTS = frozenset({n.HTML, n.RSS, n.RSS_092, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
 _PUBLIC = {
     "Access-Control-Allow-Origin": "*",

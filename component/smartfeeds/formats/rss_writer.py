@@ -45,6 +45,7 @@ DC_NS = "http://purl.org/dc/elements/1.1/"
 _NO_HEAD = FeedHead("", "", 0)
 _NAMESPACES = f' xmlns:atom="{ATOM_NS}" xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}"'
 _START = f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"{_NAMESPACES}>\n<channel>\n'
+RSS_END = b"</channel>\n</rss>\n"
 
 WEB = ("http://", "https://")
 UNKNOWN_TYPE = "application/octet-stream"  # RSS requires a type (RSS-011)
@@ -78,7 +79,12 @@ def write_rss(head: FeedHead, items: Iterable[Item]) -> WrittenDocument:
     losses = icon_losses(head)
     pieces = [_item(head, item, losses) for item in items]
     pieces.reverse()
-    return WrittenDocument(b"".join((_START.encode(), _channel(head), *pieces, b"</channel>\n</rss>\n")), tuple(losses))
+    return WrittenDocument(b"".join((rss_head(head), *pieces, RSS_END)), tuple(losses))
+
+
+def rss_head(head: FeedHead) -> bytes:
+    """The document up to its first item; RSS_END follows the last one."""
+    return _START.encode() + _channel(head)
 
 
 def write_rss_item(item: Item) -> Payload:

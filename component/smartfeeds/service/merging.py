@@ -101,7 +101,7 @@ def merge_item(
     if not own:
         _check_own(context, local, sync_item)
     if local is not None:
-        version = _as_written(version, local)
+        version = _as_written(version, local, converted=sync_item.converted)
         if not own:
             _check_content(context, local, version)
     merged = merge(sync_item.dialect, local, version)
@@ -167,15 +167,20 @@ def _normal_version(version: Version) -> Version:
     return version._replace(payload=stripped(atom_id, updated))
 
 
-def _as_written(version: Version, here: Version) -> Version:
-    """Returns the version with the local bytes if it differs only in prefixes that a server has rewritten (A-59).
+def _as_written(version: Version, here: Version, *, converted: bool) -> Version:
+    """Returns the version with the local bytes if it differs only in prefixes that a server has rewritten (A-59), or
+    came through a format that cannot represent them (`converted`).
 
     Otherwise an item that comes back to its first service would change there.
     """
 
     def as_written(one: Version) -> Version:
         for local in here.versions:
-            if local.key == one.key and means_the_same(local.payload, one.payload):
+            if local.key != one.key:
+                continue
+            if converted:
+                return one._replace(payload=local.payload, extra=local.extra)
+            if means_the_same(local.payload, one.payload):
                 return one._replace(payload=local.payload)
         return one
 

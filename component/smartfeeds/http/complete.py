@@ -1,5 +1,4 @@
-"""A whole view as one document with sync data in Atom, RSS or OPML: the complete feed of FeedSync 4 and SSE 2.2 (FS-077,
-FS-078, A-46, A-47).
+"""A whole view as one document with sync data: the complete feed of FeedSync 4 (FS-077, FS-078, A-46, A-47).
 
 FeedSync readers do not know cursors: they read one document with every item. The document is written page by page, no
 faster than the client reads it, so only one page is in memory.

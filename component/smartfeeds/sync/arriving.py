@@ -16,6 +16,8 @@ from smartfeeds.formats.opml import ITEM_ID
 from smartfeeds.formats.payload import with_id_and_title
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
+from smartfeeds.sync.bindings import in_form
+from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 from smartfeeds.sync.merging import in_order
@@ -24,18 +26,20 @@ from smartfeeds.sync.record import Version
 _SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
 
 
-def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
-    """Reads an entry, RSS item or outline with sync data. Returns the item id that a Smart Feed wrote into it, or an empty text,
-    and the item in Atom.
+def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem, FeedFormat]:
+    """Reads an entry, RSS item or outline with sync data.
+
+    Returns the item id that a Smart Feed wrote into it, or an empty text, the item in Atom, and the form it came in.
 
     `raw` is that of a `Piece`. Raises FeedError for an invalid item.
     """
     item = parse_stored(raw)
-    item_id = (take_additions(item).item_id or item.get(ITEM_ID, "")).strip()
+    item_id = (take_additions(item).item_id or item.get(ITEM_ID) or "").strip()
     sync_item = read_item(item, lenient=lenient)
     if sync_item is None:
         raise FeedError(Condition.INVALID_PAYLOAD, "the item has no sync data")
-    return (item_id if len(item_id.encode()) <= MAX_ID_BYTES else ""), in_atom(sync_item)
+    form = FeedFormat.ATOM if item.tag == ENTRY else FeedFormat.OPML if item.tag == "outline" else FeedFormat.RSS
+    return (item_id if len(item_id.encode()) <= MAX_ID_BYTES else ""), in_atom(sync_item), form
 
 
 def in_atom(item: SyncItem) -> SyncItem:
@@ -43,8 +47,12 @@ def in_atom(item: SyncItem) -> SyncItem:
     version = item.version
     convert = as_entry if item.dialect is FEEDSYNC else _anything_as_entry
     conflicts = in_order(one._replace(payload=convert(one)) for one in version.conflicts)
-    converted = not all(one.payload.startswith(ENTRY_START) for one in version.versions)
-    return item._replace(version=version._replace(payload=as_entry(version), conflicts=conflicts), converted=converted)
+    return item._replace(version=version._replace(payload=as_entry(version), conflicts=conflicts))
+
+
+def passed_through(version: Version, form: FeedFormat) -> bytes:
+    """Returns the entry that this service reads if it gets its own version back in a form."""
+    return as_entry(version._replace(payload=in_form(version, form).payload))
 
 
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:

@@ -1,8 +1,7 @@
 """Versions of items as RSS items and outlines, the forms beside Atom that have sync data (FS-002, SSE-002).
 
-Feeds store items as Atom entries, and `arriving` converts what comes back. RSS and OPML cannot represent every entry.
-A version that returns through them therefore says nothing about the content of a version that a service has already
-(`SyncItem.converted`).
+Feeds store items as Atom entries, and `arriving` converts what comes back. RSS and OPML cannot represent every entry,
+so a version that returns through them may differ from the one that was sent. `service.merging` recognises it.
 """
 
 from collections.abc import Callable, Mapping

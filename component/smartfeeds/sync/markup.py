@@ -54,7 +54,6 @@ class SyncItem(NamedTuple):
     """An item with sync data, as read. `namespace` is that of its markup; `notes` are for users.
 
     `nested` says whether the markup has conflicts within conflicts. The version has all of them in one list (FS-063).
-    `converted`: the version came in a form that cannot represent every entry (`sync.bindings`).
     """
 
     version: Version
@@ -62,7 +61,6 @@ class SyncItem(NamedTuple):
     namespace: str
     notes: tuple[str, ...] = ()
     nested: bool = False
-    converted: bool = False
 
 
 def read_item(item: Element, *, lenient: bool = False, payload: bool = True, depth: int = 0) -> SyncItem | None:

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field, replace
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import with_child
-from smartfeeds.formats.opml import MAX_LEVELS, Outline, OutlineDocument, alone, read_outline, write_outline
+from smartfeeds.formats.opml import (
+    MAX_LEVELS,
+    Outline,
+    OutlineDocument,
+    alone,
+    outline_bytes,
+    read_outline,
+    write_outline,
+)
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
 from smartfeeds.sync.documents import DocumentPiece
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport
@@ -69,10 +77,11 @@ def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
 
 def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) -> str:
     """Reads one outline and returns its key."""
-    raw = alone(replace(outline, children=()) if outline.children else outline)
+    childless = replace(outline, children=()) if outline.children else outline
+    raw, line = alone(childless), outline_bytes(childless)
     plain = f"{_PLAIN}{index:08d}"
     if not outline.extensions:
-        outlines.plain[plain] = raw
+        outlines.plain[plain] = line
         return plain
     try:
         if len(raw) > MAX_PAYLOAD_BYTES:
@@ -84,7 +93,7 @@ def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) 
         outlines.refused.append((index, error.text))
         item = None
     if item is None:
-        outlines.plain[plain] = raw
+        outlines.plain[plain] = line
         return plain
     outlines.items[item.version.sync_id] = item
     outlines.indices[item.version.sync_id] = index

@@ -197,7 +197,7 @@ class App:
         )
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()
-        self._fetch_allowed = tuple(ip_network(text) for text in settings.net.fetch_allow)
+        self._fetch_allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
         self._image_fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter)
         self._fetchers = (
             Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),

@@ -281,11 +281,16 @@ class MirrorSettings(SettingsSection):
         return self
 
 
-class NetSettings(SettingsSection):
-    """Outgoing HTTP: networks that are not public but may be reached."""
+class SourcesSettings(SettingsSection):
+    """Requests for documents of other web servers."""
 
-    fetch_allow: tuple[NetworkText, ...] = ()
-    callback_allow: tuple[NetworkText, ...] = ()
+    allowed_networks: tuple[NetworkText, ...] = ()
+
+
+class WebhooksSettings(SettingsSection):
+    """Requests to callbacks, whose addresses subscribers choose."""
+
+    allowed_networks: tuple[NetworkText, ...] = ()
 
 
 class RunSettings(SettingsSection):
@@ -323,7 +328,8 @@ class Settings(BaseSettings):
     link: LinkSettings = LinkSettings()
     log: LogSettings = LogSettings()
     bot: BotSettings = BotSettings()
-    net: NetSettings = NetSettings()
+    sources: SourcesSettings = SourcesSettings()
+    webhooks: WebhooksSettings = WebhooksSettings()
     run: RunSettings = RunSettings()
     compat: CompatSettings = CompatSettings()
     nno: tuple[NnoSettings, ...] = ()

@@ -29,7 +29,7 @@ async def open_feed(
     browser: Browser, start_web: WebStarter, host: Site, policy: str, *, script: bool = True
 ) -> tuple[Web, Tab]:
     """The page of a feed with an entry that has an image, and one whose image is missing."""
-    web = await start_web(site={"images": policy}, net={"fetch_allow": ["127.0.0.0/8"]})
+    web = await start_web(site={"images": policy}, sources={"allowed_networks": ["127.0.0.0/8"]})
     await web.component.create(ALICE, "cats")
     images = f'<img src="{host.url("/cat.png")}" alt="a cat"><img src="{host.url("/dog.png")}" alt="a dog">'
     await web.component.publish(ALICE, "cats", "cat", html_entry("Pets", f"<p>{images}</p>"))

@@ -182,7 +182,7 @@ async def test_every_documented_answer_comes_and_no_other(
     web = await start_web(
         pubsub={"admins": [bare(ALICE)], "creators": ["example.org"]},
         site={"images": "on"},
-        net={"fetch_allow": ["127.0.0.0/8"]},
+        sources={"allowed_networks": ["127.0.0.0/8"]},
     )
     await web.component.create(ALICE, "notes", access_model="open")
     await web.component.create(ALICE, "closed", access_model="authorize")

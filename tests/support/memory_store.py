@@ -6,6 +6,7 @@ after the other on the event loop, so each sees one snapshot.
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
+from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
 from smartfeeds.core.files import FeedFile, file_ids
@@ -41,6 +43,7 @@ from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.presence import Contact
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
+from smartfeeds.core.sources import HostPause, Source, SourceState
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
@@ -101,6 +104,9 @@ class Data:
     purges: dict[int, OpenPurge] = field(default_factory=dict)
     request_forms: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
+    callbacks: dict[int, Callback] = field(default_factory=dict)
+    sources: dict[int, Source] = field(default_factory=dict)
+    host_pauses: dict[str, HostPause] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
@@ -448,6 +454,73 @@ class MemoryReadTx:
     def open_purge(self, node_no: int) -> OpenPurge | None:
         return self._data.purges.get(node_no)
 
+    def source(self, source_no: int) -> Source | None:
+        return self._data.sources.get(source_no)
+
+    def source_of(self, node: str, first_url: str) -> Source | None:
+        return next((one for one in self._sources() if (one.node, one.first_url) == (node, first_url)), None)
+
+    def sources(self, after_no: int, limit: int) -> list[Source]:
+        return [one for one in self._sources() if one.source_no > after_no][:limit]
+
+    def sources_of(self, node: str) -> list[Source]:
+        return [one for one in self._sources() if one.node == node]
+
+    def sources_at(self, url: str) -> list[Source]:
+        return [one for one in self._sources() if one.url == url]
+
+    def sources_due(self, until_us: int, limit: int) -> list[Source]:
+        first: dict[str, Source] = {}
+        due = [(one.due_us, one) for one in self._sources() if one.due_us is not None and one.due_us <= until_us]
+        for _due_us, one in sorted(due, key=lambda pair: pair[0]):
+            first.setdefault(one.host, one)
+        return list(first.values())[:limit]
+
+    def next_source_due_us(self) -> int | None:
+        return min((one.due_us for one in self._sources() if one.due_us is not None), default=None)
+
+    def sources_by(self, owner: str) -> int:
+        return sum(1 for one in self._sources() if owner and one.owner == owner)
+
+    def source_states(self) -> dict[SourceState, int]:
+        return dict(Counter(one.state for one in self._sources()))
+
+    def host_pauses(self, now_us: int) -> list[HostPause]:
+        return [one for _, one in sorted(self._data.host_pauses.items()) if one.until_us > now_us]
+
+    def host_pause(self, host: str) -> HostPause | None:
+        return self._data.host_pauses.get(host)
+
+    def _sources(self) -> list[Source]:
+        return [one for _, one in sorted(self._data.sources.items())]
+
+    def callback(self, callback_no: int) -> Callback | None:
+        return self._data.callbacks.get(callback_no)
+
+    def callback_for(self, kind: CallbackKind, url: str, topic: str) -> Callback | None:
+        return next((one for one in self._callbacks(kind) if (one.url, one.topic) == (url, topic)), None)
+
+    def callbacks(self, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
+        return [one for one in self._callbacks(kind) if one.callback_no > after_no][:limit]
+
+    def callbacks_due(self, kind: CallbackKind, until_us: int, limit: int) -> list[Callback]:
+        due = sorted((one.due_us, one.callback_no, one) for one in self._callbacks(kind) if one.due_us is not None)
+        return [one for due_us, _, one in due if due_us <= until_us][:limit]
+
+    def next_callback_due_us(self, kind: CallbackKind) -> int | None:
+        return min((one.due_us for one in self._callbacks(kind) if one.due_us is not None), default=None)
+
+    def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
+        ended = [one for one in self._data.callbacks.values() if one.expires_us <= now_us]
+        return sorted(ended, key=lambda one: one.expires_us)[:limit]
+
+    def callback_count(self, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
+        ours = self._callbacks(kind)
+        return sum(node_no in (None, one.node_no) and host in (None, one.host) for one in ours)
+
+    def _callbacks(self, kind: CallbackKind) -> list[Callback]:
+        return [one for _, one in sorted(self._data.callbacks.items()) if one.kind is kind]
+
     def contact(self, address: str, jid: str) -> Contact | None:
         return self._data.contacts.get((address, jid))
 
@@ -778,6 +851,41 @@ class MemoryWriteTx(MemoryReadTx):
         for whom in names:
             since_us, forms = self._data.request_forms.get((node_no, whom), (now_us, 0))
             self._set(self._data.request_forms, (node_no, whom), (since_us, forms + 1))
+
+    def add_source(self, source: Source) -> int:
+        if self.source_of(source.node, source.first_url) is not None:
+            raise StoreError(f"the node has a source {source.first_url!r}")
+        number = self._number("source")
+        self._set(self._data.sources, number, replace(source, source_no=number))
+        return number
+
+    def put_source(self, source: Source) -> None:
+        if source.source_no in self._data.sources:
+            self._set(self._data.sources, source.source_no, source)
+
+    def remove_source(self, source_no: int) -> None:
+        self._drop(self._data.sources, source_no)
+
+    def put_host_pause(self, pause: HostPause) -> None:
+        self._set(self._data.host_pauses, pause.host, pause)
+
+    def remove_host_pause(self, host: str) -> None:
+        self._drop(self._data.host_pauses, host)
+
+    def put_callback(self, callback: Callback) -> Callback:
+        if not callback.callback_no:
+            callback = replace(callback, callback_no=self._number("callback"))
+        self._set(self._data.callbacks, callback.callback_no, callback)
+        return callback
+
+    def note_deliveries(self, results: Iterable[tuple[int, int, str]]) -> None:
+        for callback_no, tried_us, result in results:
+            callback = self._data.callbacks.get(callback_no)
+            if callback is not None:
+                self.put_callback(replace(callback, tried_us=tried_us, result=result))
+
+    def remove_callback(self, callback_no: int) -> None:
+        self._drop(self._data.callbacks, callback_no)
 
     def put_contact(self, contact: Contact) -> None:
         self._set(self._data.contacts, (contact.address, contact.jid), contact)

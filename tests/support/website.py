@@ -1,11 +1,13 @@
 """A web server on this machine whose pages a test lays out."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.ess import write_ess
@@ -59,6 +61,34 @@ class Site:
         if isinstance(page, web.Response):
             return web.Response(body=page.body, status=page.status, headers=page.headers.copy())
         return await page(request)
+
+
+class Names(AbstractResolver):
+    """Names that lead where the test says, another place each time it is asked."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = list(addresses)
+        self.asked: list[str] = []
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked.append(host)
+        address = self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
+        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": kind,
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST,
+            }
+        ]
+
+    async def close(self) -> None:
+        pass
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
+from smartfeeds.core.rates import Rate
 from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import StoreError
@@ -45,7 +46,7 @@ from smartfeeds.xmpp.chat import (
     encode_message,
     encode_receipt,
 )
-from smartfeeds.xmpp.limits import Rate, RateLimits
+from smartfeeds.xmpp.limits import RateLimits
 
 BODY_CHARACTERS = 10_000  # a longer answer is cut; no command needs that much
 BURST = 20  # messages that one person may send at once

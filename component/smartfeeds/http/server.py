@@ -32,6 +32,9 @@ SHUTDOWN_S = 2.0
 # After an early refusal the rest of the body is read for so long. A close with unread bytes resets the connection, and
 # a proxy that still sends the body then loses the response (RFC 9112 9.6).
 LINGER_S = 2.0
+# Of longer bodies nothing more is read, or a refused upload could occupy the process for as long: twice the default of
+# http.upload_bytes, so that a file that is a little too large gets its 413 through a proxy.
+LINGER_BYTES = 32 * 2**20
 
 _log = structlog.get_logger()
 
@@ -114,6 +117,11 @@ class HttpConnection(RequestHandler):
             self._listener.release(self)
             super().connection_lost(exc)
 
+    def begin(self, request: web.BaseRequest) -> None:
+        """Decides how long the unread rest of a request's body is read. A body of unknown length is not."""
+        length_bytes = request.content_length
+        self._lingering_time = LINGER_S if length_bytes is not None and length_bytes <= LINGER_BYTES else 0.0
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -178,11 +186,10 @@ class HttpListener:
         self._most = min(self.bounds.connections, _files(self.bounds.connections + SPARE_FILES) - SPARE_FILES)
         if self._most < self.bounds.connections:
             _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
-        self.server = web.Server(self._handler, handler_cancellation=True)
+        self.server = web.Server(self._serve, handler_cancellation=True)
         options = {
             "keepalive_timeout": self.bounds.idle_s,
             "access_log": None,
-            "lingering_time": LINGER_S,
             "auto_decompress": False,  # a compressed body is rejected by `BodyReader`
         }
         host, _, port = self._listen.rpartition(":")
@@ -196,6 +203,11 @@ class HttpListener:
             )
         except OSError as error:
             raise self._failure(error) from None
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        assert isinstance(request.protocol, HttpConnection)
+        request.protocol.begin(request)
+        return await self._handler(request)
 
     def unbind(self) -> None:
         """Releases the address. Does nothing after `stop`."""

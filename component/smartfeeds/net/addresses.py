@@ -37,7 +37,7 @@ class RefusedAddressError(PermissionError):
     """The address is private, loopback, link-local, multicast or reserved, and not allowed."""
 
     def __init__(self) -> None:
-        super().__init__("its address is not public; allow it with --allow-private or net.fetch_allow")
+        super().__init__("its address is not public")
 
 
 def is_public(text: str) -> bool:

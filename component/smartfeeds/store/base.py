@@ -13,6 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol, TypeVar
 
+from smartfeeds.store.sql_callbacks import CallbackReads, CallbackWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_files import FileReads
@@ -21,17 +22,20 @@ from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
 from smartfeeds.store.sql_river import RiverReads
+from smartfeeds.store.sql_sources import SourceReads, SourceWrites
 
 T = TypeVar("T")
 
 
-class ReadTx(ContactReads, FileReads, CountReads, PeopleReads, PushReads, RecordReads, RiverReads):
+class ReadTx(
+    CallbackReads, ContactReads, FileReads, CountReads, PeopleReads, PushReads, RecordReads, RiverReads, SourceReads
+):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending.
     """
 
 
-class WriteTx(ContactWrites, ItemWrites, PeopleWrites, PushWrites, RecordWrites, ReadTx):
+class WriteTx(CallbackWrites, ContactWrites, ItemWrites, PeopleWrites, PushWrites, RecordWrites, SourceWrites, ReadTx):
     """The reading and writing operations of a transaction. Each method maintains the derived counts (total, live,
     subscriptions).
 

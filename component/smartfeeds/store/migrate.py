@@ -40,6 +40,8 @@ REVISIONS = (
     "0023",
     "0024",
     "0026",
+    "0027",
+    "0029",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

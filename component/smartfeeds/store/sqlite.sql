@@ -285,6 +285,72 @@ CREATE TABLE chat (
 
 CREATE INDEX chat_room ON chat (jid) WHERE room = 1;
 
+-- Registrations of callbacks for the changes of a feed; settings and question are JSON (core.callbacks). A row may outlive
+-- its node, until the subscriber was told that the feed is gone. due_us: when the question is asked next.
+CREATE TABLE callback (
+    callback_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind IN ('hub', 'cloud')),
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
+    url TEXT NOT NULL,
+    topic TEXT NOT NULL,
+    node_no INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    reader TEXT NOT NULL,
+    token_id TEXT NOT NULL,
+    created_us INTEGER NOT NULL,
+    expires_us INTEGER NOT NULL,
+    settings TEXT NOT NULL,
+    question TEXT NOT NULL,
+    due_us INTEGER,
+    tried_us INTEGER,
+    result TEXT NOT NULL,
+    UNIQUE (kind, url, topic)
+) STRICT;
+
+CREATE INDEX callback_node ON callback (node_no, kind);
+
+CREATE INDEX callback_host ON callback (kind, host);
+
+CREATE INDEX callback_due ON callback (kind, due_us) WHERE due_us IS NOT NULL;
+
+CREATE INDEX callback_end ON callback (expires_us);
+
+-- Feeds of other servers that fill nodes (core.sources); settings and progress are JSON. The node may not exist yet.
+-- due_us: when it is requested next, NULL if it is not.
+CREATE TABLE source (
+    source_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    node TEXT NOT NULL,
+    first_url TEXT NOT NULL,
+    url TEXT NOT NULL,
+    host TEXT NOT NULL,
+    configured INTEGER NOT NULL CHECK (configured IN (0, 1)),
+    owner TEXT NOT NULL,
+    created_us INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('polled', 'waiting', 'slowed', 'stopped', 'paused')),
+    reason TEXT NOT NULL,
+    since_us INTEGER NOT NULL,
+    due_us INTEGER,
+    polled_us INTEGER,
+    good_us INTEGER,
+    settings TEXT NOT NULL,
+    progress TEXT NOT NULL,
+    UNIQUE (node, first_url)
+) STRICT;
+
+CREATE INDEX source_due ON source (due_us, host) WHERE due_us IS NOT NULL;
+
+CREATE INDEX source_url ON source (url);
+
+CREATE INDEX source_owner ON source (owner) WHERE owner <> '';
+
+-- Hosts that refused requests of sources as too many: no request before until_us. count: refusals in a row that named no
+-- time.
+CREATE TABLE source_host (
+    host TEXT NOT NULL PRIMARY KEY,
+    until_us INTEGER NOT NULL,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Files of feeds; the bytes are in the folder beside the database, under digest (store/files.py). unused_us: since when
 -- no item of the feed refers to the file, NULL while one does.
 CREATE TABLE file (

@@ -2,49 +2,22 @@
 
 import asyncio
 import gzip
-import socket
 from ipaddress import ip_network
 
 import pytest
 from aiohttp import web
-from aiohttp.abc import AbstractResolver
 
 from smartfeeds.core.validators import Validators
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, Response, shown
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from support.faketime import FakeTime
+from support.website import Names
 
 
 def open_fetcher(*, at_once=20, at_once_per_host=2, resolver=None, **limits):
     limiter = HostLimiter(HostLimits(at_once, at_once_per_host))
     return Fetcher(FetchLimits(**{"allowed": EVERYWHERE, **limits}), limiter=limiter, resolver=resolver)
-
-
-class Names(AbstractResolver):
-    """Names that lead where the test says, another place each time it is asked."""
-
-    def __init__(self, *addresses):
-        self.addresses = list(addresses)
-        self.asked = []
-
-    async def resolve(self, host, port=0, family=socket.AF_INET):
-        self.asked.append(host)
-        address = self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
-        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return [
-            {
-                "hostname": host,
-                "host": address,
-                "port": port,
-                "family": kind,
-                "proto": 0,
-                "flags": socket.AI_NUMERICHOST,
-            }
-        ]
-
-    async def close(self):
-        pass
 
 
 async def refused(fetcher, url, **options):
@@ -225,7 +198,8 @@ async def test_name_that_leads_to_a_private_address_is_refused(site, address):
         error = await refused(fetcher, site.url(host="feeds.example.org"))
 
     assert (
-        error.reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+        error.reason
+        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
     )
     assert site.asked == []
 
@@ -243,7 +217,7 @@ async def test_name_that_is_public_when_looked_up_first_and_private_then_is_refu
     assert "cannot be reached" in first.reason
     assert (
         second.reason
-        == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
     )
     assert site.asked == []
 

@@ -52,12 +52,19 @@ def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
         (SECTION + 'owner = "x/y"', "nno.0.owner: must be a bare JID"),
         ('[[nno]]\nnode = "x"\nurls = ["file:///etc/passwd"]', "nno.0.urls.0: must be an address such as"),
         (
-            '[net]\nfetch_allow = ["10.0.0.1/8"]',
-            'net.fetch_allow.0: "10.0.0.1/8" is no network: write "10.0.0.0/8", or "10.0.0.1" for this address alone',
+            '[sources]\nallowed_networks = ["10.0.0.1/8"]',
+            'sources.allowed_networks.0: "10.0.0.1/8" is no network: write "10.0.0.0/8", or "10.0.0.1" for this '
+            "address alone",
         ),
-        ('[net]\nfetch_allow = ["fd00::1/64"]', 'write "fd00::/64", or "fd00::1" for this address alone'),
-        ('[net]\nfetch_allow = ["10.0.0.0/33"]', "net.fetch_allow.0: must be an address or a network such as"),
-        ('[net]\ncallback_allow = ["localhost"]', "net.callback_allow.0: must be an address or a network"),
+        ('[sources]\nallowed_networks = ["fd00::1/64"]', 'write "fd00::/64", or "fd00::1" for this address alone'),
+        (
+            '[sources]\nallowed_networks = ["10.0.0.0/33"]',
+            "sources.allowed_networks.0: must be an address or a network such as",
+        ),
+        (
+            '[webhooks]\nallowed_networks = ["localhost"]',
+            "webhooks.allowed_networks.0: must be an address or a network",
+        ),
         ("[[nnos]]\nx = 1", "nnos: there is no such section; did you mean nno?"),
     ],
 )
@@ -81,21 +88,21 @@ def test_sample_and_manual_have_every_key_with_its_default():
             assert rows[key] == str(field.default).lower(), key
 
 
-def settings(site, folder, section, net):
+def settings(site, folder, section, allowed):
     return Settings.model_validate(
         {
             "component": {"jid": "feeds.example.org", "secret": "s", "port": 1},
             "store": {"url": f"sqlite:///{folder}/feeds.db"},
             "http": {"listen": ""},
             "nno": [{"node": "planet", "urls": [site.blog("a", ("urn:1", "one", 1))], **section}],
-            "net": net,
+            **allowed,
         }
     )
 
 
 async def test_network_for_callbacks_is_closed_to_fetching(site, tmp_path):
     """Strangers name the callbacks, so the two lists are separate."""
-    app = App(settings(site, tmp_path, {}, {"callback_allow": ["127.0.0.0/8"]}))
+    app = App(settings(site, tmp_path, {}, {"webhooks": {"allowed_networks": ["127.0.0.0/8"]}}))
     with capture_logs() as logs:
         await app.start()
         try:
@@ -107,15 +114,19 @@ async def test_network_for_callbacks_is_closed_to_fetching(site, tmp_path):
 
     assert site.asked == []
     (reason,) = [log["reason"] for log in logs if log["event"] == "nno_source_failed"]
-    assert reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+    assert (
+        reason
+        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
+    )
 
 
 @pytest.mark.parametrize(
-    ("section", "net"), [({"allow_private": True}, {}), ({}, {"fetch_allow": ["127.0.0.1", "10.0.0.0/8"]})]
+    ("section", "allowed"),
+    [({"allow_private": True}, {}), ({}, {"sources": {"allowed_networks": ["127.0.0.1", "10.0.0.0/8"]}})],
 )
-async def test_service_fills_the_node(site, tmp_path, section, net):
+async def test_service_fills_the_node(site, tmp_path, section, allowed):
     """[ESS-018] From the settings to the store, over real sockets."""
-    app = App(settings(site, tmp_path, section, net))
+    app = App(settings(site, tmp_path, section, allowed))
     stored = asyncio.Event()
     changed = app.changes.announce
     app.service._on_change = lambda node_nos: (changed(node_nos), stored.set())

@@ -1,7 +1,8 @@
 """Bounds on how often peers may ask (xep-map 249)."""
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.xmpp.limits import Rate, RateLimits, TokenBuckets
+from smartfeeds.core.rates import Rate, TokenBuckets
+from smartfeeds.xmpp.limits import RateLimits
 from support.faketime import FakeTime
 
 ALICE = Jid("alice", "example.org", "home")

@@ -1,0 +1,114 @@
+"""Registrations of callbacks in SQL (`core.callbacks`)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from smartfeeds.core.callbacks import Callback, CallbackKind
+from smartfeeds.store.engine import Row
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import CALLBACK
+
+
+def _to_callback(row: Row) -> Callback:
+    callback_no, kind, active, *rest = row
+    (url, topic, node_no, host, reader, token_id, created_us, expires_us, *changing) = rest
+    settings, question, due_us, tried_us, result = changing
+    return Callback(
+        CallbackKind(kind),
+        node_no,
+        url,
+        topic,
+        host,
+        created_us,
+        expires_us,
+        callback_no,
+        reader,
+        token_id,
+        bool(active),
+        settings,
+        question,
+        due_us,
+        tried_us,
+        result,
+    )
+
+
+def _values(callback: Callback) -> tuple[object, ...]:
+    one = callback
+    return (
+        *(one.kind.value, int(one.active), one.url, one.topic, one.node_no, one.host, one.reader, one.token_id),
+        *(one.created_us, one.expires_us, one.settings, one.question, one.due_us, one.tried_us, one.result),
+    )
+
+
+class CallbackReads(NodeReads):
+    """The part of ReadTx for registrations of callbacks."""
+
+    def callback(self, callback_no: int) -> Callback | None:
+        """Returns the registration with this number."""
+        row = self._db.row(f"{CALLBACK.select} WHERE callback_no = ?", (callback_no,))
+        return _to_callback(row) if row else None
+
+    def callback_for(self, kind: CallbackKind, url: str, topic: str) -> Callback | None:
+        """Returns the registration of a callback for a topic, both spelt as here."""
+        values = (kind.value, url, topic)
+        row = self._db.row(f"{CALLBACK.select} WHERE kind = ? AND url = ? AND topic = ?", values)
+        return _to_callback(row) if row else None
+
+    def callbacks(self, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
+        """Returns registrations by number."""
+        values = (kind.value, after_no, limit)
+        rows = self._db.rows(
+            f"{CALLBACK.select} WHERE kind = ? AND callback_no > ? ORDER BY callback_no LIMIT ?", values
+        )
+        return [_to_callback(row) for row in rows]
+
+    def callbacks_due(self, kind: CallbackKind, until_us: int, limit: int) -> list[Callback]:
+        """Returns the registrations whose question is due at this time, the one that was due first at the beginning."""
+        rows = self._db.rows(
+            f"{CALLBACK.select} WHERE kind = ? AND due_us <= ? ORDER BY due_us, callback_no LIMIT ?",
+            (kind.value, until_us, limit),
+        )
+        return [_to_callback(row) for row in rows]
+
+    def next_callback_due_us(self, kind: CallbackKind) -> int | None:
+        """Returns the time of the next question, None if none is planned."""
+        row = self._db.row("SELECT min(due_us) FROM callback WHERE kind = ? AND due_us IS NOT NULL", (kind.value,))
+        return row[0] if row else None
+
+    def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
+        """Returns the registrations that have ended by this time, of all kinds, the first ones first."""
+        rows = self._db.rows(f"{CALLBACK.select} WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit))
+        return [_to_callback(row) for row in rows]
+
+    def callback_count(self, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
+        """Returns the number of registrations of a kind: of a node, of a host, or of all. It grows with the number."""
+        if node_no is not None:
+            return self._number("SELECT count(*) FROM callback WHERE node_no = ? AND kind = ?", (node_no, kind.value))
+        if host is not None:
+            return self._number("SELECT count(*) FROM callback WHERE kind = ? AND host = ?", (kind.value, host))
+        return self._number("SELECT count(*) FROM callback WHERE kind = ?", (kind.value,))
+
+
+class CallbackWrites(NodeWrites, CallbackReads):
+    """The part of WriteTx for registrations of callbacks."""
+
+    def put_callback(self, callback: Callback) -> Callback:
+        """Stores a registration, or replaces the one with its number. Returns it with its number."""
+        self.changes += 1
+        if not callback.callback_no:
+            return replace(callback, callback_no=self._db.add(CALLBACK, _values(callback)))
+        self._db.run(CALLBACK.update, (*_values(callback), callback.callback_no))
+        return callback
+
+    def note_deliveries(self, results: Iterable[tuple[int, int, str]]) -> None:
+        """Stores the last deliveries of registrations: number, time in microseconds, result."""
+        self.changes += 1
+        self._db.run_many(
+            "UPDATE callback SET tried_us = ?, result = ? WHERE callback_no = ?",
+            [(tried_us, result, callback_no) for callback_no, tried_us, result in results],
+        )
+
+    def remove_callback(self, callback_no: int) -> None:
+        """Removes a registration. Its consumer remains."""
+        self._change(CALLBACK.delete, (callback_no,))

@@ -1,0 +1,1 @@
+"""Deliverers that request callbacks, and their registrations: the WebSub hub and the rssCloud cloud."""

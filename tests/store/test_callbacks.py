@@ -1,0 +1,92 @@
+"""Registrations of callbacks in every store."""
+
+from dataclasses import replace
+
+from smartfeeds.core.callbacks import Callback, CallbackKind, host_of, number_of
+from smartfeeds.store.base import Store, WriteTx
+
+HUB, CLOUD = CallbackKind.HUB, CallbackKind.CLOUD
+READER = Callback(HUB, 1, "https://reader.example/cb", "https://feeds.example/feeds/news/", "reader.example", 10, 500)
+OTHER = replace(READER, topic="https://feeds.example/feeds/plans/", node_no=2, due_us=20, question="{}")
+PING = replace(READER, kind=CLOUD, host="pinged.example", due_us=5, expires_us=400)
+FULL = replace(
+    *[replace(READER, url="https://full.example/")],
+    reader="alice@x",
+    token_id="abc",
+    active=True,
+    settings='{"secret":"s3cret"}',
+    question='{"mode":"denied"}',
+    due_us=30,
+    tried_us=12,
+    result="answered 503",
+)
+
+
+async def put(store: Store, *callbacks: Callback) -> list[Callback]:
+    def work(tx: WriteTx) -> list[Callback]:
+        return [tx.put_callback(callback) for callback in callbacks]
+
+    return await store.write(work)
+
+
+async def test_callback_is_stored_found_and_replaced(store: Store) -> None:
+    first, full = await put(store, READER, FULL)
+    assert await store.read(lambda tx: tx.callback(full.callback_no)) == full
+    assert full == replace(FULL, callback_no=full.callback_no)
+    renewed = replace(first, expires_us=900, active=True)
+    assert await put(store, renewed) == [renewed]
+    assert await store.read(lambda tx: tx.callback_for(HUB, READER.url, READER.topic)) == renewed
+    assert await store.read(lambda tx: tx.callback_for(CLOUD, READER.url, READER.topic)) is None
+
+
+async def test_callbacks_are_paged_by_kind(store: Store) -> None:
+    first, other, ping = await put(store, READER, OTHER, PING)
+    assert await store.read(lambda tx: tx.callbacks(HUB, 0, 1)) == [first]
+    assert await store.read(lambda tx: tx.callbacks(HUB, first.callback_no, 9)) == [other]
+    assert await store.read(lambda tx: tx.callbacks(CLOUD, 0, 9)) == [ping]
+
+
+async def test_due_questions_come_in_the_order_of_their_time(store: Store) -> None:
+    _, other, _, full = await put(store, READER, OTHER, PING, FULL)
+    assert await store.read(lambda tx: tx.callbacks_due(HUB, 19, 9)) == []
+    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 9)) == [other, full]
+    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 1)) == [other]
+    assert await store.read(lambda tx: tx.next_callback_due_us(HUB)) == 20
+    await put(store, *(replace(callback, due_us=None) for callback in (other, full)))
+    assert await store.read(lambda tx: tx.next_callback_due_us(HUB)) is None
+
+
+async def test_callbacks_that_have_ended_are_found_in_the_order_of_their_end(store: Store) -> None:
+    first, ping = await put(store, READER, PING)
+    assert await store.read(lambda tx: tx.ended_callbacks(399, 9)) == []
+    assert await store.read(lambda tx: tx.ended_callbacks(500, 9)) == [ping, first]
+    await store.write(lambda tx: tx.remove_callback(ping.callback_no))
+    assert await store.read(lambda tx: tx.ended_callbacks(500, 9)) == [first]
+
+
+async def test_callbacks_are_counted(store: Store) -> None:
+    await put(store, READER, OTHER, PING)
+
+    def counts(tx: WriteTx) -> tuple[int, ...]:
+        node, host = tx.callback_count(HUB, node_no=1), tx.callback_count(HUB, host="reader.example")
+        return node, host, tx.callback_count(HUB), tx.callback_count(CLOUD, host="reader.example")
+
+    assert await store.write(counts) == (1, 2, 2, 0)
+
+
+async def test_last_deliveries_are_stored(store: Store) -> None:
+    (first,) = await put(store, READER)
+    await store.write(lambda tx: tx.note_deliveries([(first.callback_no, 77, "answered 200"), (999, 1, "")]))
+    stored = await store.read(lambda tx: tx.callback(first.callback_no))
+    assert stored == replace(first, tried_us=77, result="answered 200")
+
+
+def test_consumer_names_number_and_host() -> None:
+    consumer = replace(READER, callback_no=17).consumer
+    assert (consumer.name, consumer.kind) == ("hub:17@reader.example", "hub")
+    assert (number_of(consumer), host_of(consumer)) == (17, "reader.example")
+
+
+def test_secrets_are_not_in_the_text_of_a_callback() -> None:
+    """[WS-076]"""
+    assert "s3cret" not in repr(FULL) and "https://full.example/" not in repr(FULL)

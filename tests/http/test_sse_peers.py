@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +12,11 @@ from lxml import etree
 
 from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.sources import new_source
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.feed_details import dump_details
 from smartfeeds.formats.opml import ITEM_ID, read_outline
 from smartfeeds.formats.xml import canonical
 from smartfeeds.http import negotiation as n
@@ -23,11 +26,13 @@ from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
+from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.outlines import read_sync_outline, write_sync_outline
@@ -465,3 +470,73 @@ async def test_move_in_an_outline_is_taken_over(
     rss = (await web.get(f"/feeds/{NODE}.rss?sync=true")).body
     place = {str(name).rpartition("}")[2]: value for name, value in sync_of(items_of("rss", rss)["c"]).attrib.items()}
     assert (place["parent"], place["after"]) == ("a", "")
+
+
+# What the head of a feed says.
+
+
+@pytest.mark.parametrize(("suffix", "all_of_it"), [("atom", False), ("atom", True), ("rss", False), ("opml", True)])
+async def test_feed_names_the_feeds_that_fill_it(start_web: WebStarter, suffix: str, all_of_it: bool) -> None:
+    """[FS-021] [SSE-015] FeedSync 2.3.1: sources and incoming mirrors. Addresses that may hold a secret, and feeds that
+    items are sent to, are not named."""
+    web = await start_web()
+    service = web.component.app.service
+    await web.component.create(ALICE, NODE)
+    await web.component.publish(ALICE, NODE, "a")
+    addresses = {
+        "xmpp:feeds.b.example?;node=plans": "in",
+        "http://b.example/@ann.atom": "in",
+        "http://b.example/feed?token=secret": "in",
+        "http://u:secret@b.example/feed": "in",
+        "xmpp:feeds.c.example?;node=plans": "out",
+    }
+
+    def add(tx: WriteTx, _context: Context) -> None:
+        for address, direction in addresses.items():
+            tx.put_mirror(MirrorRow(make_mirror(node=NODE, address=address, direction=direction)))
+        for url in ("http://s.example/feed", "http://s.example/?key=secret", "http://u:secret@s.example/closed"):
+            source = new_source(NODE, url, 0)
+            tx.add_source(replace(source, progress=replace(source.progress, title="Source & sons")))
+
+    await service.write(add)
+
+    body = (await web.get(f"/feeds/{NODE}.{suffix}?sync=true{'&max=all' if all_of_it else ''}")).body
+
+    sharing, notes = read_sharing(sharing_of(body))
+    assert notes == []
+    assert {(one.link, one.title) for one in sharing.aggregated} == {
+        ("xmpp:feeds.b.example?;node=plans", ""),
+        ("http://b.example/@ann.atom", ""),
+        ("http://s.example/feed", "Source & sons"),
+    }
+    assert sharing.since is None and b"secret" not in body
+    assert b"aggregated" not in (await web.get(f"/feeds/{NODE}.{suffix}")).body
+
+
+@pytest.mark.parametrize("query", ["?sync=true", "?sync=true&max=all"])
+@pytest.mark.parametrize("suffix", ["atom", "rss"])
+async def test_markup_of_the_feed_itself_survives(start_web: WebStarter, suffix: str, query: str) -> None:
+    """[FS-012] [FS-014] What an imported feed says of itself in other namespaces is offered again, without the
+    sx:sharing, which was for this service only."""
+    web = await start_web()
+    await web.component.create(ALICE, NODE)
+    await web.component.publish(ALICE, NODE, "a")
+    document = read_document(
+        b"<rss version='2.0' xmlns:x='urn:x-test:x'><channel><title>T</title><link>http://x.example/</link>"
+        b"<description>D</description><x:mood level='3'>calm</x:mood>"
+        b"<s:sharing xmlns:s='http://feedsync.org/2007/feedsync' since='1' until='2'/></channel></rss>"
+    )
+    details = dump_details(document).text
+
+    def store(tx: WriteTx, _context: Context) -> None:
+        node = tx.lock(NODE)
+        assert node is not None
+        tx.set_options(node.node_no, node.options.with_details(details).stored)
+
+    await web.component.app.service.write(store)
+
+    root = etree.fromstring((await web.get(f"/feeds/{NODE}.{suffix}{query}")).body)
+
+    (mood,) = root.iter("{urn:x-test:x}mood")
+    assert (mood.get("level"), mood.text) == ("3", "calm")
+    assert not [node for node in root.iter() if node.tag in SHARINGS]

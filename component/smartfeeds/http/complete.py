@@ -12,6 +12,7 @@ cannot be finished, the router breaks the connection: XML without its end cannot
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
@@ -73,7 +74,7 @@ class CompleteFeeds:
             head = replace(
                 head_of(first, place), link=place.base_url, self_link=place.complete_url(call.suffix), next_link=""
             )
-            document = DOCUMENTS[kind](replace(head, last_cursor=""), complete_sharing(first.node))
+            document = DOCUMENTS[kind](replace(head, last_cursor=""), complete_sharing(first))
             await self._write(call, response, feed_request, first, document)
         return response
 
@@ -101,10 +102,10 @@ class CompleteFeeds:
         page: FeedPage | None = first
         while page is not None:
             items = [item for item in items_of(page) if item.created_us <= first.node.last_created_us]
-            await response.write(await asyncio.to_thread(document.add, items))
+            await response.write(await _written(document, partial(document.add, items)))
             more = page.newer and len(items) == len(items_of(page))
             page = await self._next(call, feed_request, page) if more else None
-        await response.write(await asyncio.to_thread(document.end))
+        await response.write(await _written(document, document.end))
         await response.write_eof()
 
     async def _next(self, call: HttpCall, feed_request: PullFeed, page: FeedPage) -> FeedPage:
@@ -118,3 +119,7 @@ class CompleteFeeds:
         if following.node.node_no != page.node.node_no:
             raise ConnectionResetError("the feed was deleted and created again while it was read")
         return following
+
+
+async def _written(document: SharedDocument, write: Callable[[], bytes]) -> bytes:
+    return await asyncio.to_thread(write) if document.slow else write()

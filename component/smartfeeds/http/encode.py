@@ -190,20 +190,29 @@ def sharing_of(answer: FeedPage, place: PageAddress, suffix: str) -> Sharing:
     if not answer.view.sync or not newest:
         return NO_SHARING
     if answer.before_us is None:
-        return complete_sharing(answer.node)
+        return complete_sharing(answer)
     link = place.complete_url(suffix)
-    if answer.view.order is not Order.MODIFIED:
-        return Sharing(related=(RelatedFeed(link, RelatedKind.COMPLETE),))
     window = FeedWindow(answer.before_us, items[-1].modified_us)
-    return window.sse_sharing(link) if answer.node.options.sync_dialect == SSE else window.sharing(link)
+    is_sse = answer.node.options.sync_dialect == SSE
+    sharing = window.sse_sharing(link) if is_sse else window.sharing(link)
+    if answer.view.order is not Order.MODIFIED:
+        sharing = replace(sharing, since=None, until=None)
+    return _with_origins(sharing, answer)
 
 
-def complete_sharing(node: Node) -> Sharing:
+def complete_sharing(answer: FeedPage) -> Sharing:
     """The sx:sharing of a complete feed: SSE gives its version and the time up to which it is complete (SSE-008,
-    SSE-009); FeedSync has nothing to say (A-47)."""
-    if node.options.sync_dialect != SSE or node.last_modified_us < 0:
-        return NO_SHARING
-    return replace(FeedWindow(0, node.last_modified_us).sse_sharing(), since=None)
+    SSE-009); FeedSync has no bounds then (A-47)."""
+    sharing, node = NO_SHARING, answer.node
+    if node.options.sync_dialect == SSE and node.last_modified_us >= 0:
+        sharing = replace(FeedWindow(0, node.last_modified_us).sse_sharing(), since=None)
+    return _with_origins(sharing, answer)
+
+
+def _with_origins(sharing: Sharing, answer: FeedPage) -> Sharing:
+    """FeedSync 2.3.1, SSE 2.2.2: the feeds whose items are in this one."""
+    origins = (RelatedFeed(one.address, RelatedKind.AGGREGATED, one.title) for one in answer.origins)
+    return replace(sharing, related=(*sharing.related, *origins))
 
 
 def in_callback(callback: str, document: bytes, *, text: bool) -> bytes:

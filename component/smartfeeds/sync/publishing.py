@@ -7,6 +7,7 @@ a tree, and an item that was read last may belong at the top.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom
@@ -30,7 +31,10 @@ class SharedDocument(ABC):
     """One document. Call `begin`, `add` for the items in their order, and `end`; each returns the next bytes.
 
     Payloads of items are entries with sx:sync (`service.syncing.shown`). Items that have left a view are left out.
+    `slow`: items are parsed, which takes too long for the event loop.
     """
+
+    slow: ClassVar[bool] = True
 
     head: FeedHead
     sharing: Sharing = NO_SHARING
@@ -58,7 +62,9 @@ class SharedDocument(ABC):
 
 
 class SharedAtom(SharedDocument):
-    """Atom with the entries as they are stored."""
+    """Atom with the entries as they are stored, those that have left a view included."""
+
+    slow: ClassVar[bool] = False
 
     def begin(self) -> bytes:
         start, _ = write_feed(self.head, (), whole=False)

@@ -18,6 +18,7 @@ from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.importing import import_document
 from support.bearer import bearer
 from support.component import ALICE, BOB
+from support.validity import rss092_faults
 from support.web import Web, WebStarter
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
@@ -85,6 +86,16 @@ async def test_ess_takes_titles_as_they_stand_and_leaves_deleted_items_out(web: 
     for path in ("/feeds/notes.ess", "/feeds/notes.ess?order=modified"):
         entries = read_ess((await web.get(path)).body).entries
         assert [entry.checksum for entry in entries] == [dumb_checksum(" hello world ")]
+
+
+async def test_rss_092_by_suffix(web: Web) -> None:
+    """[RSS-001] [A-153] The newest item first; entries without a page of their own link to their page here."""
+    await filled(web, "a b")
+    response = await web.get("/feeds/notes.rss092")
+    assert rss092_faults(response.body) == []
+    assert response.header("Content-Type") == "application/rss+xml; charset=utf-8"
+    links = [node.text for node in etree.fromstring(response.body).iterfind("channel/item/link")]
+    assert links == [f"{web.origin}/entries/notes/{item_id}" for item_id in "ba"]
 
 
 @pytest.mark.parametrize("form", TYPES)

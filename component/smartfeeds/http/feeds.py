@@ -43,10 +43,12 @@ from smartfeeds.service.requests import FeedPage, PullFeed
 CACHE_BYTES = 8 * 1024 * 1024
 # A pause costs a turn of the event loop, which is as much as joining a small page. The loop may be late by 50 ms.
 PAUSE_EVERY_S = 0.005
-SUFFIXES = n.by_suffix(n.OF_FEED)
+SUFFIXES = n.by_suffix(n.DOCUMENTS_OF_FEED)
 # Documents for readers that do not know cursors: without a position they hold the newest items and a link to older
 # ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
-_DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
+_DOCUMENTS = frozenset({n.HTML, n.RSS, n.RSS_092, n.JSON_FEED, n.ESS, n.OPML})
+# Documents that a program can merge. The others lack deletions and ids.
+_WITH_SYNC = frozenset({n.HTML, n.RSS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
 _OF_FORM = {n.HTML: PAGE_HEADERS}
 _VARY = "Accept, Accept-Encoding, Authorization"
@@ -119,8 +121,7 @@ class FeedRequest:
         """The request to the service. Without view parameters a page shows the Smart view in modified order, with
         deletions; a document shows the bare node, as stock XMPP clients see it."""
         query, reader = self.place.query, self.reader
-        # Only Atom and JSON carry complete sync data. A merge of another format would lose deletions or payloads.
-        view = query.plain_view if reader and self.form is not n.HTML else query.view
+        view = query.plain_view if reader and self.form not in _WITH_SYNC else query.view
         return PullFeed(
             self.actor,
             service,
@@ -186,7 +187,7 @@ class Feeds:
         """A page; an empty page is held until an item arrives or the time is over. Raises FeedError."""
         query = read_query(call.query)
         if query.whole:
-            raise FeedError(Condition.BAD_REQUEST, "max=all is for the document NAME.atom?sync=true")
+            raise FeedError(Condition.BAD_REQUEST, "max=all is for the documents NAME.atom?sync=true, .rss and .opml")
         if query.callback and call.credential:
             # Any web page can load a callback as a script, and the browser sends the password of its user along.
             raise FeedError(

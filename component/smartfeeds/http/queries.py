@@ -27,7 +27,7 @@ SINCE = Parameter(
 UNTIL = Parameter("until", ref("Position"), "items before this position; empty for the newest page")
 MAX = Parameter("max", WHOLE_NUMBER, "largest number of items")
 # The schema of a parameter cannot depend on the suffix and on another parameter, so the word is only in the text.
-MAX_OR_ALL = Parameter("max", WHOLE_NUMBER, f"{MAX.text}; for Atom with sync=true also the word {ALL}")
+MAX_OR_ALL = Parameter("max", WHOLE_NUMBER, f"{MAX.text}; for Atom, RSS and OPML with sync=true also the word {ALL}")
 TIMEOUT = Parameter(
     "timeout",
     WHOLE_NUMBER,

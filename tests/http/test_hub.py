@@ -88,7 +88,7 @@ async def test_request_is_a_form(site: Web, subscribers: Subscribers) -> None:
     body = urlencode(request(subscribers)).encode()
     for content_type in (FORM, "Application/X-WWW-Form-Urlencoded; Charset=UTF-8"):
         got = await site.ask("POST", "/feeds/notes/hub/", body, Content_Type=content_type)
-        assert (got.status, got.body, got.header("Content-Type")) == (202, b"", "text/plain; charset=utf-8")
+        assert (got.status, got.body) == (202, b"")
     for content_type in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
         got = await site.ask("POST", "/hub", body, Content_Type=content_type)
         assert (got.status, got.header("Accept")) == (415, FORM)

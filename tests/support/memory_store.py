@@ -6,6 +6,7 @@ after the other on the event loop, so each sees one snapshot.
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -42,6 +43,7 @@ from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.presence import Contact
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
+from smartfeeds.core.sources import HostPause, Source, SourceState
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
@@ -49,6 +51,7 @@ from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, match
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Again, ReadTx, WriteTx
 from smartfeeds.store.indexer import TraitsReader
+from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -103,6 +106,8 @@ class Data:
     request_forms: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
     callbacks: dict[int, Callback] = field(default_factory=dict)
+    sources: dict[int, Source] = field(default_factory=dict)
+    host_pauses: dict[str, HostPause] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
@@ -449,6 +454,46 @@ class MemoryReadTx:
 
     def open_purge(self, node_no: int) -> OpenPurge | None:
         return self._data.purges.get(node_no)
+
+    def source(self, source_no: int) -> Source | None:
+        return self._data.sources.get(source_no)
+
+    def source_of(self, node: str, first_url: str) -> Source | None:
+        return next((one for one in self._sources() if (one.node, one.first_url) == (node, first_url)), None)
+
+    def sources(self, after_no: int, limit: int) -> list[Source]:
+        return [one for one in self._sources() if one.source_no > after_no][:limit]
+
+    def sources_of(self, node: str) -> list[Source]:
+        return [one for one in self._sources() if one.node == node]
+
+    def sources_at(self, url: str) -> list[Source]:
+        return [one for one in self._sources() if one.url == url]
+
+    def sources_due(self, until_us: int, limit: int) -> list[Source]:
+        first: dict[str, Source] = {}
+        due = [(one.due_us, one) for one in self._sources() if one.due_us is not None and one.due_us <= until_us]
+        for _due_us, one in sorted(due, key=lambda pair: pair[0]):
+            first.setdefault(one.host, one)
+        return list(first.values())[:limit]
+
+    def next_source_due_us(self) -> int | None:
+        return min((one.due_us for one in self._sources() if one.due_us is not None), default=None)
+
+    def sources_by(self, owner: str) -> int:
+        return sum(1 for one in self._sources() if owner and one.owner == owner)
+
+    def source_states(self) -> dict[SourceState, int]:
+        return dict(Counter(one.state for one in self._sources()))
+
+    def host_pauses(self, now_us: int) -> list[HostPause]:
+        return [one for _, one in sorted(self._data.host_pauses.items()) if one.until_us > now_us]
+
+    def host_pause(self, host: str) -> HostPause | None:
+        return self._data.host_pauses.get(host)
+
+    def _sources(self) -> list[Source]:
+        return [one for _, one in sorted(self._data.sources.items())]
 
     def callback(self, callback_no: int) -> Callback | None:
         return self._data.callbacks.get(callback_no)
@@ -807,6 +852,38 @@ class MemoryWriteTx(MemoryReadTx):
         for whom in names:
             since_us, forms = self._data.request_forms.get((node_no, whom), (now_us, 0))
             self._set(self._data.request_forms, (node_no, whom), (since_us, forms + 1))
+
+    def add_source(self, source: Source) -> int:
+        if self.source_of(source.node, source.first_url) is not None:
+            raise StoreError(f"the node has a source {source.first_url!r}")
+        number = self._number("source")
+        self._set(self._data.sources, number, replace(source, source_no=number))
+        return number
+
+    def put_source(self, source: Source) -> None:
+        if source.source_no in self._data.sources:
+            self._set(self._data.sources, source.source_no, source)
+
+    def remove_source(self, source_no: int) -> None:
+        self._drop(self._data.sources, source_no)
+
+    def pull_back_sources(self, now_us: int) -> None:
+        for one in self._sources():
+            if one.polled_us is not None and one.polled_us > now_us:
+                due_us = None if one.due_us is None else one.due_us - one.polled_us + now_us
+                self.put_source(replace(one, due_us=due_us, polled_us=now_us))
+
+    def spread_overdue_sources(self, now_us: int, within_s: int) -> None:
+        for one in self._sources():
+            if one.due_us is not None and one.due_us < now_us and one.polled_us is not None:
+                share = one.source_no * SPREAD_FACTOR % SPREAD_MODULUS
+                self.put_source(replace(one, due_us=now_us + share * within_s * 1_000_000 // SPREAD_MODULUS))
+
+    def put_host_pause(self, pause: HostPause) -> None:
+        self._set(self._data.host_pauses, pause.host, pause)
+
+    def remove_host_pause(self, host: str) -> None:
+        self._drop(self._data.host_pauses, host)
 
     def put_callback(self, callback: Callback) -> Callback:
         if not callback.callback_no:

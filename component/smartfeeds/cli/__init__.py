@@ -26,6 +26,7 @@ _MODULES: Final = {
     "follow": "cli.follow",
     "nno": "cli.nno",
     "mirror": "cli.mirrors",
+    "source": "cli.sources",
     "consumer": "cli.consumer",
     "hub": "cli.hub",
     "node": "cli.nodes",

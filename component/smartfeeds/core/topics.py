@@ -15,7 +15,7 @@ from smartfeeds.errors import FeedError
 
 # The documents that say where their hub is, and so are topics. The others name no hub.
 TOPIC_SUFFIXES = ("atom", "rss", "jsonfeed")
-OTHER_SUFFIXES = ("json", "ess", "opml")
+OTHER_SUFFIXES = ("json", "ess", "opml", "rss092")
 _SUFFIX = re.compile(rf"(.+)\.({'|'.join((*TOPIC_SUFFIXES, *OTHER_SUFFIXES))})", re.DOTALL)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_TOPIC_BYTES = 2_048
@@ -97,9 +97,12 @@ def read_topic(text: str, base_url: str) -> Topic:
     try:
         if parts.query and parse_view(parts.query) is None:
             raise TopicError("has a parameter or value that feeds do not have")
-        return Topic(unquote(name, errors="strict"), suffix, parts.query)
+        topic = Topic(unquote(name, errors="strict"), suffix, parts.query)
     except FeedError as error:
         # A position belongs to one page, and a search without words selects nothing.
         raise TopicError(f"has a parameter that topics cannot have: {error.text}") from None
     except UnicodeDecodeError:
         raise TopicError("is not in UTF-8") from None
+    if suffix not in ("", "atom") and topic.view.sync:
+        raise TopicError("has sync data, which are pushed as Atom only; use the feed itself")
+    return topic

@@ -14,7 +14,7 @@ from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.atom import ATOM_NS, SYNC_NAMESPACES, string_of
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element, canonical
@@ -34,10 +34,11 @@ RSS_NAMESPACES = frozenset(
 )
 PROTOCOLS = frozenset({"xml-rpc", "soap", "http-post"})
 MAX_PORT = 65_535
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ATOM_LINK, _ATOM_LOGO = f"{{{ATOM_NS}}}link", f"{{{ATOM_NS}}}logo"
 _CREATOR = "{http://purl.org/dc/elements/1.1/}creator"
 _OUR_LINKS = frozenset({"self", "next", "hub"})
+_SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in SYNC_NAMESPACES)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_EXTENSIONS = 100
 
@@ -157,7 +158,7 @@ def read_channel(channel: Element, warnings: list[str]) -> Channel:
         changed_us=_date(parts["lastbuilddate"], warnings),
         ttl_min=_ttl(squeeze(first_text(parts["ttl"])), warnings),
         skip_hours=_hours(parts["skiphours"], warnings),
-        skip_days=tuple(day for day in _DAYS if day.lower() in days),
+        skip_days=tuple(day for day in DAYS if day.lower() in days),
         categories=tuple(
             (term, node.get("domain", "").strip()) for node in parts["category"] if (term := squeeze(string_of(node)))
         ),
@@ -184,8 +185,12 @@ def _rel(link: Element) -> str:
 
 
 def foreign_elements(nodes: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
-    """The canonical bytes of elements that a feed has in other namespaces; `warnings` gets what was left out."""
+    """The canonical bytes of elements that a feed has in other namespaces; `warnings` gets what was left out.
+
+    sx:sharing is for those who read the feed, and is never published again (FS-014).
+    """
     elements = []
+    nodes = [node for node in nodes if node.tag not in _SHARINGS]
     for node in nodes[:_MAX_EXTENSIONS]:
         try:
             elements.append(canonical(node))

@@ -12,7 +12,7 @@ from smartfeeds.core.websub import MAX_BODY_BYTES
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
+from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import TEXT
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
@@ -62,7 +62,7 @@ class HubEndpoint:
         if call.media_type != n.WEB_FORM:
             raise unsupported(f"a request is a form: {n.WEB_FORM}", (n.WEB_FORM,))
         status = await self._hub.request(body, call.name, _reader(call), call.address)
-        return Reply(b"", PLAIN_TEXT, status, {"Cache-Control": "no-store"})
+        return Reply(b"", "", status, {"Cache-Control": "no-store"})
 
 
 def _reader(call: HttpCall) -> CallbackReader:

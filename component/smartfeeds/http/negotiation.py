@@ -48,6 +48,8 @@ ATOM = Representation(
 EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
 HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
 RSS = Representation("rss", RSS_TYPE, ("application/rss+xml",), "RSS")
+# It has the media type of RSS 2.0, so only its suffix selects it.
+RSS_092 = Representation("rss092", RSS_TYPE, ())
 JSON_FEED = Representation("jsonfeed", JSON_FEED_TYPE, ("application/feed+json",), "JSON Feed")
 ESS = Representation("ess", "application/ess", ("application/ess",), "ESS")
 NNO = Representation("nno", "application/nno", ("application/nno",))
@@ -62,6 +64,7 @@ FORM_TYPES = frozenset({WEB_FORM, MULTIPART, PLAIN, ""})
 
 # Among equals the first wins, so */* is JSON.
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
+DOCUMENTS_OF_FEED = (*OF_FEED, RSS_092)
 OF_LIST = (JSON, HTML, OPML, NNO)
 OF_RIVER = (JSON, HTML, ATOM)
 OF_SEARCH = (JSON, HTML)
@@ -74,6 +77,7 @@ WITH_HUB = frozenset({JSON, ATOM, HTML, RSS, JSON_FEED, ESS})
 _SELF_SUFFIXES: Mapping[Representation, str] = {
     ATOM: ATOM.suffix,
     RSS: RSS.suffix,
+    RSS_092: RSS_092.suffix,
     JSON_FEED: JSON_FEED.suffix,
     ESS: RSS.suffix,
     OPML: OPML.suffix,

@@ -8,9 +8,11 @@ many requests go out, and how often. The client uses no cookies, no proxy and no
 
 import asyncio
 import re
+import socket
 import time
+from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Final, Protocol
@@ -18,6 +20,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from smartfeeds import __version__
@@ -27,8 +30,10 @@ from smartfeeds.errors import SmartfeedsError
 from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
 from smartfeeds.net.bodies import ENCODINGS, Body, BodyError
 from smartfeeds.net.limiter import HostLimiter, HostPausedError, retry_after_s
+from smartfeeds.net.names import NameCache
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_PERMANENT: Final = frozenset({301, 308})
 _NOT_MODIFIED: Final = 304
 # Too Many Requests (RFC 6585 section 4) and Service Unavailable (RFC 9110 section 15.6.4).
 _OVERLOADED: Final = frozenset({429, 503})
@@ -37,18 +42,43 @@ _SHOWN_CHARACTERS: Final = 200
 _ALLOW: Final = "allow it with --allow-private or sources.allowed_networks"
 
 
+Headers = CIMultiDictProxy[str]
+NO_HEADERS: Final[Headers] = CIMultiDictProxy(CIMultiDict())
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One request of a fetch: its address, the status of the response (0 if there was none), and the IP address of the
+    host, "" if the client did not look it up."""
+
+    url: str
+    status: int = 0
+    address: str = ""
+
+
 class FetchError(SmartfeedsError):
     """An address could not be fetched. `status` is the HTTP status if a response came that is no success, else 0.
 
-    `retry_after_s` is the pause in seconds that the server asked for, None if it asked for none. The client sends no
-    request to that host and port before the pause ends.
+    `headers` are those of that response, `hops` the requests up to the one that failed. `retry_after_s` is the pause in
+    seconds that the server asked for, None if it asked for none. The client sends no request to that host and port
+    before the pause ends.
     """
 
-    def __init__(self, url: str, reason: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        reason: str,
+        *,
+        status: int = 0,
+        retry_after_s: float | None = None,
+        headers: Headers = NO_HEADERS,
+    ) -> None:
         super().__init__(f"{shown(url)} {reason}")
         self.reason = reason
         self.status = status
         self.retry_after_s = retry_after_s
+        self.headers = headers
+        self.hops: tuple[Hop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +98,8 @@ class Response:
     """The response to a fetch.
 
     `url` is its address after redirects. `content_type` is lower case without parameters, `charset` is the parameter of
-    that name. `validators` are for the next request. A response that is `not_modified` has no body.
+    that name. `validators` are for the next request. A response that is `not_modified` has no body. `headers` are all
+    fields of the response, `hops` all requests, redirects included.
     """
 
     url: str
@@ -77,6 +108,16 @@ class Response:
     content_type: str = ""
     validators: Validators = NO_VALIDATORS
     charset: str = ""
+    headers: Headers = field(default_factory=lambda: NO_HEADERS, compare=False)
+    hops: tuple[Hop, ...] = field(default=(), compare=False)
+
+    @property
+    def permanent_url(self) -> str:
+        """The address that permanent redirects name: 301 and 308, up to the first other one (RFC 9110 section 15.4).
+        The first address if there was none."""
+        statuses = [hop.status for hop in self.hops]
+        permanent = next((place for place, status in enumerate(statuses) if status not in _PERMANENT), 0)
+        return self.hops[permanent].url if self.hops else self.url
 
     @property
     def not_modified(self) -> bool:
@@ -84,11 +125,30 @@ class Response:
         return self.status == _NOT_MODIFIED
 
 
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What a request says of its sender. `user` and `password` are for HTTP Basic, at the origin of the first address
+    alone; "" sends none. `agent` replaces the User-Agent of the client."""
+
+    user: str = ""
+    password: str = ""
+    agent: str = ""
+
+
+ANYBODY: Final = Sender()
+
+
 class HttpClient(Protocol):
     """The part of `Fetcher` that readers of documents use; tests have another one."""
 
     async def get(
-        self, url: str, *, known: Validators = NO_VALIDATORS, accept: str = "*/*", max_bytes: int | None = None
+        self,
+        url: str,
+        *,
+        known: Validators = NO_VALIDATORS,
+        accept: str = "*/*",
+        max_bytes: int | None = None,
+        sender: Sender = ANYBODY,
     ) -> Response:
         """As `Fetcher.get`."""
 
@@ -97,7 +157,7 @@ class Fetcher:
     """The HTTP client; an async context manager.
 
     Fetchers share a `limiter`, so that a host sees one client. `resolver` looks names up. `clock`
-    gives the Unix time in seconds.
+    gives the Unix time in seconds. `contact` is the address of this service for the header User-Agent.
     """
 
     def __init__(
@@ -107,11 +167,14 @@ class Fetcher:
         limiter: HostLimiter | None = None,
         resolver: AbstractResolver | None = None,
         clock: Callable[[], float] = time.time,
+        contact: str = "",
     ) -> None:
         self.limits = limits or FetchLimits()
         self._limiter = HostLimiter() if limiter is None else limiter
         self._resolver = resolver
         self._clock = clock
+        self._agent = f"smartfeeds/{__version__}" + (f" (+{contact})" if contact else "")
+        self._names: NameCache | None = None  # if the limiter bounds requests by IP address
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Fetcher":
@@ -120,16 +183,19 @@ class Fetcher:
 
     async def open(self) -> None:
         """Makes the client ready, until the end of the `async with`."""
+        if self._limiter.limits.at_once_per_address:
+            self._names = NameCache(self._resolver)
         connector = aiohttp.TCPConnector(
             limit=0,  # the limiter has the bounds
-            resolver=self._resolver,
+            resolver=self._names or self._resolver,
+            use_dns_cache=self._names is None,
             socket_factory=partial(guarded_socket, allowed=self.limits.allowed),
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect_s, sock_read=self.limits.idle_s),
-            headers={"User-Agent": f"smartfeeds/{__version__}", "Accept-Encoding": ENCODINGS},
+            headers={"User-Agent": self._agent, "Accept-Encoding": ENCODINGS},
             auto_decompress=False,
             trust_env=False,
         )
@@ -142,7 +208,13 @@ class Fetcher:
             await session.close()
 
     async def get(
-        self, url: str, *, known: Validators = NO_VALIDATORS, accept: str = "*/*", max_bytes: int | None = None
+        self,
+        url: str,
+        *,
+        known: Validators = NO_VALIDATORS,
+        accept: str = "*/*",
+        max_bytes: int | None = None,
+        sender: Sender = ANYBODY,
     ) -> Response:
         """The document at an address, after redirects; `not_modified` if it is still the one that `known` belongs to.
 
@@ -151,27 +223,50 @@ class Fetcher:
         """
         max_bytes = self.limits.max_bytes if max_bytes is None else max_bytes
         loop, left_s, target = asyncio.get_running_loop(), self.limits.total_s, _address(url)
-        for _hop in range(self.limits.redirects + 1):
-            conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
-            headers = {"Accept": accept}
-            if str(target) == known.url:
-                headers |= {name: value for name, value in conditions.items() if value}
-            try:
-                async with self._limiter.turn(target.host or "", target.port or 0):
+        first, hops = target, [Hop(str(target))]
+        try:
+            for _hop in range(self.limits.redirects + 1):
+                headers = _headers(target, known, accept, sender, is_first_origin=target.origin() == first.origin())
+                began_s = loop.time()
+                async with asyncio.timeout(left_s):
+                    address = await self._host_address(target)
+                left_s -= loop.time() - began_s
+                hops[-1] = Hop(str(target), 0, address)
+                async with self._limiter.turn(target.host or "", target.port or 0, address):
                     began_s = loop.time()
                     async with asyncio.timeout(left_s):
                         response = await self._request(target, headers, known, max_bytes)
                     left_s -= loop.time() - began_s
-            except HostPausedError as error:
-                raise FetchError(url, str(error), retry_after_s=error.left_s) from None
-            except TimeoutError:
-                raise FetchError(url, f"did not answer within {self.limits.total_s:g} seconds") from None
-            if isinstance(response, Response):
-                return response
-            target = response
-        raise FetchError(url, f"redirects more than {self.limits.redirects} times")
+                if isinstance(response, Response):
+                    hops[-1] = replace(hops[-1], status=response.status)
+                    return replace(response, hops=tuple(hops))
+                hops[-1] = replace(hops[-1], status=response.status)
+                target = response.target
+                hops.append(Hop(str(target)))
+            raise FetchError(url, f"redirects more than {self.limits.redirects} times")
+        except HostPausedError as error:
+            failure = FetchError(url, str(error), retry_after_s=error.left_s)
+        except TimeoutError:
+            failure = FetchError(url, f"did not answer within {self.limits.total_s:g} seconds")
+        except FetchError as error:
+            failure = error
+            hops[-1] = replace(hops[-1], status=hops[-1].status or error.status)
+        failure.hops = tuple(hops)
+        raise failure from None
 
-    async def _request(self, url: URL, headers: dict[str, str], known: Validators, max_bytes: int) -> Response | URL:
+    async def _host_address(self, url: URL) -> str:
+        """The IP address of a host, "" if it is not wanted or not known: connecting reports why."""
+        if self._names is None or not url.host:
+            return ""
+        try:
+            results = await self._names.resolve(url.host, url.port or 0, socket.AF_UNSPEC)
+        except OSError:
+            return ""
+        return results[0]["host"] if results else ""
+
+    async def _request(
+        self, url: URL, headers: dict[str, str], known: Validators, max_bytes: int
+    ) -> "Response | _Redirect":
         """The response to one request, or the address that it redirects to."""
         if self._session is None:
             raise RuntimeError("the fetcher is not open: use it in async with")
@@ -179,13 +274,19 @@ class Fetcher:
         try:
             async with self._session.get(url, headers=headers, allow_redirects=False) as response:
                 if response.status in _REDIRECTS:
-                    return _joined(text, url, response.headers.get("Location", ""))
+                    return _Redirect(response.status, _joined(text, url, response.headers.get("Location", "")))
                 conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
                 if 200 <= response.status < 300 or (response.status == _NOT_MODIFIED and conditional):
                     return await _read(response, known, max_bytes)
                 response.close()
                 pause_s = self._pause(response) if response.status in _OVERLOADED else None
-                raise FetchError(text, f"answered {response.status}", status=response.status, retry_after_s=pause_s)
+                raise FetchError(
+                    text,
+                    f"answered {response.status}",
+                    status=response.status,
+                    retry_after_s=pause_s,
+                    headers=response.headers,
+                )
         except TimeoutError:
             raise FetchError(text, "does not answer") from None
         except aiohttp.ClientConnectorError as error:
@@ -230,7 +331,29 @@ async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: 
             response.headers.get("Last-Modified", former.last_modified),
         ),
         charset=response.charset or "",
+        headers=response.headers,
     )
+
+
+def _headers(target: URL, known: Validators, accept: str, sender: Sender, *, is_first_origin: bool) -> dict[str, str]:
+    """The fields of one request. Validators are for the address that gave them, a password for its origin."""
+    fields = {"Accept": accept}
+    if str(target) == known.url:
+        conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
+        fields |= {name: value for name, value in conditions.items() if value}
+    if sender.user and is_first_origin:
+        fields["Authorization"] = "Basic " + b64encode(f"{sender.user}:{sender.password}".encode()).decode()
+    if sender.agent:
+        fields["User-Agent"] = sender.agent
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class _Redirect:
+    """A redirect and its target."""
+
+    status: int
+    target: URL
 
 
 def _address(text: str) -> URL:

@@ -37,12 +37,24 @@ class HostPausedError(SmartfeedsError):
 @dataclass(frozen=True, slots=True)
 class HostLimits:
     """`at_once` and `at_once_per_host` bound requests in flight; `per_s` requests a second start at one host on
-    average, and up to `burst` without waiting."""
+    average, and up to `burst` without waiting. `at_once_per_address` bounds those to one IP address, which many names
+    may share; 0 is no bound."""
 
     at_once: int = 20
     at_once_per_host: int = 2
     per_s: float = 10.0
     burst: int = 20
+    at_once_per_address: int = 0
+
+
+class _Address:
+    """The turns of one IP address, while anybody uses or wants them."""
+
+    __slots__ = ("slots", "users")
+
+    def __init__(self, at_once: int) -> None:
+        self.slots = asyncio.Semaphore(at_once)
+        self.users = 0
 
 
 class _Host:
@@ -58,6 +70,10 @@ class _Host:
         self.paused_until_s: dict[int, float] = {}  # by port
 
 
+# What polls of feeds may use: one request at a time at a host, a second apart (SRC-017, SRC-018).
+POLL_LIMITS: Final = HostLimits(at_once=20, at_once_per_host=1, per_s=1.0, burst=1, at_once_per_address=4)
+
+
 class HostLimiter:
     """Hands out turns for requests. One limiter serves all clients of a process, so that a host sees one of them.
 
@@ -71,13 +87,14 @@ class HostLimiter:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._limits = limits or HostLimits()
+        self.limits = limits or HostLimits()
         self._clock = clock
         self._sleep = sleep
-        at_once = self._limits.at_once
+        at_once = self.limits.at_once
         self._all = asyncio.Semaphore(at_once)
         self._not_quick = asyncio.Semaphore(at_once - at_once // 4)
         self._hosts: dict[str, _Host] = {}
+        self._addresses: dict[str, _Address] = {}
         self._sweep_at = _SWEEP_HOSTS
 
     def __len__(self) -> int:
@@ -85,8 +102,9 @@ class HostLimiter:
         return len(self._hosts)
 
     @asynccontextmanager
-    async def turn(self, host: str, port: int) -> AsyncIterator[None]:
-        """Waits until a request to `host` may start, and counts it until the block ends.
+    async def turn(self, host: str, port: int, address: str = "") -> AsyncIterator[None]:
+        """Waits until a request to `host` may start, and counts it until the block ends. `address` is the IP address
+        of the host, "" if it is not known.
 
         Raises HostPausedError at once, instead of waiting for the end of a pause that the server at `port` asked for.
         """
@@ -99,7 +117,11 @@ class HostLimiter:
             async with state.slots:
                 await self._wait_for_rate(state)
                 # The share comes before the turn: requests that wait for the share must not take a turn.
-                async with nullcontext() if state.quick else self._not_quick, self._all:
+                async with (
+                    self._address_turn(address),
+                    nullcontext() if state.quick else self._not_quick,
+                    self._all,
+                ):
                     # Again, because the server may have asked for a pause meanwhile.
                     self._check_pause(state, port)
                     began_s = self._clock()
@@ -109,6 +131,21 @@ class HostLimiter:
                         state.quick = self._clock() - began_s < _QUICK_S
         finally:
             state.users -= 1
+
+    @asynccontextmanager
+    async def _address_turn(self, address: str) -> AsyncIterator[None]:
+        if not address or not self.limits.at_once_per_address:
+            yield
+            return
+        state = self._addresses.setdefault(address, _Address(self.limits.at_once_per_address))
+        state.users += 1
+        try:
+            async with state.slots:
+                yield
+        finally:
+            state.users -= 1
+            if not state.users:
+                del self._addresses[address]
 
     def pause(self, host: str, port: int, pause_s: float) -> None:
         """Starts no request to `port` of `host` for `pause_s` seconds. A longer pause that has begun before stays."""
@@ -127,12 +164,12 @@ class HostLimiter:
         if state is None:
             if len(self._hosts) >= self._sweep_at:
                 self._sweep()
-            state = self._hosts[name] = _Host(self._limits.at_once_per_host)
+            state = self._hosts[name] = _Host(self.limits.at_once_per_host)
         return state
 
     async def _wait_for_rate(self, state: _Host) -> None:
         """The generic cell rate algorithm: each request spends 1/`per_s` seconds, `burst` of them in advance."""
-        now_s, limits = self._clock(), self._limits
+        now_s, limits = self._clock(), self.limits
         state.spent_until_s = max(state.spent_until_s, now_s) + 1 / limits.per_s
         wait_s = state.spent_until_s - now_s - limits.burst / limits.per_s
         if wait_s > 0:

@@ -38,9 +38,10 @@ REVISIONS = (
     "0021",
     "0022",
     "0023",
-    "0024",
+    "0024",  # 0025 never existed
     "0026",
     "0027",
+    "0029",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -75,6 +75,7 @@ MIRROR = Table("mirror", "name", "configured, settings, state")
 REDIRECT = Table("redirect", "name", "uri, creator")
 CHAT = Table("chat", "jid", "room, settings")
 FILE = Table("file", "node_no, file_id", "digest, name, media_type, size_bytes, owner, created_us, unused_us")
+# Its statements match all files of an item, although file_id is a part of the primary key.
 FILE_USE = Table("file_use", "node_no, item_no", "file_id")
 CALLBACK = Table(
     "callback",
@@ -82,4 +83,11 @@ CALLBACK = Table(
     "kind, active, url, topic, node_no, host, reader, token_id, created_us, expires_us, settings, question, due_us,"
     " tried_us, result",
 )
+SOURCE = Table(
+    "source",
+    "source_no",
+    "node, first_url, url, host, configured, owner, created_us, state, reason, since_us, due_us, polled_us, good_us,"
+    " settings, progress",
+)
+SOURCE_HOST = Table("source_host", "host", "until_us, count")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

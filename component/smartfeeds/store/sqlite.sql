@@ -315,6 +315,42 @@ CREATE INDEX callback_due ON callback (kind, due_us) WHERE due_us IS NOT NULL;
 
 CREATE INDEX callback_end ON callback (expires_us);
 
+-- Feeds of other servers that fill nodes (core.sources); settings and progress are JSON. The node may not exist yet.
+-- due_us: when it is requested next, NULL if it is not.
+CREATE TABLE source (
+    source_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    node TEXT NOT NULL,
+    first_url TEXT NOT NULL,
+    url TEXT NOT NULL,
+    host TEXT NOT NULL,
+    configured INTEGER NOT NULL CHECK (configured IN (0, 1)),
+    owner TEXT NOT NULL,
+    created_us INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('polled', 'waiting', 'slowed', 'stopped', 'paused')),
+    reason TEXT NOT NULL,
+    since_us INTEGER NOT NULL,
+    due_us INTEGER,
+    polled_us INTEGER,
+    good_us INTEGER,
+    settings TEXT NOT NULL,
+    progress TEXT NOT NULL,
+    UNIQUE (node, first_url)
+) STRICT;
+
+CREATE INDEX source_due ON source (due_us, host) WHERE due_us IS NOT NULL;
+
+CREATE INDEX source_url ON source (url);
+
+CREATE INDEX source_owner ON source (owner) WHERE owner <> '';
+
+-- Hosts that refused requests of sources as too many: no request before until_us. count: refusals in a row that named no
+-- time.
+CREATE TABLE source_host (
+    host TEXT NOT NULL PRIMARY KEY,
+    until_us INTEGER NOT NULL,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Files of feeds; the bytes are in the folder beside the database, under digest (store/files.py). unused_us: since when
 -- no item of the feed refers to the file, NULL while one does.
 CREATE TABLE file (

@@ -138,7 +138,7 @@ def write_topic(batch: TopicBatch, site_url: str, now_us: int) -> TopicDocument:
         last_cursor=batch.last_cursor,
     )
     links = f'<{hub_url}>; rel="hub", <{topic_url}>; rel="self"'
-    if not topic.suffix:
+    if not topic.suffix or topic.view.sync:
         pieces = write_feed(head, batch.items, keys=False, whole=not topic.view.sync)
         return TopicDocument(batch.end, batch.more, b"".join(pieces), ATOM_TYPE, links)
     return _reader_document(batch, head, base_url, links, now_us)

@@ -81,6 +81,7 @@ def test_address_of_a_topic_is_the_public_one() -> None:
         ("https://feeds.example/feeds/news/?order=up", "has a parameter or value that feeds do not have"),
         ("https://feeds.example/feeds/news/?q=!", "has a parameter that topics cannot have"),
         ("https://feeds.example/feeds/%FF/", "is not in UTF-8"),
+        ("https://feeds.example/feeds/news.rss?sync=true", "has sync data"),
         ("https://feeds.example/feeds/" + "x" * 2_048, "is longer than 2048 bytes"),
         ("https://[feeds/", "is not an address of this service"),
     ],

@@ -537,3 +537,12 @@ async def test_publish_does_not_wait_for_subscribers(bench: HubBench) -> None:
     assert (await bench.world.pull("news?order=modified")).ids == "1 2 3"
     assert bench.dispatcher.busy
     gate.set()
+
+
+@pytest.mark.parametrize("topic", ["/feeds/news/?sync=true", "/feeds/news.atom?sync=true"])
+async def test_view_with_sync_data_has_them(bench: HubBench, topic: str) -> None:
+    await bench.subscribe("reader", topic)
+    await bench.push("1")
+    (push,) = bench.subscribers.pushes["reader"]
+    assert push.ids == "1" and b"sx:history" in push.body
+    assert push.links("self") == [f"{SITE}{topic}"]

@@ -1,0 +1,279 @@
+"""Sources: feeds of other servers that fill nodes (SRC-006, SRC-015, SRC-037, SRC-047, SRC-078, SRC-085).
+
+`core.polling` decides when a source is requested. Times are microseconds since the Unix epoch.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
+from smartfeeds.errors import ConfigError
+
+# The shortest interval that an operator may choose.
+LEAST_CHOSEN_S: Final = 300
+MAX_URL_BYTES: Final = 2_048
+# So many items of the first document are announced to subscribers of the node.
+TOLD_AT_FIRST: Final = 10
+_NODE_CHARACTERS: Final = 200
+
+
+class SourceState(Enum):
+    """What happens with a source (SRC-047)."""
+
+    POLLED = "polled"
+    """It is requested at its interval."""
+    WAITING = "waiting"
+    """Its server has asked for a pause."""
+    SLOWED = "slowed"
+    """Its last requests failed, and the pauses grow."""
+    STOPPED = "stopped"
+    """The service has given it up; `due_us` is a last try each week, or None."""
+    PAUSED = "paused"
+    """An operator or owner has paused it."""
+
+
+class PushKind(Enum):
+    """What announces the changes of a source, once it has done so; polls are then rare (SRC-031)."""
+
+    NONE = ""
+    CLOUD = "cloud"
+    HUB = "hub"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """What an operator or owner has chosen for a source (SRC-085).
+
+    `every_s` fixes the interval; None lets the rhythm of the feed decide. `publisher` is the bare JID that publishes
+    its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
+    `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
+    the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
+    days that the feed skips do not count.
+    """
+
+    every_s: int | None = None
+    publisher: str = ""
+    user: str = ""
+    password: str = ""
+    user_agent: str = ""
+    allow_private: bool = False
+    first_told: int = TOLD_AT_FIRST
+    ignore_skips: bool = False
+
+
+NO_SETTINGS: Final = SourceSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHints:
+    """What a document says of the next request. `ttl_s` and `period_s` (RSS module "syndication") are seconds; None is
+    absent. `base_us` is the phase of the period. `skip_hours` are hours of GMT, `skip_days` days of the week from
+    Monday = 0 (RSS-032, A-138)."""
+
+    ttl_s: int | None = None
+    period_s: int | None = None
+    base_us: int | None = None
+    skip_hours: tuple[int, ...] = ()
+    skip_days: tuple[int, ...] = ()
+
+
+NO_HINTS: Final = DocumentHints()
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The target of permanent redirects, and since when every answer has named it (SRC-034)."""
+
+    url: str
+    since_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """What the service remembers of a source between two requests.
+
+    `failures` counts failed requests in a row since `failing_us`; `said` is set once the operator was told. `gone_us`
+    is the time of the first 410. `former_urls` are the addresses before permanent redirects, the last one first.
+    `fresh_s` is the hint of the last response, `times_us` are the times of the newest items, newest first. `full_us`
+    is the time of the last document that was read. `title` is the feed's, `described` has digests of what the node's
+    configuration got from the feed.
+    """
+
+    validators: Validators = NO_VALIDATORS
+    failures: int = 0
+    failing_us: int | None = None
+    said: bool = False
+    gone_us: int | None = None
+    moved: Moved | None = None
+    former_urls: tuple[str, ...] = ()
+    hints: DocumentHints = NO_HINTS
+    fresh_s: int | None = None
+    times_us: tuple[int, ...] | None = None
+    full_us: int | None = None
+    push: PushKind = PushKind.NONE
+    title: str = ""
+    described: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A feed of another server, and the node that it fills.
+
+    `first_url` is the address under which it was added: it identifies the source in its node, and item ids are made of
+    it (SRC-037). `url` is the address that is requested. `configured` sources come from the configuration. `owner` is
+    the bare JID of the user who added it, "" for an operator. `since_us` is the time of the last change of state or
+    reason, `polled_us` that of the last request, `good_us` that of the last good answer; None is never. `due_us` is
+    the time of the next request, None if there is none.
+    """
+
+    source_no: int
+    node: str
+    first_url: str
+    url: str
+    configured: bool
+    owner: str
+    created_us: int
+    state: SourceState
+    reason: str
+    since_us: int
+    due_us: int | None
+    polled_us: int | None = None
+    good_us: int | None = None
+    settings: SourceSettings = NO_SETTINGS
+    progress: SourceProgress = SourceProgress()
+
+    @property
+    def host(self) -> str:
+        """The host and port that is requested; pauses are for it (SRC-041)."""
+        return host_of(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class HostPause:
+    """A host that refused requests as too many: no request before `until_us`. `count` are refusals in a row without a
+    time of their own."""
+
+    host: str
+    until_us: int
+    count: int = 0
+
+
+def host_of(url: str) -> str:
+    """The host and port of an address; "" if it has none."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    return f"{(parts.hostname or '').lower()}:{port}"
+
+
+def node_name_of(url: str) -> str:
+    """A name for the node of an address: host and path, without www and an ending such as .xml."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/").rpartition("/")
+    stem = path[2].rpartition(".")[0] or path[2]
+    host = (parts.hostname or "").removeprefix("www.")
+    name = "/".join(filter(None, (host, path[0].strip("/"), stem)))
+    return re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
+
+
+def is_own(url: str, own_url: str) -> bool:
+    """Whether an address is a feed of the service that serves its feeds at `own_url` (SRC-082)."""
+    return bool(own_url) and f"{url.partition('?')[0]}/".startswith(f"{own_url}/")
+
+
+def new_source(
+    node: str,
+    url: str,
+    now_us: int,
+    settings: SourceSettings | None = None,
+    *,
+    owner: str = "",
+    configured: bool = False,
+) -> Source:
+    """A source that is due now. A name and password in the address become settings (SRC-015). Raises ConfigError."""
+    settings = settings or NO_SETTINGS
+    url, user, password = _without_login(url)
+    if user:
+        settings = replace(settings, user=user, password=password)
+    if not node:
+        raise ConfigError("a source needs the name of a node")
+    if settings.every_s is not None and settings.every_s < LEAST_CHOSEN_S:
+        raise ConfigError(f"the interval is {settings.every_s} seconds; choose {LEAST_CHOSEN_S} or more")
+    if settings.first_told < 0:
+        raise ConfigError(f"the number of first items is {settings.first_told}; choose 0 or more")
+    return Source(
+        0,
+        node,
+        url,
+        url,
+        configured=configured,
+        owner=owner,
+        created_us=now_us,
+        state=SourceState.POLLED,
+        reason="",
+        since_us=now_us,
+        due_us=now_us,
+        settings=settings,
+    )
+
+
+def _without_login(text: str) -> tuple[str, str, str]:
+    """The address without name and password, the name, the password. Raises ConfigError."""
+    text = text.strip()
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+        parts.port  # noqa: B018 - raises ValueError for a port that is none
+    except ValueError:
+        host = None
+    if host is None or parts.scheme not in ("http", "https") or not text.isprintable() or " " in text:
+        raise ConfigError(f"{text[:200]!r} is not an address that starts with http:// or https://")
+    if len(text.encode()) > MAX_URL_BYTES:
+        raise ConfigError(f"the address is longer than {MAX_URL_BYTES} bytes")
+    if "@" not in parts.netloc:
+        return text.partition("#")[0], "", ""
+    login, _, place = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    return text.replace(parts.netloc, place, 1).partition("#")[0], unquote(user), unquote(password)
+
+
+def dump_source_settings(settings: SourceSettings) -> str:
+    """Returns the settings as JSON, without the defaults."""
+    defaults = asdict(NO_SETTINGS)
+    fields = {name: value for name, value in asdict(settings).items() if value != defaults[name]}
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True)
+
+
+def load_source_settings(text: str) -> SourceSettings:
+    """Reads the JSON of `dump_source_settings`."""
+    return SourceSettings(**json.loads(text))
+
+
+def dump_progress(progress: SourceProgress) -> str:
+    """Returns the progress as JSON, without the defaults."""
+    defaults = asdict(SourceProgress())
+    fields = asdict(replace(progress, push=PushKind.NONE)) | {"push": progress.push.value}
+    return json.dumps(
+        {name: value for name, value in fields.items() if value not in (defaults[name], "")}, ensure_ascii=False
+    )
+
+
+def load_progress(text: str) -> SourceProgress:
+    """Reads the JSON of `dump_progress`."""
+    fields = json.loads(text)
+    if "validators" in fields:
+        fields["validators"] = Validators(**fields["validators"])
+    if "moved" in fields:
+        fields["moved"] = Moved(**fields["moved"])
+    if "push" in fields:
+        fields["push"] = PushKind(fields["push"])
+    hints = fields.get("hints")
+    if hints is not None:
+        skips = {name: tuple(hints[name]) for name in ("skip_hours", "skip_days")}
+        fields["hints"] = DocumentHints(**(hints | skips))
+    lists = {name: tuple(fields[name]) for name in ("former_urls", "times_us") if name in fields}
+    return SourceProgress(**(fields | lists))

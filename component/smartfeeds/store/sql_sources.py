@@ -1,0 +1,153 @@
+"""Sources and the pauses of their hosts in SQL (`core.sources`)."""
+
+from smartfeeds.core.sources import (
+    HostPause,
+    Source,
+    SourceState,
+    dump_progress,
+    dump_source_settings,
+    load_progress,
+    load_source_settings,
+)
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.store.engine import Row
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import SOURCE, SOURCE_HOST
+
+# Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
+SPREAD_FACTOR, SPREAD_MODULUS = 2_654_435_761, 2**32
+
+
+def _to_source(row: Row) -> Source:
+    source_no, node, first_url, url, _host, configured, owner, created_us, state, *rest = row
+    reason, since_us, due_us, polled_us, good_us, settings, progress = rest
+    return Source(
+        source_no,
+        node,
+        first_url,
+        url,
+        bool(configured),
+        owner,
+        created_us,
+        SourceState(state),
+        reason,
+        since_us,
+        due_us,
+        polled_us,
+        good_us,
+        load_source_settings(settings),
+        load_progress(progress),
+    )
+
+
+def _values(source: Source) -> tuple[object, ...]:
+    one = source
+    return (
+        *(one.node, one.first_url, one.url, one.host, int(one.configured), one.owner, one.created_us, one.state.value),
+        *(one.reason, one.since_us, one.due_us, one.polled_us, one.good_us),
+        *(dump_source_settings(one.settings), dump_progress(one.progress)),
+    )
+
+
+class SourceReads(NodeReads):
+    """The part of ReadTx for sources."""
+
+    def source(self, source_no: int) -> Source | None:
+        """Returns the source with this number."""
+        row = self._db.row(f"{SOURCE.select} WHERE source_no = ?", (source_no,))
+        return _to_source(row) if row else None
+
+    def source_of(self, node: str, first_url: str) -> Source | None:
+        """Returns the source of a node that was added under this address."""
+        row = self._db.row(f"{SOURCE.select} WHERE node = ? AND first_url = ?", (node, first_url))
+        return _to_source(row) if row else None
+
+    def sources(self, after_no: int, limit: int) -> list[Source]:
+        """Returns sources by number."""
+        rows = self._db.rows(f"{SOURCE.select} WHERE source_no > ? ORDER BY source_no LIMIT ?", (after_no, limit))
+        return [_to_source(row) for row in rows]
+
+    def sources_of(self, node: str) -> list[Source]:
+        """Returns the sources of a node by number. The cost grows with the result."""
+        rows = self._db.rows(f"{SOURCE.select} WHERE node = ? ORDER BY source_no", (node,))
+        return [_to_source(row) for row in rows]
+
+    def sources_at(self, url: str) -> list[Source]:
+        """Returns the sources that request an address, by number. The cost grows with the result."""
+        rows = self._db.rows(f"{SOURCE.select} WHERE url = ? ORDER BY source_no", (url,))
+        return [_to_source(row) for row in rows]
+
+    def sources_due(self, until_us: int, limit: int) -> list[Source]:
+        """Returns the source of each host that was due first, up to this time, in the order of their times.
+
+        The cost grows with the number of sources that are due.
+        """
+        # With min(), the other columns are those of the row that has it (SQLite, "Bare columns in an aggregate query").
+        first = "SELECT source_no, min(due_us) AS due FROM source WHERE due_us <= ? GROUP BY host ORDER BY due LIMIT ?"
+        numbers = [row[0] for row in self._db.rows(first, (until_us, limit))]
+        return [source for number in numbers if (source := self.source(number)) is not None]
+
+    def next_source_due_us(self) -> int | None:
+        """Returns the time at which a source is due next, None if none is."""
+        row = self._db.row("SELECT min(due_us) FROM source WHERE due_us IS NOT NULL")
+        return row[0] if row else None
+
+    def sources_by(self, owner: str) -> int:
+        """Returns the number of sources that a bare JID has added."""
+        return self._number("SELECT count(*) FROM source WHERE owner = ? AND owner <> ''", (owner,))
+
+    def source_states(self) -> dict[SourceState, int]:
+        """Returns the number of sources in each state. The cost grows with the number of sources."""
+        rows = self._db.rows("SELECT state, count(*) FROM source GROUP BY state")
+        return {SourceState(state): count for state, count in rows}
+
+    def host_pauses(self, now_us: int) -> list[HostPause]:
+        """Returns the pauses of hosts that have not ended, by host."""
+        rows = self._db.rows(f"{SOURCE_HOST.select} WHERE until_us > ? ORDER BY host", (now_us,))
+        return [HostPause(*row) for row in rows]
+
+    def host_pause(self, host: str) -> HostPause | None:
+        """Returns the last pause of a host, even if it has ended."""
+        row = self._db.row(f"{SOURCE_HOST.select} WHERE host = ?", (host,))
+        return HostPause(*row) if row else None
+
+
+class SourceWrites(NodeWrites, SourceReads):
+    """The part of WriteTx for sources."""
+
+    def add_source(self, source: Source) -> int:
+        """Stores a new source. Returns its number. Raises StoreError if the node has one of this address."""
+        self.changes += 1
+        return self._db.add(SOURCE, _values(source))
+
+    def put_source(self, source: Source) -> None:
+        """Replaces a source."""
+        self._change(SOURCE.update, (*_values(source), source.source_no))
+
+    def remove_source(self, source_no: int) -> None:
+        """Removes a source. The items that it brought remain."""
+        self._change(SOURCE.delete, (source_no,))
+
+    def pull_back_sources(self, now_us: int) -> None:
+        """Corrects sources that were polled in the future, because the clock was ahead: their pauses begin now. The
+        cost grows with the number of sources."""
+        self._change(
+            "UPDATE source SET due_us = due_us - polled_us + ?, polled_us = ? WHERE polled_us > ?", (now_us,) * 3
+        )
+
+    def spread_overdue_sources(self, now_us: int, within_s: int) -> None:
+        """Spreads the sources that were polled before and are overdue over so many seconds (multiplicative hashing of
+        their numbers). The cost grows with their number."""
+        self._change(
+            f"UPDATE source SET due_us = ? + source_no * {SPREAD_FACTOR} % {SPREAD_MODULUS} * ? / {SPREAD_MODULUS}"
+            " WHERE due_us < ? AND polled_us IS NOT NULL",
+            (now_us, within_s * US_PER_S, now_us),
+        )
+
+    def put_host_pause(self, pause: HostPause) -> None:
+        """Stores the pause of a host, or replaces it."""
+        self._change(SOURCE_HOST.replace, (pause.host, pause.until_us, pause.count))
+
+    def remove_host_pause(self, host: str) -> None:
+        """Removes the pause of a host."""
+        self._change(SOURCE_HOST.delete, (host,))

@@ -1,0 +1,113 @@
+"""Sources and pauses of hosts in every store: as they were put, and who is due."""
+
+from dataclasses import replace
+
+import pytest
+
+from smartfeeds.core.sources import (
+    DocumentHints,
+    HostPause,
+    Moved,
+    PushKind,
+    SourceProgress,
+    SourceSettings,
+    SourceState,
+    new_source,
+)
+from smartfeeds.core.validators import Validators
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import Store, WriteTx
+
+T0 = 1_700_000_000_000_000
+
+
+async def add(store: Store, node: str, url: str, due_us: int | None = T0, **changes: object) -> int:
+    made = replace(new_source(node, url, T0), due_us=due_us, **changes)
+    return await store.write(lambda tx: tx.add_source(made))
+
+
+async def test_source_is_read_as_it_was_put(store: Store) -> None:
+    """[SRC-006] Validators, hints and failures survive a restart byte for byte."""
+    progress = SourceProgress(
+        Validators("https://a.example/f", 'W/"no quotes', "yesterday"),
+        *(3, T0, True, T0 + 1, Moved("https://b.example/", T0), ("https://c.example/",)),
+        DocumentHints(60, 3_600, T0, (1, 2), (5, 6)),
+        *(600, (T0, T0 - 5), T0, PushKind.HUB, "A title", {"title": "digest"}),
+    )
+    settings = SourceSettings(300, "alice@example.org", "u", "p", "agent", True, 0, True)
+    number = await add(store, "news", "https://a.example/f")
+    whole = replace(
+        new_source("news", "https://a.example/f", T0, settings, owner="bob@example.org", configured=True),
+        source_no=number,
+        url="https://b.example/",
+        state=SourceState.SLOWED,
+        reason="answered 500",
+        due_us=None,
+        polled_us=T0 + 2,
+        good_us=T0 + 1,
+        progress=progress,
+    )
+    await store.write(lambda tx: tx.put_source(whole))
+
+    assert await store.read(lambda tx: tx.source(number)) == whole
+    assert await store.read(lambda tx: tx.source_of("news", "https://a.example/f")) == whole
+    assert await store.read(lambda tx: tx.sources_by("bob@example.org")) == 1
+    assert await store.read(lambda tx: tx.sources_by("")) == 0
+
+
+async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
+    """[SRC-078] A node may have several sources."""
+    one = await add(store, "news", "https://a.example/1")
+    two = await add(store, "news", "https://a.example/2")
+    three = await add(store, "planet", "https://a.example/1")
+
+    async def numbers(read: str, *arguments: object) -> list[int]:
+        return [row.source_no for row in await store.read(lambda tx: getattr(tx, read)(*arguments))]
+
+    assert await numbers("sources", 0, 10) == [one, two, three]
+    assert await numbers("sources", one, 1) == [two]
+    assert await numbers("sources_of", "news") == [one, two]
+    assert await numbers("sources_at", "https://a.example/1") == [one, three]
+    with pytest.raises(StoreError):
+        await add(store, "news", "https://a.example/1")
+    await store.write(lambda tx: tx.remove_source(one))
+    assert await numbers("sources", 0, 10) == [two, three]
+    assert await store.read(lambda tx: tx.source_states()) == {SourceState.POLLED: 2}
+
+
+async def test_each_host_shows_the_source_that_was_due_first(store: Store) -> None:
+    """[SRC-017] A host with many feeds takes one place among those that are due."""
+    late = await add(store, "a", "https://a.example/late", T0 + 2)
+    early = await add(store, "a", "https://a.example/early", T0 + 1)
+    other = await add(store, "b", "https://b.example/", T0)
+    await add(store, "c", "https://c.example/", T0 + 100)
+    await add(store, "d", "https://d.example/", None)
+
+    def due(until_us: int, limit: int = 10) -> object:
+        return store.read(lambda tx: [source.source_no for source in tx.sources_due(until_us, limit)])
+
+    assert await due(T0 + 50) == [other, early]
+    assert await due(T0 + 50, 1) == [other]
+    assert await due(T0 - 1) == []
+    assert await store.read(lambda tx: tx.next_source_due_us()) == T0
+    for number in (early, other):
+        await store.write(lambda tx, number=number: tx.remove_source(number))
+    assert await due(T0 + 50) == [late]
+
+
+async def test_pause_of_a_host_is_kept_until_it_ends(store: Store) -> None:
+    def put(tx: WriteTx) -> None:
+        tx.put_host_pause(HostPause("b:443", T0 + 10, 1))
+        tx.put_host_pause(HostPause("a:443", T0 + 5))
+        tx.put_host_pause(HostPause("b:443", T0 + 20, 2))
+
+    await store.write(put)
+
+    assert await store.read(lambda tx: tx.host_pauses(T0)) == [
+        HostPause("a:443", T0 + 5),
+        HostPause("b:443", T0 + 20, 2),
+    ]
+    assert await store.read(lambda tx: tx.host_pauses(T0 + 5)) == [HostPause("b:443", T0 + 20, 2)]
+    assert await store.read(lambda tx: tx.host_pause("a:443")) == HostPause("a:443", T0 + 5)
+    await store.write(lambda tx: tx.remove_host_pause("a:443"))
+    assert await store.read(lambda tx: tx.host_pause("a:443")) is None

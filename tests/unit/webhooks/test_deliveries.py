@@ -183,7 +183,7 @@ def test_pauses_are_those_of_the_rule() -> None:
 
 
 async def test_dead_callback_loses_its_backlog_and_keeps_its_subscription(bench: HubBench) -> None:
-    """[WS-060] [WS-005] [SF-041] The next delivery shows the gap."""
+    """[WS-060] [SF-041] The next delivery shows the gap."""
     await bench.subscribe("reader")
     await bench.push("0")
     (first,) = bench.subscribers.pushes.pop("reader")

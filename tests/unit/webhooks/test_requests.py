@@ -28,7 +28,7 @@ async def end_due(bench: HubBench) -> None:
 
 
 async def test_request_is_accepted_checked_and_active(bench: HubBench) -> None:
-    """[WS-017] [WS-031] [WS-038] [SF-076] [SF-077]"""
+    """[WS-017] [WS-031] [WS-038] [SF-073] [SF-076] [SF-077]"""
     assert await bench.ask(bench.fields("reader")) == 202
     assert bench.subscribers.checks == {}
     await bench.check()

@@ -33,7 +33,7 @@ class RemoteCall:
 
 
 def read_message(data: bytes) -> Element:
-    """Returns the root element of a message in any encoding. Raises RemoteCallError, also for any DTD and any entity."""
+    """Returns the root element of a message in any encoding. Raises RemoteCallError, also for any DTD."""
     try:
         root = load(data).root
     except FeedError as error:

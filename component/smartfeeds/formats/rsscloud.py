@@ -79,8 +79,8 @@ def is_registration(call: RemoteCall) -> bool:
 def read_registration(call: RemoteCall) -> CloudRequest:
     """Returns the registration of a call (RSS-020).
 
-    A sixth parameter is the domain if it is a string; Radio sent data of its user there (RD-2). Raises RemoteCallError for
-    parameters of other numbers or types, CloudRequestError for values that are refused.
+    A sixth parameter is the domain if it is a string; Radio sent data of its user there (RD-2). Raises RemoteCallError
+    for parameters of other numbers or types, CloudRequestError for values that are refused.
     """
     values = call.parameters
     if not _DOMAIN_AT <= len(values) <= _DOMAIN_AT + 1:

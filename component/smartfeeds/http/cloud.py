@@ -30,13 +30,14 @@ _AS_JSON = Representation("", f"{_JSON_TYPE}; charset=utf-8", (_JSON_TYPE,))
 _FIELDS = ("notifyProcedure", "port", "path", "protocol", "url1", "domain")
 _NO_STORE = {"Cache-Control": "no-store"}
 _XML_CONTENT: Content = {kind: dict(TEXT) for kind in _XML_TYPES}
+_XML_ANSWER: Content = {_XML_TYPES[0]: dict(TEXT)}
 _RESULT: Schema = {"type": "object", "properties": {"success": {"type": "boolean"}, "msg": dict(TEXT)}}
 
 REGISTER_BY_FORM = Operation(
     "cloudRegister",
     "Registers a callback that is notified of changes of feeds, for 25 hours (rssCloud); url2 and so on are more feeds",
-    {200: {_XML_TYPES[0]: dict(TEXT), _JSON_TYPE: _RESULT}},
-    errors=(404, 429),
+    {200: {**_XML_ANSWER, _JSON_TYPE: _RESULT}},
+    errors=(403, 404, 429),
     body={
         n.WEB_FORM: {
             "type": "object",
@@ -49,7 +50,7 @@ REGISTER_BY_FORM = Operation(
 REGISTER_BY_XML_RPC = Operation(
     "cloudRegisterByXmlRpc",
     "The same by XML-RPC: smartfeeds.rssPleaseNotify with procedure, port, path, protocol and feeds",
-    {200: {_XML_TYPES[0]: dict(TEXT)}},
+    {200: _XML_ANSWER, 500: _XML_ANSWER},
     errors=(404, 429),
     body=_XML_CONTENT,
     plain_errors=True,
@@ -58,7 +59,6 @@ REGISTER_BY_SOAP = replace(
     REGISTER_BY_XML_RPC,
     name="cloudRegisterBySoap",
     summary="The same by SOAP 1.1: rssPleaseNotify with the same parameters in this order",
-    errors=(404, 429, 500),
 )
 
 

@@ -283,7 +283,7 @@ async def test_test_call_is_made_once_for_a_list(bench: Bench) -> None:
 
 
 async def test_same_registration_renews(bench: Bench) -> None:
-    """[RC-036] [RC-050] [RSS-028] [A-135] Other spellings of the feed are the same registration."""
+    """[RC-036] [RC-050] [A-135] Other spellings of the feed are the same registration."""
     await bench.register()
     (former,) = await bench.rows()
     bench.world.clock.move(3_600)

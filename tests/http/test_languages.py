@@ -120,10 +120,10 @@ async def see(browser: SignedIn, path: str, language: str) -> Got:
     (csrf,) = html.fromstring(page.text).xpath("(//input[@name = 'csrf'])[1]/@value")
     form = f"csrf={csrf}&jid={bare(BOB)}".encode()
     sent = {"Cookie": cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": "application/x-www-form-urlencoded"}
-    asked = await browser.web.ask("POST", "/login", form, **sent)
-    assert asked.status == 303
-    sent["Cookie"] = asked.header("Set-Cookie").partition(";")[0]
-    return await browser.web.get(path, "text/html", Accept_Language=language, **sent)
+    begun = await browser.web.ask("POST", "/login", form, **sent)
+    assert begun.status == 303
+    cookie = begun.header("Set-Cookie").partition(";")[0]  # a sign-in belongs to a new cookie
+    return await browser.web.get(path, "text/html", Accept_Language=language, Cookie=cookie)
 
 
 def texts(got: Got) -> set[str]:

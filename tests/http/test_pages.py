@@ -4,8 +4,10 @@ import gzip
 import re
 from pathlib import Path
 
+import pytest
 from lxml import html
 
+from support.browsing import sign_in
 from support.component import ALICE
 from support.web import Web, WebStarter
 
@@ -60,6 +62,15 @@ async def test_files_of_a_page_are_kept_for_ever(web: Web) -> None:
         assert (await web.get(path, If_None_Match=file.header("ETag"))).status == 304
     assert (await web.get("/static/app.0000000000000000.js")).status == 404
     assert (await web.get("/static/../http/pages.py")).status == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/account", "/admin/", "/conflicts/notes/", "/docs", "/feeds/", "/write/notes/"])
+async def test_page_loads_each_file_once(notes: Web, path: str) -> None:
+    """A script that is loaded twice handles each key and each click twice."""
+    page = await (await sign_in(notes, ALICE)).get(path, BROWSER)
+    paths = re.findall(r'(?:src|href)="(/static/[^"]+(?:js|css))"', page.text)
+    assert page.status == 200
+    assert sorted(paths) == sorted(set(paths)) != []
 
 
 async def test_icon_is_where_browsers_look(web: Web) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.routes import document
-from smartfeeds.http.server import AddressQuota
 from smartfeeds.http.web.static_files import static_path
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, entry
@@ -270,7 +270,7 @@ async def ask_micropub(requests: Requests) -> None:
     await own(MEDIA, "POST", "", part % (b"", BIG), **form)
     await own(MEDIA, "POST", "", b"x", Content_Type="text/plain")
     uploads = _handlers(web).micropub._uploads
-    running, uploads._running = uploads._running, AddressQuota(0)
+    running, uploads._running = uploads._running, Quota(0)
     await own(MEDIA, "POST", "", file, **form)
     uploads._running = running
 

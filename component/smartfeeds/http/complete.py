@@ -24,7 +24,7 @@ from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known, representation_mark
 from smartfeeds.http.encode import PageAddress, items_of, title_of, total_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
-from smartfeeds.http.replies import Reply, begin_stream
+from smartfeeds.http.replies import Reply, access_headers, begin_stream
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 PAGE = 1_000  # items to read at once; fewer if the service has a lower limit or the items are large
@@ -53,14 +53,11 @@ class CompleteFeeds:
         feed_request = self._request(call, query)
         first = await self._pull(feed_request)
         place = PageAddress(call.site_url, call.name, query)
-        public = first.public and call.anonymous
         headers = {
             "ETag": f'W/"{first.version}.{representation_mark(place)}"',
-            "Cache-Control": "no-cache" if public else "private, no-cache",
             "Vary": "Authorization",
+            **access_headers(public=first.public and call.anonymous, bearer=call.bearer),
         }
-        if public or call.bearer:
-            headers["Access-Control-Allow-Origin"] = "*"
         if is_known(call.header("If-None-Match"), headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
         response = await begin_stream(call.request, n.ATOM.media_type, headers)

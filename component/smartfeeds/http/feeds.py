@@ -32,7 +32,7 @@ from smartfeeds.http.queries import (
     FeedQuery,
     read_query,
 )
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
 from smartfeeds.http.web.feed_style import STYLED_HEADERS, XML, is_for_browser, with_style
@@ -48,13 +48,6 @@ SUFFIXES = n.by_suffix(n.OF_FEED)
 # ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
-_PUBLIC = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "ETag, Link",
-    "Cache-Control": "no-cache",
-}
-_PRIVATE = {"Cache-Control": "private, no-cache"}
-_PRIVATE_CORS = {**_PUBLIC, **_PRIVATE}
 _OF_FORM = {n.HTML: PAGE_HEADERS}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
@@ -240,9 +233,10 @@ class Feeds:
         """A page with items, or an error that ends the wait; None while the page is empty."""
         seen = self.waiting.changes
         try:
+            answer = await self.page(request)
+            # After the page is read: a session that has ended by now must not get what was published since.
             if request.credential:
                 await self._authenticate(request.credential)
-            answer = await self.page(request)
             if not items_of(answer):
                 return None
             reply = await self._new_reply(request, answer)
@@ -309,9 +303,7 @@ class Feeds:
 
 async def redirect(call: HttpCall) -> Reply:
     """The address of a feed without its slash redirects to the address with it."""
-    query = f"?{call.query}" if call.query else ""
-    headers = {"Location": f"{call.base_path}{feed_path(call.name)}{query}", "Access-Control-Allow-Origin": "*"}
-    return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers=headers)
+    return call.moved_to(feed_path(call.name))
 
 
 def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bool:
@@ -332,7 +324,7 @@ def _form(accept: str, suffix: str, callback: str) -> Representation:
 
 def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     public = answer.public and request.actor is ANONYMOUS
-    headers = dict(_PUBLIC if public else _PRIVATE_CORS if request.bearer else _PRIVATE)
+    headers = access_headers(public=public, bearer=request.bearer, expose="ETag, Link")
     headers["Vary"] = _VARY
     place = request.place
     headers["Link"] = _links(place.site_url, place.name, place.query.view, smart=is_feed(answer.node))

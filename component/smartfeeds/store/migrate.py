@@ -38,7 +38,7 @@ REVISIONS = (
     "0021",
     "0022",
     "0023",
-    "0024",
+    "0024",  # 0025 never existed
     "0026",
 )
 HEAD = REVISIONS[-1]

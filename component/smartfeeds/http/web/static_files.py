@@ -1,15 +1,14 @@
-"""Style, script and icon of the pages, and the login."""
+"""Style, scripts and icon of the pages."""
 
 from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 
-from smartfeeds.core.urls import FEEDS
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.hashed_files import HashedFile, hashed_file
-from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
+from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.site_look import LOGO_TYPES
@@ -27,7 +26,6 @@ _TYPES = {
 
 _MEDIA_TYPES = sorted({media_type.partition(";")[0] for media_type in (*_TYPES.values(), *LOGO_TYPES.values())})
 
-ASK_LOGIN = Operation("login", "Makes a browser ask for the password", {303: {}})
 GET_ICON = Operation(
     "icon",
     "The icon",
@@ -67,20 +65,6 @@ async def get_icon(call: HttpCall) -> Reply:
     icon = call.look.logo or static_files()["icon.svg"]
     reply = icon.reply.with_headers(Cache_Control="public, max-age=86400")
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
-
-
-async def get_login(call: HttpCall) -> Reply:
-    """Makes the browser ask for the password, which it then sends for all paths (RFC 7617 2.2).
-
-    A closed feed cannot ask for the password itself: that would reveal that the feed exists.
-    """
-    if call.token is None:
-        raise HttpError(
-            HTTPStatus.UNAUTHORIZED, "log in with a token as the password", WWW_Authenticate=BASIC_CHALLENGE
-        )
-    return Reply(
-        status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{FEEDS}", "Cache-Control": "no-store"}
-    )
 
 
 def _read(name: str, media_type: str) -> HashedFile:

@@ -220,3 +220,12 @@ async def test_dates_and_numbers_have_the_form_of_the_language(alice: SignedIn) 
     time = "string((//time)[1])"
     assert re.fullmatch(r"\d+\. [\w.]+ \d{4}, \d\d:\d\d UTC", html.fromstring(german.text).xpath(time))
     assert re.fullmatch(r"\d+ [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC", html.fromstring(english.text).xpath(time))
+
+
+async def test_error_of_a_form_is_german_with_its_values(alice: SignedIn) -> None:
+    """A page of the administration shows the error of its use case."""
+    form = f"action=affiliate&jid={bare(ALICE)}&affiliation=none"
+    page = await alice.post("/admin/members/notes/", form, Accept_Language="de")
+    assert page.status == HTTPStatus.CONFLICT
+    expected = f"{bare(ALICE)} ist der letzte Besitzer des Knotens; bitte zuerst einen anderen Besitzer hinzufügen"
+    assert expected in html.fromstring(page.text).xpath("string(//main)")

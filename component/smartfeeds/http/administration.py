@@ -51,6 +51,7 @@ from smartfeeds.service.requests import (
     SetSubscriptions,
 )
 from smartfeeds.service.tokens import new_token
+from smartfeeds.texts import N_
 
 USUAL, MOST = 100, 500  # rows in a page
 _JSON = (n.JSON.bare_type,)
@@ -273,7 +274,7 @@ class Administration:
 
 async def set_affiliation(change: Handle, call: HttpCall, service: str, jid: str, affiliation: str) -> None:
     """Gives a bare JID an affiliation with the node of a call. Raises FeedError."""
-    entries = ((_bare_jid(jid, "the address"), affiliation),)
+    entries = ((_bare_jid(jid), affiliation),)
     check_applied(await change(SetAffiliations(call.actor, service, call.name, entries)))
 
 
@@ -290,7 +291,7 @@ async def create_token(
     """Stores a new token with these fields. Returns its id, its text, and whether its node exists. Raises FeedError."""
     feed, scope = _text(fields, "feed"), _text(fields, "scope", tuple(SCOPES))
     label, expires = _text(fields, "label", default=""), _text(fields, "expires", default="")
-    jid = _bare_jid(_text(fields, "jid", default=str(call.actor.bare)), "jid")
+    jid = _bare_jid(_text(fields, "jid", default=str(call.actor.bare)))
     for name, text, most_bytes in (("feed", feed, MAX_ID_BYTES), ("label", label, MAX_LABEL_BYTES)):
         if not text.isprintable() or len(text.encode()) > most_bytes:
             raise FeedError(Condition.BAD_REQUEST, f"{name}: printable text of at most {most_bytes} bytes")
@@ -302,11 +303,11 @@ async def create_token(
     return token.token_id, text, answer.node_there
 
 
-def _bare_jid(text: str, name: str) -> str:
+def _bare_jid(text: str) -> str:
     """A bare JID in its normal form. Raises FeedError(JID_MALFORMED)."""
     jid = parse_jid(text)
     if jid is None or jid.resource:
-        raise FeedError(Condition.JID_MALFORMED, f"{name}: {text[:80]!r} is no bare JID such as alice@example.org")
+        raise FeedError(Condition.JID_MALFORMED, N_("the address is not a bare JID such as alice@example.org"))
     return str(jid)
 
 

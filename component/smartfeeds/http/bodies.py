@@ -25,6 +25,7 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.queries import read_fields
 from smartfeeds.http.wire import invite_body
 from smartfeeds.sync.record import MAX_CONFLICTS
+from smartfeeds.texts import N_
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ class BodyReader:
         pairs = await self.form(call)
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            raise FeedError(Condition.BAD_REQUEST, "a field of the form is repeated; load the page again")
+            raise FeedError(Condition.BAD_REQUEST, N_("a field of the form is repeated; load the page again"))
         return fields
 
     async def read(self, call: HttpCall, media_types: Iterable[str]) -> bytes:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from smartfeeds.http.web.faces import HUES, hue, initials
-from smartfeeds.http.web.highlight import SNIPPET_CHARACTERS, mark_html, mark_text, snippet
+from smartfeeds.http.web.highlight import EXCERPT_CHARACTERS, mark_html, mark_text, snippet
 
 MILL = frozenset({"mill"})
 
@@ -36,7 +36,7 @@ def test_snippet_is_the_part_around_the_first_word() -> None:
     assert "the &lt;<mark>mill</mark>&gt; flour" in part
     assert part.startswith("…")
     assert part.endswith("…")
-    assert len(part) < SNIPPET_CHARACTERS + 60
+    assert len(part) < EXCERPT_CHARACTERS + 60
     assert snippet("The mill", MILL) == "The <mark>mill</mark>"
     assert snippet("nothing", MILL) == ""
 

@@ -48,7 +48,7 @@ def excerpt(text: str, search: AbstractSet[str], start: int = 0) -> str:
     if hit is not None and hit.end() > EXCERPT_CHARACTERS:
         start = max(hit.start() - BEFORE_HIT, start)
         start = text.find(" ", start, hit.start()) + 1 or start
-    part = cut(text[start : start + EXCERPT_CHARACTERS + 1], EXCERPT_CHARACTERS)
+    part = cut(text[start:], EXCERPT_CHARACTERS)
     return mark_text(f"\N{HORIZONTAL ELLIPSIS}{part}" if start and part else part, search)
 
 

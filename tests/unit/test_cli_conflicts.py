@@ -153,7 +153,7 @@ def test_combine_writes_a_text_of_several_versions(ready: Run) -> None:
     before = exported(ready)
     Path("bad.txt").write_bytes(b"\xff")
     ready("conflicts", "resolve", "plans", "one", "--combine", "bad.txt", code=Exit.CONFIG)
-    ready("conflicts", "resolve", "plans", "one", "--combine", "-", stdin=b"x" * 2_000_000, code=Exit.CONFIG)
+    ready("conflicts", "resolve", "plans", "one", "--combine", "-", stdin=b"x" * 300_000, code=Exit.REFUSED)
     assert exported(ready) == before
 
     result = ready("conflicts", "resolve", "plans", "one", "--combine", "-", stdin="noon or nine\nwe will see\n")

@@ -14,10 +14,10 @@ import structlog
 
 from smartfeeds import __version__, system
 from smartfeeds.bot.bot import Bot, BotOptions
-from smartfeeds.config import NnoSettings, Settings
+from smartfeeds.config import Settings
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
-from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
@@ -37,6 +37,7 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.opening import open_service
+from smartfeeds.polling_setup import Polls
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
@@ -50,7 +51,6 @@ from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
-from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.files import FileFolder, folder_of
@@ -204,6 +204,7 @@ class App:
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
         )
         self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
+        self.polls = Polls(settings, self.service, self._source_tools)
         self.mirrors = Mirrors(
             self.service,
             [section.to_mirror() for section in settings.mirror],
@@ -355,7 +356,7 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for fetcher in (*self._fetchers, self._image_fetcher):
+            for fetcher in (*self._fetchers, self._image_fetcher, *self.polls.fetchers):
                 await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
@@ -369,12 +370,13 @@ class App:
             self._spawn(self._indexer.run(), "filter index")
             for sweep in SWEEPS:
                 self._spawn(sweep.run(self.service), sweep.name)
-            for section in self.settings.nno:
-                self._spawn(self._fill(section), f"nno {section.node}")
             parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
+            await self.polls.start()
+            for name, work in self.polls.tasks():
+                self._spawn(work, name)
             planets = [section.node for section in self.settings.nno]
             await self.service.write(partial(remove_unread_documents, planets=planets))
             self._parts = parts.pop_all()
@@ -414,6 +416,7 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
+            sources=self.polls.poller.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )
 
@@ -468,15 +471,6 @@ class App:
         if self.bot is not None:
             resumes.append(self.bot.resume)
         await asyncio.gather(*map(_repeated, resumes), self.presences.resume())
-
-    async def _fill(self, section: NnoSettings) -> None:
-        """Fills a node with the newest entries of other feeds, for ever (`sources.planet`)."""
-        owner = parse_jid(section.owner or self.settings.component.jid)
-        assert owner is not None
-        plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
-        limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else self._fetch_allowed)
-        async with Fetcher(limits, limiter=self._limiter) as fetcher:
-            await Planet(plan, self.service, fetcher, self._source_tools).run()
 
 
 async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
@@ -24,6 +22,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from smartfeeds.config_lists import MirrorSettings, NnoSettings, SourceSection
 from smartfeeds.config_types import (
     FOLDER,
     BareJid,
@@ -37,10 +36,10 @@ from smartfeeds.config_types import (
     NetworkText,
     Port,
     Seconds,
+    SettingsSection,
     StoreUrl,
-    WebAddress,
 )
-from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, check_elsewhere, make_mirror
+from smartfeeds.core.mirror import check_elsewhere
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
@@ -50,6 +49,8 @@ ENV_DELIMITER = "__"
 STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
 # Room for the elements that surround a page or an item in its stanza.
 ENVELOPE_BYTES = 8_192
+_LOGO_SUFFIXES = (".png", ".svg")
+_LOGO_BYTES = 262_144  # every page loads it
 
 # Command-line options that have an environment variable, and the variables that Kubernetes sets in every container when
 # a Service in the same namespace is named "smartfeeds". They are not settings, so they are not reported as unknown.
@@ -63,12 +64,6 @@ _REASONS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
 }
-
-
-class SettingsSection(BaseModel):
-    """One table of the configuration file. Values are read-only."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)  # the input may be the secret
 
 
 class ComponentSettings(SettingsSection):
@@ -149,7 +144,25 @@ class SiteSettings(SettingsSection):
 
     name: Annotated[str, Field(min_length=1, max_length=60)] = "Smart Feeds"
     accent: Annotated[str, Field(pattern="^(#[0-9a-fA-F]{6})?$")] = ""
+    logo: FilePath | None = None
     images: Literal["off", "click", "on"] = "off"
+
+    @model_validator(mode="after")
+    def _logo_is_shown(self) -> "SiteSettings":
+        if self.logo is not None:
+            if self.logo.suffix.lower() not in _LOGO_SUFFIXES:
+                raise ValueError(f"logo must be a file named *{' or *'.join(_LOGO_SUFFIXES)}, not {self.logo}")
+            if len(self.read_logo()) > _LOGO_BYTES:
+                raise ValueError(f"logo {self.logo} is too large; the limit is {_LOGO_BYTES:,} bytes")
+        return self
+
+    def read_logo(self) -> bytes:
+        """Returns the content of the logo. Raises ValueError if the file cannot be read."""
+        assert self.logo is not None
+        try:
+            return self.logo.read_bytes()
+        except OSError as error:
+            raise ValueError(f"cannot read logo {self.logo}: {error.strerror}") from None
 
 
 class PubsubSettings(SettingsSection):
@@ -206,6 +219,7 @@ class LimitsSettings(SettingsSection):
     contacts_per_jid: Count = 100
     contacts_per_domain: Count = 100_000
     files_bytes_per_jid: Annotated[int, Field(ge=0)] = 268_435_456
+    sources_per_jid: Annotated[int, Field(ge=0)] = 20
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096
 
@@ -243,42 +257,6 @@ class BotSettings(SettingsSection):
     rooms: tuple[BareJid, ...] = ()
     rooms_max: Count = 100
     messages_per_minute: Count = 30
-
-
-class NnoSettings(SettingsSection):
-    """A node with the newest entries of many feeds, by their ESS files. The section may occur several times."""
-
-    node: Annotated[str, Field(min_length=1)]
-    urls: Annotated[tuple[WebAddress, ...], Field(min_length=1)]
-    entries: Annotated[int, Field(ge=1, le=10_000)] = 50
-    every_s: Annotated[float, Field(ge=60)] = 900.0
-    owner: BareJid | None = None
-    allow_private: bool = False
-
-
-class MirrorSettings(SettingsSection):
-    """A node that is synchronised with a feed elsewhere. The section may occur several times."""
-
-    node: str
-    address: str
-    name: str = ""
-    direction: Direction = Direction.IN
-    owner: BareJid | None = None
-    every_s: float = EVERY_S
-    own_edits: bool = False
-    allow_private: bool = False
-
-    def to_mirror(self) -> Mirror:
-        """Returns the mirror that this section describes. Raises ConfigError."""
-        return make_mirror(**(self.model_dump() | {"owner": self.owner or ""}))
-
-    @model_validator(mode="after")
-    def _check_mirror(self) -> "MirrorSettings":
-        try:
-            self.to_mirror()
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return self
 
 
 class SourcesSettings(SettingsSection):
@@ -334,6 +312,7 @@ class Settings(BaseSettings):
     compat: CompatSettings = CompatSettings()
     nno: tuple[NnoSettings, ...] = ()
     mirror: tuple[MirrorSettings, ...] = ()
+    source: tuple[SourceSection, ...] = ()
 
     @classmethod
     def settings_customise_sources(
@@ -363,6 +342,13 @@ class Settings(BaseSettings):
                 raise ValueError(f"two [[mirror]] sections have the same {what}; remove one of them or rename it")
         return self
 
+    @model_validator(mode="after")
+    def _sources_differ(self) -> "Settings":
+        sources = [section.to_source(0) for section in self.source]
+        if len({(source.node, source.first_url) for source in sources}) < len(sources):
+            raise ValueError("two [[source]] sections have the same node and address; remove one of them")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _parent_creates(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -380,7 +366,7 @@ SECTIONS: Mapping[str, type[SettingsSection]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, SettingsSection)
 }
 # Sections that may occur several times, as [[name]].
-LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": MirrorSettings}
+LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": MirrorSettings, "source": SourceSection}
 
 
 def load(path: Path | None) -> Settings:

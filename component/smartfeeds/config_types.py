@@ -1,4 +1,5 @@
-"""The types of settings: how texts such as addresses, networks and paths are checked and normalised."""
+"""The types of settings: how texts such as addresses, networks and paths are checked and normalised. The base of
+sections is here, too."""
 
 import re
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from ipaddress import ip_interface
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.stores import database_path
@@ -91,3 +92,9 @@ ContactAddress = Annotated[
 FilePath = Annotated[Path, AfterValidator(lambda path: FOLDER.get() / path)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+
+
+class SettingsSection(BaseModel):
+    """One table of the configuration file. Values are read-only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)  # the input may be the secret

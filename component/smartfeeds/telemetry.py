@@ -7,8 +7,8 @@ library have the same form. Metric labels have few distinct values and never con
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TextIO, get_args, get_origin, get_type_hints
 
@@ -63,6 +63,19 @@ STORE_SECONDS = Histogram(
 )
 LOOP_LAG_SECONDS = Gauge(
     "smartfeeds_loop_lag_seconds", "Seconds by which the event loop was late at the last measurement", registry=REGISTRY
+)
+SOURCE_POLLS = Counter(
+    "smartfeeds_source_polls_total",
+    "Polls of sources, by result: read, unchanged, unreadable, refused (4xx), failed, gone (410), busy (429)",
+    ["result"],
+    registry=REGISTRY,
+)
+SOURCE_BYTES = Counter("smartfeeds_source_bytes_total", "Bytes of the documents of sources", registry=REGISTRY)
+SOURCE_ITEMS = Counter(
+    "smartfeeds_source_items_total",
+    "Items that sources have brought, by effect: added or changed",
+    ["effect"],
+    registry=REGISTRY,
 )
 SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "Version of the database schema", registry=REGISTRY)
 ProcessCollector(namespace="smartfeeds", registry=REGISTRY)  # memory, processor time and files, read from /proc
@@ -125,6 +138,29 @@ class DeliveryReading:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceStateReading:
+    """The number of sources in one state."""
+
+    state: str
+    sources: Annotated[
+        int, "smartfeeds_sources", "Sources by state: polled, waiting, slowed, stopped or paused; counted every minute"
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReadings:
+    """What the poller does: the numbers of sources by state, how late the latest poll is, and the paused hosts."""
+
+    states: Mapping[str, int] = field(default_factory=dict)
+    behind_s: Annotated[
+        float, "smartfeeds_sources_behind_seconds", "Seconds by which the source that is due first is late"
+    ] = 0.0
+    paused_hosts: Annotated[
+        int, "smartfeeds_source_hosts_paused", "Hosts that asked for a pause that has not ended"
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
@@ -165,6 +201,7 @@ class Readings:
     ] = 0
     mirrors: tuple[MirrorReading, ...] = ()
     deliveries: tuple[DeliveryReading, ...] = ()
+    sources: SourceReadings = SourceReadings()
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
@@ -184,6 +221,9 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     yield from _families(Readings, (now,) if now else ())
     yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
     yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
+    yield from _families(SourceReadings, (now.sources,) if now else ())
+    states = now.sources.states if now else {}
+    yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))
 
 
 class ReadingsCollector(Collector):

@@ -27,6 +27,7 @@ VALID: dict[str, dict[str, str]] = {
     "set-subscriptions": {"jids": "bob@example.org", "state": "none"},
     "add-token": {"feed": "tea"},
     "add-mirror": {"address": "xmpp:feeds.b.example?;node=plans", "node": "plans"},
+    "add-source": {"url": "https://blog.example/feed", "node": "tea"},
     "announce": {"announcement": "Tea"},
 }
 

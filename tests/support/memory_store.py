@@ -51,6 +51,7 @@ from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, match
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Again, ReadTx, WriteTx
 from smartfeeds.store.indexer import TraitsReader
+from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -865,6 +866,18 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_source(self, source_no: int) -> None:
         self._drop(self._data.sources, source_no)
+
+    def pull_back_sources(self, now_us: int) -> None:
+        for one in self._sources():
+            if one.polled_us is not None and one.polled_us > now_us:
+                due_us = None if one.due_us is None else one.due_us - one.polled_us + now_us
+                self.put_source(replace(one, due_us=due_us, polled_us=now_us))
+
+    def spread_overdue_sources(self, now_us: int, within_s: int) -> None:
+        for one in self._sources():
+            if one.due_us is not None and one.due_us < now_us and one.polled_us is not None:
+                share = one.source_no * SPREAD_FACTOR % SPREAD_MODULUS
+                self.put_source(replace(one, due_us=now_us + share * within_s * 1_000_000 // SPREAD_MODULUS))
 
     def put_host_pause(self, pause: HostPause) -> None:
         self._set(self._data.host_pauses, pause.host, pause)

@@ -26,6 +26,7 @@ _MODULES: Final = {
     "follow": "cli.follow",
     "nno": "cli.nno",
     "mirror": "cli.mirrors",
+    "source": "cli.sources",
     "consumer": "cli.consumer",
     "node": "cli.nodes",
     "sub": "cli.subscriptions",

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import click
@@ -20,6 +20,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
+from smartfeeds.service.answers import ask
 from smartfeeds.service.conflicts import (
     CombinedText,
     ConflictedItem,
@@ -137,8 +138,8 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
     after: str | None = None
     while True:
         page = ResultSetRequest(max=str(service.policy.page_max), after=after)
-        answer = await service.handle(ListConflicts(operator(service), service.policy.domain, name, page))
-        conflicts = cast("ConflictList", answer)
+        request = ListConflicts(operator(service), service.policy.domain, name, page)
+        conflicts = await ask(service.handle, request, ConflictList)
         for item in conflicts.entries:
             yield item
         if not conflicts.entries or conflicts.result_set is None:
@@ -168,7 +169,7 @@ async def _resolve(
     request = ResolveConflicts(
         act_as(service, by), service.policy.domain, node, item, keep, settle or None, combined=combined
     )
-    return cast("ResolvedItem", await service.handle(request))
+    return await ask(service.handle, request, ResolvedItem)
 
 
 def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:

@@ -136,6 +136,8 @@ TRANSIENT_ITEM = "item"
 # The kind of an event that is sent to nobody: the delivery of held events begins, because options have changed. `data`
 # is the number of a subscription, empty for all of the node.
 RELEASE = "release"
+# The kind of an event that is sent to nobody: items up to the key in `data`, of the modified order, are not notified.
+QUIET = "quiet"
 
 
 @dataclass(frozen=True, slots=True)

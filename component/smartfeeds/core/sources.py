@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -18,6 +19,7 @@ LEAST_CHOSEN_S: Final = 300
 MAX_URL_BYTES: Final = 2_048
 # So many items of the first document are announced to subscribers of the node.
 TOLD_AT_FIRST: Final = 10
+_NODE_CHARACTERS: Final = 200
 
 
 class SourceState(Enum):
@@ -50,9 +52,8 @@ class SourceSettings:
     `every_s` fixes the interval; None lets the rhythm of the feed decide. `publisher` is the bare JID that publishes
     its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
     `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
-    the first document, `first_told` are announced to the subscribers of the node. `only` is a query of view filters
-    (`category=news`); other items are left out. With `ignore_skips` the hours and days that the feed skips do not
-    count.
+    the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
+    days that the feed skips do not count.
     """
 
     every_s: int | None = None
@@ -62,8 +63,10 @@ class SourceSettings:
     user_agent: str = ""
     allow_private: bool = False
     first_told: int = TOLD_AT_FIRST
-    only: str = ""
     ignore_skips: bool = False
+
+
+NO_SETTINGS: Final = SourceSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Source:
     due_us: int | None
     polled_us: int | None = None
     good_us: int | None = None
-    settings: SourceSettings = SourceSettings()
+    settings: SourceSettings = NO_SETTINGS
     progress: SourceProgress = SourceProgress()
 
     @property
@@ -167,6 +170,21 @@ def host_of(url: str) -> str:
     return f"{(parts.hostname or '').lower()}:{port}"
 
 
+def node_name_of(url: str) -> str:
+    """A name for the node of an address: host and path, without www and an ending such as .xml."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/").rpartition("/")
+    stem = path[2].rpartition(".")[0] or path[2]
+    host = (parts.hostname or "").removeprefix("www.")
+    name = "/".join(filter(None, (host, path[0].strip("/"), stem)))
+    return re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
+
+
+def is_own(url: str, own_url: str) -> bool:
+    """Whether an address is a feed of the service that serves its feeds at `own_url` (SRC-082)."""
+    return bool(own_url) and f"{url.partition('?')[0]}/".startswith(f"{own_url}/")
+
+
 def new_source(
     node: str,
     url: str,
@@ -177,7 +195,7 @@ def new_source(
     configured: bool = False,
 ) -> Source:
     """A source that is due now. A name and password in the address become settings (SRC-015). Raises ConfigError."""
-    settings = settings or SourceSettings()
+    settings = settings or NO_SETTINGS
     url, user, password = _without_login(url)
     if user:
         settings = replace(settings, user=user, password=password)
@@ -225,7 +243,7 @@ def _without_login(text: str) -> tuple[str, str, str]:
 
 def dump_source_settings(settings: SourceSettings) -> str:
     """Returns the settings as JSON, without the defaults."""
-    defaults = asdict(SourceSettings())
+    defaults = asdict(NO_SETTINGS)
     fields = {name: value for name, value in asdict(settings).items() if value != defaults[name]}
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 

@@ -34,7 +34,7 @@ RSS_NAMESPACES = frozenset(
 )
 PROTOCOLS = frozenset({"xml-rpc", "soap", "http-post"})
 MAX_PORT = 65_535
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ATOM_LINK, _ATOM_LOGO = f"{{{ATOM_NS}}}link", f"{{{ATOM_NS}}}logo"
 _CREATOR = "{http://purl.org/dc/elements/1.1/}creator"
 _OUR_LINKS = frozenset({"self", "next", "hub"})
@@ -158,7 +158,7 @@ def read_channel(channel: Element, warnings: list[str]) -> Channel:
         changed_us=_date(parts["lastbuilddate"], warnings),
         ttl_min=_ttl(squeeze(first_text(parts["ttl"])), warnings),
         skip_hours=_hours(parts["skiphours"], warnings),
-        skip_days=tuple(day for day in _DAYS if day.lower() in days),
+        skip_days=tuple(day for day in DAYS if day.lower() in days),
         categories=tuple(
             (term, node.get("domain", "").strip()) for node in parts["category"] if (term := squeeze(string_of(node)))
         ),

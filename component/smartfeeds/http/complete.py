@@ -26,7 +26,7 @@ from smartfeeds.http.conditions import is_known, representation_mark
 from smartfeeds.http.documents import SHARED
 from smartfeeds.http.encode import PageAddress, complete_sharing, head_of, items_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
-from smartfeeds.http.replies import Reply, begin_stream
+from smartfeeds.http.replies import Reply, access_headers, begin_stream
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.publishing import DOCUMENTS, SharedDocument
@@ -58,14 +58,11 @@ class CompleteFeeds:
         feed_request = self._request(call, query)
         first = await self._pull(feed_request)
         place = PageAddress(call.site_url, call.name, query)
-        public = first.public and call.anonymous
         headers = {
             "ETag": f'W/"{first.version}.{representation_mark(place, call.suffix)}"',
-            "Cache-Control": "no-cache" if public else "private, no-cache",
             "Vary": "Authorization",
+            **access_headers(public=first.public and call.anonymous, bearer=call.bearer),
         }
-        if public or call.bearer:
-            headers["Access-Control-Allow-Origin"] = "*"
         if is_known(call.header("If-None-Match"), headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
         form, kind = FORMS[call.suffix]

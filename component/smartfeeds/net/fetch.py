@@ -10,6 +10,7 @@ import asyncio
 import re
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -341,7 +342,7 @@ def _headers(target: URL, known: Validators, accept: str, sender: Sender, *, is_
         conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
         fields |= {name: value for name, value in conditions.items() if value}
     if sender.user and is_first_origin:
-        fields["Authorization"] = aiohttp.BasicAuth(sender.user, sender.password, "utf-8").encode()
+        fields["Authorization"] = "Basic " + b64encode(f"{sender.user}:{sender.password}".encode()).decode()
     if sender.agent:
         fields["User-Agent"] = sender.agent
     return fields

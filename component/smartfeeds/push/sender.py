@@ -11,7 +11,7 @@ from functools import partial
 from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.interests import Interest, Interests
-from smartfeeds.core.model import RELEASE, TRANSIENT_ITEM, Mark, Node, NodeEvent, NodeState, Subscription
+from smartfeeds.core.model import QUIET, RELEASE, TRANSIENT_ITEM, Mark, Node, NodeEvent, NodeState, Subscription
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
@@ -73,11 +73,13 @@ class SentCursors:
 
     `by_view` has the cursor that was sent last in each view; after a restart the sender reads it from the store. One
     purge event announced the items up to the key `purged_us`; after a restart each is announced, which is correct too.
+    So are items that came without notifications, up to the key `quiet_us` of the modified order.
     `sent_events` are the numbers of events that were sent, but whose removal from the store failed.
     """
 
     by_view: Mapping[str, str] = field(default_factory=dict)
     purged_us: int = -1
+    quiet_us: int = -1
     sent_events: frozenset[int] = frozenset()
 
 
@@ -88,6 +90,7 @@ class _BatchRun:
     batch: NodeBatch
     last_cursors: dict[str, str]
     purged_us: int
+    quiet_us: int
     sent_events: frozenset[int]
     marks: dict[Order, Mark]  # the end of what was sent in each order
     held_nos: set[int] = field(default_factory=set)  # subscriptions that the run began to hold
@@ -99,6 +102,10 @@ class _BatchRun:
     @property
     def node(self) -> Node:
         return self.batch.node
+
+    def notifies(self, change: PushedChange) -> bool:
+        """Whether no event has announced the change, or kept it quiet."""
+        return change.key_us > self.purged_us and change.item.modified_us > self.quiet_us
 
     def splice(self, frame: PushFrame, recipients: Iterable[bytes]) -> None:
         head, tail = frame.head, frame.tail
@@ -169,7 +176,14 @@ class PushSender:
         if (first := batch.first) is not None:
             await self._service.write(lambda tx, _context: add_consumer(tx, consumer, Order.MODIFIED, first))
         last_cursors = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
-        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, sent.sent_events, dict(batch.starts))
+        run = _BatchRun(
+            batch,
+            {**last_cursors, **batch.previous},
+            sent.purged_us,
+            sent.quiet_us,
+            sent.sent_events,
+            dict(batch.starts),
+        )
         for order in batch.orders:
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
@@ -182,7 +196,7 @@ class PushSender:
         await self._flush(run, 0)
         self.counters.dropped += run.dropped
         ends = {order.order: order.end for order in batch.orders}
-        memory = SentCursors(run.last_cursors, run.purged_us)
+        memory = SentCursors(run.last_cursors, run.purged_us, run.quiet_us)
         position = ConsumerPosition(ends, memory)
         try:
             reaped = await self._clean_up(batch, run.events_sent)
@@ -214,7 +228,7 @@ class PushSender:
         self.counters.lag_us = max(lag_us, 0)
         if lag_us > self._max_age_us:
             run.dropped += 1
-        elif change.key_us > run.purged_us and node.options.deliver_notifications:
+        elif run.notifies(change) and node.options.deliver_notifications:
             chains = {
                 view: PushHeaders(run.batch.total_of(view, item), run.last_cursors.get(view, ""), change.cursor)
                 for view in views
@@ -241,6 +255,8 @@ class PushSender:
                     authorization_message(event, self._encode_request),
                     *await self._explain(run.node, event),
                 ]
+            elif event.kind == QUIET:
+                run.quiet_us = int(event.data)
             elif event.kind == RELEASE:
                 await self._release_held(run.node, event)
             elif event.kind == TRANSIENT_ITEM:

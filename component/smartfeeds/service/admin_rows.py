@@ -1,4 +1,4 @@
-"""Nodes, tokens, consumers and mirrors as rows of administration: objects that can be written as JSON.
+"""Nodes, tokens, consumers, mirrors and sources as rows of administration: objects that can be written as JSON.
 
 `--json` of the commands, the responses over HTTP and the pages of the web administration show the same members. Times
 are date-times in whole seconds.
@@ -8,6 +8,7 @@ from typing import Any
 
 from smartfeeds.core.consumers import RETRY_REQUEST_US
 from smartfeeds.core.mirror import MirrorState
+from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.tokens import Token, ended
 from smartfeeds.service.admin_nodes import NodeSummary
@@ -106,6 +107,21 @@ def _standing_row(standing: MirrorStanding) -> Row:
         "refusals": [
             {"id": refusal.item_id, "reason": refusal.reason, "at": _second(refusal.at_us)} for refusal in state.reasons
         ],
+    }
+
+
+def source_row(source: Source) -> Row:
+    """A source with its state (SRC-047). Passwords are left out."""
+    return {
+        "number": source.source_no,
+        "node": source.node,
+        "address": source.url,
+        "state": source.state.value,
+        "reason": source.reason,
+        "since": format_second(source.since_us),
+        "last_good": _second(source.good_us) or "",
+        "next": _second(source.due_us) or "",
+        "from": "configuration" if source.configured else source.owner or "source add",
     }
 
 

@@ -13,6 +13,7 @@ from smartfeeds.service import (
     admin_consumers,
     admin_mirrors,
     admin_nodes,
+    admin_sources,
     admin_tokens,
     administration,
     affiliations,
@@ -88,6 +89,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     sessions.GetSession: ("get_session", sessions.get_session),
     sessions.ListSessions: ("list_sessions", sessions.list_sessions),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
+    admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
@@ -118,6 +120,8 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     admin_mirrors.AddMirror: ("add_mirror", admin_mirrors.add_mirror),
     admin_mirrors.RemoveMirror: ("remove_mirror", admin_mirrors.remove_mirror),
     admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),
+    admin_sources.AddSource: ("add_source", admin_sources.add_source),
+    admin_sources.ChangeSource: ("change_source", admin_sources.change_source),
     admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
 }
 

@@ -5,9 +5,11 @@ items an old one becomes the next key, and atom:published keeps the true date. I
 nothing: the same id with the same content is no modification. Sync data is left out: `sync_import` merges it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
+from types import MappingProxyType
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Node, NodeKind
@@ -78,6 +80,15 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Fee
     Data that the node has already stays, because its owner may have chosen it. Returns notes for people on what was not
     stored. Raises FeedError if the feed cannot be created.
     """
+    texts, notes = texts_of(document)
+    different, _ = await service.write(lambda tx, context: describe_node(tx, context, node, actor, texts))
+    if different:
+        notes.append(f"the node has its own {', '.join(different)}: that of the document was left out")
+    return tuple(notes)
+
+
+def texts_of(document: FeedDocument) -> tuple[FormFields, list[str]]:
+    """What a document says of its feed, by option of the node, and notes for people on what was cut or left out."""
     details = dump_details(document)
     language = document.channel.language if document.channel is not None else ""
     texts = {"title": document.title, "description": document.description}
@@ -90,31 +101,43 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Fee
     ]
     if details.left_out:
         notes.append(f"of the feed itself these were left out: {', '.join(details.left_out)}")
-    texts_of_document = {name: (text,) for name, text in values.items() if text}
-    different = await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, texts_of_document))
-    if different:
-        notes.append(f"the node has its own {', '.join(different)}: that of the document was left out")
-    return tuple(notes)
+    return {name: (text,) for name, text in values.items() if text}, notes
 
 
-def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, texts_of_document: FormFields) -> list[str]:
-    """Returns the names of what the node has already and the document says differently."""
+def describe_node(
+    tx: WriteTx,
+    context: Context,
+    name: str,
+    actor: Jid,
+    texts_of_document: FormFields,
+    former: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[list[str], dict[str, str]]:
+    """Creates a missing node, and gives it the texts of a document that it lacks, or that it has from the `former`
+    document. `former` and the second result have a digest of each text that came from a document, by option.
+
+    The first result names what the node has of its own and the document says differently.
+    """
     if tx.node(name) is None:
         add_node(tx, context, actor, name, {KIND: (NodeKind.FEED.value,)}, trusted=True)
     node = feed_locked(tx, name)
-    lacking = {var: values for var, values in texts_of_document.items() if not any(node.options.stored.get(var, ()))}
-    if lacking:
-        form = {f"{PUBSUB}{var}": values for var, values in lacking.items()}
-        options = node.options.apply(form, context.policy.options)
-        if DETAILS in lacking:
-            options = options.with_details("".join(lacking[DETAILS]))
-        change_options(tx, context, node, options)
     own = node.options.stored
-    return [
+    ours = {var for var in texts_of_document if not any(own.get(var, ())) or _digest(own[var]) == former.get(var)}
+    form = {f"{PUBSUB}{var}": texts_of_document[var] for var in ours if var != DETAILS}
+    options = node.options.apply(form, context.policy.options)
+    if DETAILS in ours:
+        options = options.with_details("".join(texts_of_document[DETAILS]))
+    if options != node.options:
+        change_options(tx, context, node, options)
+    different = [
         _NAMES.get(var, var)
-        for var in texts_of_document
-        if var not in lacking and _differs(var, own[var], texts_of_document[var])
+        for var, values in texts_of_document.items()
+        if var not in ours and _differs(var, own[var], values)
     ]
+    return different, {var: _digest(options.stored.get(var, ())) for var in ours}
+
+
+def _digest(values: Values) -> str:
+    return sha256("\0".join(values).encode()).hexdigest()[:16]
 
 
 def _differs(var: str, own: Values, imported: Values) -> bool:

@@ -126,4 +126,7 @@ def retire(tx: WriteTx, context: Context, node: Node, redirect: str = "") -> Non
     if node.options.notify_delete and node.state is not NodeState.DELETED:
         tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", redirect))
     tx.retire_node(node.node_no)
+    # Their next poll would create the node again.
+    for source in tx.sources_of(node.name):
+        tx.remove_source(source.source_no)
     context.changed.add(node.node_no)

@@ -9,9 +9,13 @@ from smartfeeds.core.sources import (
     load_progress,
     load_source_settings,
 )
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import SOURCE, SOURCE_HOST
+
+# Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
+SPREAD_FACTOR, SPREAD_MODULUS = 2_654_435_761, 2**32
 
 
 def _to_source(row: Row) -> Source:
@@ -123,6 +127,22 @@ class SourceWrites(NodeWrites, SourceReads):
     def remove_source(self, source_no: int) -> None:
         """Removes a source. The items that it brought remain."""
         self._change(SOURCE.delete, (source_no,))
+
+    def pull_back_sources(self, now_us: int) -> None:
+        """Corrects sources that were polled in the future, because the clock was ahead: their pauses begin now. The
+        cost grows with the number of sources."""
+        self._change(
+            "UPDATE source SET due_us = due_us - polled_us + ?, polled_us = ? WHERE polled_us > ?", (now_us,) * 3
+        )
+
+    def spread_overdue_sources(self, now_us: int, within_s: int) -> None:
+        """Spreads the sources that were polled before and are overdue over so many seconds (multiplicative hashing of
+        their numbers). The cost grows with their number."""
+        self._change(
+            f"UPDATE source SET due_us = ? + source_no * {SPREAD_FACTOR} % {SPREAD_MODULUS} * ? / {SPREAD_MODULUS}"
+            " WHERE due_us < ? AND polled_us IS NOT NULL",
+            (now_us, within_s * US_PER_S, now_us),
+        )
 
     def put_host_pause(self, pause: HostPause) -> None:
         """Stores the pause of a host, or replaces it."""

@@ -8,6 +8,7 @@ from smartfeeds.xmpp import (
     admin_nodes,
     admin_people,
     admin_process,
+    admin_sources,
     admin_tokens,
     authorization,
     conflict_command,
@@ -21,6 +22,7 @@ COMMANDS: Mapping[str, Command] = table_of(
     *admin_people.COMMANDS,
     *admin_tokens.COMMANDS,
     *admin_mirrors.COMMANDS,
+    *admin_sources.COMMANDS,
     *admin_consumers.COMMANDS,
     *admin_process.COMMANDS,
 )

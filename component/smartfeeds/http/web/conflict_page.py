@@ -4,7 +4,7 @@ from markupsafe import Markup
 
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
-from smartfeeds.formats.written import fields_of
+from smartfeeds.formats.entry_form import fields_of
 from smartfeeds.http.web.article import body_of, may_edit
 from smartfeeds.http.web.differences import highlighted
 from smartfeeds.http.web.frame import Frame
@@ -32,15 +32,15 @@ def conflicts_page(
         next_path=next_path,
         items=[
             {
-                "anchor": f"e-{one.item.item_no}",
-                "path": entry_path(name, one.item.id, CONFLICTS),
-                "id": one.item.id,
-                "tags": one.tags,
-                "decides": may_edit(frame, one.item),
-                "combined": _combined(one),
-                "sides": _sides(frame, one),
+                "anchor": f"e-{entry.item.item_no}",
+                "path": entry_path(name, entry.item.id, CONFLICTS),
+                "id": entry.item.id,
+                "tags": entry.tags,
+                "decides": may_edit(frame, entry.item),
+                "combined": _combined(entry),
+                "sides": _sides(frame, entry),
             }
-            for one in conflict_list.entries
+            for entry in conflict_list.entries
         ],
     )
 

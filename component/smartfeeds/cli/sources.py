@@ -1,0 +1,319 @@
+"""`smartfeeds source`: feeds of other servers that fill nodes (docs/webfeeds-sources.md).
+
+A running service applies each change within seconds.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from smartfeeds.cli.common import bare_jid, config_option, json_option, output_option, private_option, read_settings
+from smartfeeds.cli.files import whole_file
+from smartfeeds.cli.offline import read_offline, write_offline
+from smartfeeds.console import (
+    Commands,
+    exit_failed_if,
+    print_err,
+    print_json,
+    print_lines,
+    print_out,
+    print_rows,
+    run_async,
+)
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.polling import paused, resumed
+from smartfeeds.core.sources import (
+    LEAST_CHOSEN_S,
+    TOLD_AT_FIRST,
+    Source,
+    SourceSettings,
+    is_own,
+    new_source,
+    node_name_of,
+)
+from smartfeeds.core.text import counted
+from smartfeeds.core.times import format_second
+from smartfeeds.errors import ConfigError
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
+from smartfeeds.service.admin_rows import Row, source_row
+from smartfeeds.service.context import Context
+from smartfeeds.service.sources import add_source, change_source, find_source, poll_now, remove_source
+from smartfeeds.sources.checking import SourceReport, check_source
+from smartfeeds.sources.source_lists import read_source_list, write_source_list
+from smartfeeds.store.base import OpenMode, WriteTx
+
+
+@click.group("source", cls=Commands)
+def source_command() -> None:
+    """Fill nodes with feeds of other servers (docs/webfeeds-sources.md)."""
+
+
+def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a source. None means that the option was not given."""
+    for option in reversed(
+        (
+            click.option(
+                "--every",
+                "every_s",
+                type=click.IntRange(LEAST_CHOSEN_S),
+                metavar="SECONDS",
+                help="A fixed interval. Default: by the rhythm of the feed, 1 to 24 hours.",
+            ),
+            click.option(
+                "--publisher", type=bare_jid, metavar="JID", help="The publisher of the items. Default: the component."
+            ),
+            click.option("--user-agent", help="The header User-Agent. Default: that of the service."),
+            click.option(
+                "--told",
+                "first_told",
+                type=click.IntRange(0),
+                help=f"Subscribers are notified of so many items of the first document. Default: {TOLD_AT_FIRST}.",
+            ),
+            click.option(
+                "--ignore-skips/--obey-skips", default=None, help="Ignore or obey skipHours and skipDays of the feed."
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _node_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--node", help="The node of the source, if several nodes have this address.")(command)
+
+
+@source_command.command("add")
+@click.argument("url")
+@click.option("--node", help="The node. It is created if it does not exist. Default: derived from the address.")
+@_settings_options
+@private_option
+@config_option
+def add(url: str, node: str | None, config: Path | None, *, allow_private: bool, **chosen: Any) -> None:
+    """Fill a node with the feed at URL.
+
+    A name and a password for HTTP Basic may be part of URL; lists and logs do not show them.
+    """
+    settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
+    source = _new(url, node, settings, read_settings(config).http.base_url)
+    source = write_offline(config, lambda tx, context: add_source(tx, context, source), OpenMode.CREATE)
+    print_out(f"{source.source_no}  {source.node}  {shown(source.url)}")
+    print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+def _given(chosen: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _new(url: str, node: str | None, settings: SourceSettings, own_url: str) -> Source:
+    """The source of an address. Raises ConfigError."""
+    if is_own(url, own_url):
+        raise ConfigError(f"{url} is a feed of this service; a node cannot be filled from itself")
+    return new_source(node or node_name_of(url), url, _now_us(), settings)
+
+
+@source_command.command("set")
+@click.argument("source")
+@_node_option
+@_settings_options
+@click.option("--adaptive", is_flag=True, help="No fixed interval any more.")
+@click.option("--allow-private/--public-only", default=None, help="Allow or forbid addresses in private networks.")
+@config_option
+def set_source(source: str, node: str | None, config: Path | None, *, adaptive: bool, **chosen: Any) -> None:
+    """Change the settings of SOURCE, a number or address of the list."""
+    changes = _given(chosen) | ({"every_s": None} if adaptive else {})
+    if not changes:
+        raise click.UsageError("name a setting to change, for example --every 900")
+
+    def change(row: Source, now_us: int) -> Source:
+        if row.configured:
+            raise ConfigError(f"the source {row.first_url} comes from the configuration; change its [[source]] section")
+        return replace(row, settings=replace(row.settings, **changes), due_us=row.due_us and now_us)
+
+    row = _change(config, source, node, partial(change_source, change=change))
+    print_out(f"Changed the source {row.source_no} of the node {row.node}.")
+
+
+def _change(
+    config: Path | None, text: str, node: str | None, change: Callable[[WriteTx, Context, Source], Source]
+) -> Source:
+    """Apply a change to the source that a command names, and return the source after it."""
+    return write_offline(config, lambda tx, context: change(tx, context, find_source(tx, context, text, node)))
+
+
+@source_command.command("list")
+@click.option("--node", help="Only the sources of this node.")
+@click.option("--failing", is_flag=True, help="Only sources that wait, are slowed or stopped.")
+@config_option
+@json_option
+def list_sources(node: str | None, config: Path | None, *, failing: bool, as_json: bool) -> None:
+    """List sources with their state, its reason, the last good answer and the next poll."""
+    sources = read_offline(config, lambda tx, _: tx.sources(0, NO_LIMIT))
+    rows = [source_row(row) for row in sources if node in (None, row.node) and (row.reason or not failing)]
+    print_rows(
+        rows, as_json=as_json, empty="There are no such sources." if node or failing else "There are no sources."
+    )
+
+
+@source_command.command("remove")
+@click.argument("source")
+@_node_option
+@config_option
+def remove(source: str, node: str | None, config: Path | None) -> None:
+    """End SOURCE, a number or address of the list. The node and its items remain."""
+
+    def work(tx: WriteTx, context: Context, row: Source) -> Source:
+        remove_source(tx, context, row)
+        return row
+
+    row = _change(config, source, node, work)
+    print_out(f"Removed the source {shown(row.url)}; the node {row.node} remains.")
+
+
+@source_command.command("poll")
+@click.argument("source")
+@_node_option
+@config_option
+def poll(source: str, node: str | None, config: Path | None) -> None:
+    """Make a running service poll SOURCE now, a number or address of the list.
+
+    At most once a minute, and not during a pause that its server asked for.
+    """
+    row = _change(config, source, node, poll_now)
+    print_out(f"The source {row.source_no} of the node {row.node} is due now.")
+
+
+@source_command.command("pause")
+@click.argument("source")
+@_node_option
+@config_option
+def pause(source: str, node: str | None, config: Path | None) -> None:
+    """Stop the polls of SOURCE, a number or address of the list, until it is resumed."""
+    change = partial(change_source, change=lambda row, now_us: paused(row, "the operator", now_us))
+    row = _change(config, source, node, change)
+    print_out(f"Paused the source {row.source_no} of the node {row.node}.")
+
+
+@source_command.command("resume")
+@click.argument("source")
+@_node_option
+@config_option
+def resume(source: str, node: str | None, config: Path | None) -> None:
+    """Poll SOURCE again, a number or address of the list, after it was paused or stopped."""
+    row = _change(config, source, node, partial(change_source, change=resumed))
+    print_out(f"The source {row.source_no} of the node {row.node} is due now.")
+
+
+@source_command.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--node", help="One node for all feeds. Default: a node for each feed, named by its address.")
+@_settings_options
+@private_option
+@config_option
+def import_sources(file: Path, node: str | None, config: Path | None, *, allow_private: bool, **chosen: Any) -> None:
+    """Add the feeds of FILE, a subscription list in OPML."""
+    configuration = read_settings(config)
+    listed = read_source_list(file.read_bytes(), configuration.component.jid)
+    if not listed:
+        raise ConfigError(f"{file} lists no feeds; its outlines need the attribute xmlUrl")
+    settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
+    own_url = configuration.http.base_url
+
+    def work(tx: WriteTx, context: Context) -> tuple[int, list[str]]:
+        added, refusals = 0, []
+        for feed in listed:
+            try:
+                add_source(tx, context, _new(feed.url, node or feed.node, settings, own_url))
+                added += 1
+            except ConfigError as error:
+                refusals.append(str(error))
+        return added, refusals
+
+    added, refusals = write_offline(config, work, OpenMode.CREATE)
+    print_lines(refusals)
+    print_out(f"Added {counted(added, 'source')}; {len(refusals)} of {len(listed)} were left out.")
+    exit_failed_if(not added)
+
+
+@source_command.command("export")
+@click.option("--node", help="Only the sources of this node.")
+@output_option
+@config_option
+def export_sources(node: str | None, output: Path | None, config: Path | None) -> None:
+    """Write the sources as a subscription list in OPML, which `source import` and feed readers read."""
+    domain = read_settings(config).component.jid
+    sources = read_offline(config, lambda tx, _: tx.sources(0, NO_LIMIT))
+    data = b"".join(write_source_list([row for row in sources if node in (None, row.node)], domain, _now_us()))
+    if output is None:
+        click.echo(data, nl=False)
+        return
+    with whole_file(output) as file:
+        file.write(data)
+
+
+@source_command.command("check")
+@click.argument("url")
+@_settings_options
+@private_option
+@json_option
+def check(url: str, *, allow_private: bool, as_json: bool, **chosen: Any) -> None:
+    """Explain what a poll of URL sees: redirects, format, items, hints, and the feeds that a web page offers.
+
+    Nothing is stored. Exit code 1: the address cannot be a source.
+    """
+    source = new_source("check", url, _now_us(), replace(SourceSettings(allow_private=allow_private), **_given(chosen)))
+    report = run_async(_check(source, allow_private=allow_private))
+    row = _report_row(report)
+    if as_json:
+        print_json(row)
+    else:
+        for line in _report_lines(row):
+            print_out(line)
+    exit_failed_if(report.problem)
+
+
+async def _check(source: Source, *, allow_private: bool) -> SourceReport:
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE if allow_private else ())) as fetcher:
+        return await check_source(fetcher, source, _now_us())
+
+
+def _report_row(report: SourceReport) -> Row:
+    document = report.document
+    times_us = () if document is None else document.times_us
+    return {
+        "requests": [{"address": shown(hop.url), "status": hop.status} for hop in report.hops],
+        "problem": report.problem,
+        "content_type": report.content_type,
+        "format": document.feed.format if document else "",
+        "title": document.feed.title if document else "",
+        "items": len(document.items) if document else 0,
+        "items_left_out": document.left_out if document else 0,
+        "newest_item": format_second(max(times_us)) if times_us else "",
+        "conditional_requests": report.has_validators,
+        "hint_s": report.hint_s,
+        "next_poll_s": report.next_s,
+        "notes": list(document.notes) if document else [],
+        "feeds": [{"type": link.type.value, "address": link.href, "title": link.title} for link in report.links],
+    }
+
+
+def _report_lines(row: Row) -> Iterator[str]:
+    for request in row["requests"]:
+        yield f"request: {request['address']} -> {request['status'] or 'no answer'}"
+    for name, value in row.items():
+        if value not in ("", None, []) and name not in ("requests", "notes", "feeds"):
+            yield f"{name.replace('_', ' ')}: {value}"
+    yield from (f"note: {note}" for note in row["notes"])
+    for feed in row["feeds"]:
+        yield f"feed: {feed['address']} ({feed['type']}) {feed['title']}".rstrip()
+    if row["feeds"]:
+        yield f"This is a web page. Add one of its feeds: smartfeeds source add {row['feeds'][0]['address']}"

@@ -1,0 +1,125 @@
+"""Administration of sources by requests: owners manage those of their nodes, admins all (SRC-083, SRC-084)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.polling import paused, resumed
+from smartfeeds.core.sources import NO_SETTINGS, Source, SourceSettings, new_source
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.service import sources
+from smartfeeds.service.administration import manages
+from smartfeeds.service.context import Context, is_admin
+from smartfeeds.service.lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.requests import Answer, NodeRequest, Request, ResultSet
+from smartfeeds.store.base import ReadTx, WriteTx
+
+
+@dataclass(frozen=True, slots=True)
+class ListSources(Request):
+    """The sources of the nodes that the actor manages."""
+
+    page: ResultSetRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceList(Answer):
+    """Sources by number."""
+
+    sources: tuple[Source, ...]
+    result_set: ResultSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddSource(NodeRequest):
+    """Adds a source to a node. Only admins may choose settings that concern the network of the service."""
+
+    url: str = ""
+    settings: SourceSettings = NO_SETTINGS
+
+
+class SourceAction(Enum):
+    """What a user does with a source."""
+
+    REMOVE = "remove"
+    POLL = "poll"
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSource(Request):
+    """Removes, polls, pauses or resumes a source."""
+
+    source_no: int
+    action: SourceAction
+
+
+@dataclass(frozen=True, slots=True)
+class SourceShown(Answer):
+    """A source after a change."""
+
+    source: Source
+
+
+def list_sources(tx: ReadTx, context: Context, request: ListSources) -> SourceList:
+    """Sources with their state. The cost grows with the number of all sources."""
+    rows = [row for row in tx.sources(0, NO_LIMIT) if manages(tx, context, request.actor, tx.node(row.node))]
+    listing = listing_of(rows, lambda row: listed_bytes(row.node, row.url))
+    page_rows, result_set = page_of(listing, request.page, context.policy)
+    return SourceList(tuple(page_rows), result_set)
+
+
+def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown:
+    """Adds a source to a node of the actor.
+
+    Raises FeedError: FORBIDDEN unless the actor manages the node, NOT_ACCEPTABLE if the source is refused.
+    """
+    node = request.node or ""
+    by_admin = is_admin(context.policy, request.actor)
+    if not manages(tx, context, request.actor, tx.node(node)):
+        raise FeedError(Condition.FORBIDDEN, f"only owners of the node {node} may add sources to it")
+    settings = request.settings
+    if not by_admin and (settings.allow_private or settings.publisher):
+        raise FeedError(Condition.FORBIDDEN, "only admins may choose the publisher or allow private networks")
+
+    def work() -> Source:
+        owner = "" if by_admin else str(request.actor.bare)
+        return sources.add_source(tx, context, new_source(node, request.url, context.now_us, settings, owner=owner))
+
+    return SourceShown(_accepted(work))
+
+
+def change_source(tx: WriteTx, context: Context, request: ChangeSource) -> SourceShown:
+    """Changes a source of a node of the actor.
+
+    Raises FeedError: ITEM_NOT_FOUND if there is none, or it is not theirs; NOT_ACCEPTABLE if it may not be changed.
+    """
+    source = tx.source(request.source_no)
+    if source is None or not manages(tx, context, request.actor, tx.node(source.node)):
+        raise FeedError(Condition.ITEM_NOT_FOUND, f"there is no source {request.source_no}")
+    row = source
+
+    def work() -> Source:
+        match request.action:
+            case SourceAction.REMOVE:
+                sources.remove_source(tx, context, row)
+                return row
+            case SourceAction.POLL:
+                return sources.poll_now(tx, context, row)
+            case SourceAction.RESUME:
+                return sources.change_source(tx, context, row, resumed)
+            case SourceAction.PAUSE:
+                by = str(request.actor.bare)
+                return sources.change_source(tx, context, row, lambda row, now_us: paused(row, by, now_us))
+
+    return SourceShown(_accepted(work))
+
+
+def _accepted(work: Callable[[], Source]) -> Source:
+    try:
+        return work()
+    except ConfigError as error:
+        raise FeedError(Condition.NOT_ACCEPTABLE, str(error)) from None

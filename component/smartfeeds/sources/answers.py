@@ -1,0 +1,62 @@
+"""From the response of a source's server to the answer that `core.polling` decides by (SRC-033 to SRC-045)."""
+
+from ipaddress import ip_address
+
+from smartfeeds.core.polling import Answer, AnswerKind, may_store_redirect
+from smartfeeds.core.sources import Source, host_of
+from smartfeeds.net.addresses import is_public
+from smartfeeds.net.fetch import FetchError, Response
+from smartfeeds.sources.freshness import fresh_s
+from smartfeeds.sources.reading import SourceDocument
+
+_TOO_MANY = 429
+_GONE = 410
+
+
+def good_answer(source: Source, response: Response, document: SourceDocument | None) -> Answer:
+    """The answer of a response whose document was read, or of one that is not modified (None)."""
+    kind = AnswerKind.UNCHANGED if document is None else AnswerKind.READ
+    return Answer(
+        kind,
+        validators=response.validators,
+        fresh_s=fresh_s(response.headers),
+        moved_to=_moved_to(source, response),
+        hints=Answer(kind).hints if document is None else document.hints,
+        times_us=() if document is None else document.times_us,
+        title="" if document is None else document.feed.title,
+    )
+
+
+def failed_answer(error: FetchError) -> Answer:
+    """The answer of a request that failed. The kind BUSY still lacks the end of the pause."""
+    status = error.status
+    if status == _TOO_MANY or error.retry_after_s is not None:
+        return Answer(AnswerKind.BUSY, error.reason)
+    if status == _GONE:
+        return Answer(AnswerKind.GONE, error.reason)
+    kind = AnswerKind.REFUSED if 400 <= status < 500 else AnswerKind.FAILED
+    return Answer(kind, error.reason)
+
+
+def busy_host(source: Source, error: FetchError) -> str:
+    """The host that wants a pause: that of the last request."""
+    return host_of(error.hops[-1].url) if error.hops else source.host
+
+
+def _moved_to(source: Source, response: Response) -> str:
+    """The target of permanent redirects if it may become the address of the source, else ""."""
+    target = response.permanent_url
+    if target == source.url or not response.hops:
+        return ""
+    address = next((hop.address for hop in response.hops if hop.url == target), "")
+    return target if may_store_redirect(source.url, target, is_public=_may_be_public(target, address)) else ""
+
+
+def _may_be_public(url: str, address: str) -> bool:
+    """Whether the host of an address is on the open Internet. `address` is its IP address, "" if it is not known."""
+    host = host_of(url).rpartition(":")[0]
+    try:
+        ip_address(host)
+    except ValueError:
+        return not address or is_public(address)
+    return is_public(host)

@@ -1,0 +1,65 @@
+"""Explains what a poll of an address would see: `smartfeeds source check` (SRC-047, SRC-048)."""
+
+from dataclasses import dataclass
+
+from smartfeeds.core.polling import GOOD, after_answer, hinted_s
+from smartfeeds.core.sources import Source
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.autodiscovery import PageLink, links_of
+from smartfeeds.net.fetch import Fetcher, FetchError, Hop, Response, Sender
+from smartfeeds.sources.answers import failed_answer, good_answer
+from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """What an address answers. `problem` is why it cannot be a source, "" if it can. `links` are the feeds that a web
+    page offers. `hint_s` is the interval that the server asks for, `next_s` the seconds until the next poll."""
+
+    hops: tuple[Hop, ...]
+    problem: str = ""
+    content_type: str = ""
+    has_validators: bool = False
+    document: SourceDocument | None = None
+    links: tuple[PageLink, ...] = ()
+    hint_s: int | None = None
+    next_s: int | None = None
+
+
+async def check_source(fetcher: Fetcher, source: Source, now_us: int) -> SourceReport:
+    """Requests the address of a source once, and stores nothing."""
+    settings = source.settings
+    try:
+        response = await fetcher.get(
+            source.url, accept=ACCEPT_SOURCE, sender=Sender(settings.user, settings.password, settings.user_agent)
+        )
+    except FetchError as error:
+        after = after_answer(source, failed_answer(error), now_us, 0.5)
+        return SourceReport(error.hops, error.reason, next_s=_seconds(after, now_us))
+    return _read(source, response, now_us)
+
+
+def _read(source: Source, response: Response, now_us: int) -> SourceReport:
+    content_type = response.content_type
+    try:
+        document = read_source(response.body, response.charset, response.url, source.first_url)
+    except FeedError as error:
+        links = links_of(response.body, response.url) if response.body.lstrip()[:1] == b"<" else ()
+        return SourceReport(response.hops, error.text or error.condition.value, content_type, links=links)
+    answer = good_answer(source, response, document)
+    assert answer.kind in GOOD
+    after = after_answer(source, answer, now_us, 0.5)
+    return SourceReport(
+        response.hops,
+        "",
+        content_type,
+        has_validators=bool(response.validators),
+        document=document,
+        hint_s=hinted_s(after.progress),
+        next_s=_seconds(after, now_us),
+    )
+
+
+def _seconds(source: Source, now_us: int) -> int | None:
+    return None if source.due_us is None or source.due_us <= now_us else (source.due_us - now_us) // US_PER_S

@@ -1,0 +1,232 @@
+"""Polls the sources of the store when they are due (SRC-001 to SRC-047, SRC-076).
+
+Due times are in the store. One task reads which sources are due, one a host, and starts a poll for each of them. So a
+host with thousands of feeds takes one place, and a restart changes no time. `core.polling` makes the decisions.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import structlog
+
+from smartfeeds.core.polling import Answer, AnswerKind, next_host_pause, validators_at
+from smartfeeds.core.sources import HostPause, Source, SourceState, is_own
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.validators import NO_VALIDATORS
+from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.errors import FeedError
+from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.source_import import PolledDocument, StoredPoll, store_poll
+from smartfeeds.service.sources import begin_polls, read_due, sharing_address
+from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
+from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
+from smartfeeds.sources.tools import SourceTools
+from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
+
+AT_ONCE: Final = 40  # polls in progress, those that wait for a turn included
+LOOK_S: Final = 5.0  # the store is read this often, because commands change it, too
+# A look that comes so much later found a clock that jumped, or a process that was stopped.
+_JUMP_S: Final = 60.0
+_STATES_S: Final = 60.0
+_LEAST_PAUSE_S: Final = 0.05
+# RFC 9110 15.3: OK, and Non-Authoritative Information. A part (206) or a difference (226) was not asked for.
+_WHOLE: Final = frozenset({200, 203})
+
+_log = structlog.get_logger()
+
+
+class PollClients(NamedTuple):
+    """The HTTP clients: one for public addresses and allowed networks, one for sources that may be anywhere."""
+
+    public: Fetcher
+    private: Fetcher
+
+    def of(self, source: Source) -> Fetcher:
+        """The client of a source."""
+        return self.private if source.settings.allow_private else self.public
+
+
+class Poller:
+    """Polls all sources. `own_url` is the address at which this service serves its own feeds, "" if it serves none."""
+
+    def __init__(self, service: FeedService, clients: PollClients, tools: SourceTools, own_url: str = "") -> None:
+        self._service = service
+        self._clients = clients
+        self._tools = tools
+        self._own_url = own_url
+        self._running: dict[str, asyncio.Task[None]] = {}  # by host
+        self._free = asyncio.Event()  # a poll has ended
+        self._looked_us: int | None = None
+        self._counted_us: int | None = None
+        self._states: dict[SourceState, int] = {}
+        self._behind_s = 0.0
+        self._paused_hosts = 0
+
+    async def run(self) -> None:
+        """Polls for ever; a failure of the store is logged, and the next look repeats the work."""
+        try:
+            while True:
+                pause_s = LOOK_S
+                with failures_logged():
+                    pause_s = await self.look()
+                await self._sleep(pause_s)
+        finally:
+            for task in self._running.values():
+                task.cancel()
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _sleep(self, pause_s: float) -> None:
+        """Waits until the next look, or until a poll has ended."""
+        self._free.clear()
+        waits = [asyncio.ensure_future(self._tools.sleep(pause_s)), asyncio.ensure_future(self._free.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def settle(self) -> bool:
+        """Waits for the polls in progress. Returns whether there were any."""
+        running = list(self._running.values())
+        await asyncio.gather(*running)
+        return bool(running)
+
+    async def look(self) -> float:
+        """Starts polls of the sources that are due. Returns the seconds until the next look. Raises StoreError."""
+        now_us = self._tools.now_us()
+        await self._correct_times(now_us)
+        found = await self._service.read(partial(read_due, limit=AT_ONCE + len(self._running)))
+        self._paused_hosts = len(found.pauses)
+        self._behind_s = max([0.0, *((now_us - source.due_us) / US_PER_S for source in found.due if source.due_us)])
+        for source in found.due:
+            if source.host not in self._running and len(self._running) < AT_ONCE:
+                self._start(source, found.pauses.get(source.host))
+        if self._counted_us is None or now_us - self._counted_us >= _STATES_S * US_PER_S:
+            self._states = await self._service.read(lambda tx, _context: tx.source_states())
+            self._counted_us = now_us
+        if found.due or found.next_us is None:
+            return LOOK_S  # the end of a poll comes earlier
+        return min(max(_LEAST_PAUSE_S, (found.next_us - now_us) / US_PER_S), LOOK_S)
+
+    async def _correct_times(self, now_us: int) -> None:
+        """After a start, and after the clock has jumped, what is overdue is spread (SRC-028, SRC-029)."""
+        former_us, self._looked_us = self._looked_us, now_us
+        if former_us is None or not 0 <= now_us - former_us <= (LOOK_S + _JUMP_S) * US_PER_S:
+            self._counted_us = None
+            await self._service.write(begin_polls)
+
+    def _start(self, source: Source, pause: HostPause | None) -> None:
+        host = source.host
+        work = self._defer(source, pause) if pause is not None else self.poll(source)
+        task = self._running[host] = asyncio.get_running_loop().create_task(work, name=f"poll {host}")
+        task.add_done_callback(lambda _task: self._ended(host))
+
+    def _ended(self, host: str) -> None:
+        del self._running[host]
+        self._free.set()
+
+    async def _defer(self, source: Source, pause: HostPause) -> None:
+        """Waits for the end of the pause of a host without a request (SRC-041)."""
+        reason = "its server asked for a pause"
+        with failures_logged():
+            answer = Answer(AnswerKind.BUSY, reason, paused_until_us=pause.until_us)
+            await self._store(source, answer, is_request=False)
+
+    async def poll(self, source: Source) -> None:
+        """Requests the address of a source once, and stores what every source of this address gets (SRC-019)."""
+        with failures_logged():
+            sources = await self._service.read(partial(sharing_address, source=source))
+            sources = sources if any(other.source_no == source.source_no for other in sources) else []
+            if not sources:
+                return  # it was removed or paused meanwhile
+            try:
+                response = await self._fetch(sources)
+            except FetchError as error:
+                await self._fail(sources, error)
+                return
+            if not response.not_modified:
+                SOURCE_BYTES.inc(len(response.body))
+            for other in sources:
+                await self._take(other, response)
+
+    async def _fetch(self, sources: Sequence[Source]) -> Response:
+        """One request for sources of one address. It is conditional if all have read the same document."""
+        source, settings = sources[0], sources[0].settings
+        if is_own(source.url, self._own_url):
+            raise FetchError(source.url, "is a feed of this service; choose another one")
+        known = {validators_at(other, self._tools.now_us()) for other in sources}
+        response = await self._clients.of(source).get(
+            source.url,
+            known=known.pop() if len(known) == 1 else NO_VALIDATORS,
+            accept=ACCEPT_SOURCE,
+            sender=Sender(settings.user, settings.password, settings.user_agent),
+        )
+        if response.status not in _WHOLE and not response.not_modified:
+            raise FetchError(source.url, f"answered {response.status}, which was not asked for", status=response.status)
+        return response
+
+    async def _fail(self, sources: Sequence[Source], error: FetchError) -> None:
+        for source in sources:
+            answer, pause = failed_answer(error), None
+            if answer.kind is AnswerKind.BUSY:
+                now_us, host = self._tools.now_us(), busy_host(source, error)
+                former = await self._service.read(lambda tx, _context: tx.host_pause(host))  # noqa: B023
+                pause = next_host_pause(former, host, error.retry_after_s, now_us)
+                answer = Answer(AnswerKind.BUSY, answer.reason, paused_until_us=pause.until_us)
+            await self._store(source, answer, pause=pause)
+
+    async def _take(self, source: Source, response: Response) -> None:
+        """Reads a response for one source and stores it."""
+        document: SourceDocument | None = None
+        try:
+            if not response.not_modified:
+                # Reading a large feed takes long enough to hold up everything else.
+                document = await self._tools.aside(
+                    read_source, response.body, response.charset, response.url, source.first_url
+                )
+            await self._store(source, good_answer(source, response, document), document)
+        except FeedError as error:
+            await self._store(source, Answer(AnswerKind.UNREADABLE, error.text or error.condition.value))
+
+    async def _store(
+        self,
+        source: Source,
+        answer: Answer,
+        document: SourceDocument | None = None,
+        pause: HostPause | None = None,
+        *,
+        is_request: bool = True,
+    ) -> None:
+        polled = None if document is None else PolledDocument(document.feed, document.items)
+        chance = self._tools.spread()
+        stored = await self._service.write(
+            partial(store_poll, source_no=source.source_no, answer=answer, chance=chance, document=polled, pause=pause)
+        )
+        if is_request:
+            SOURCE_POLLS.labels(answer.kind.value).inc()
+        if stored is not None:
+            SOURCE_ITEMS.labels("added").inc(stored.counts.added)
+            SOURCE_ITEMS.labels("changed").inc(stored.counts.changed)
+            _log_poll(stored, answer)
+
+    def readings(self) -> SourceReadings:
+        """The state of all sources, for metrics."""
+        counts = {state.value: self._states.get(state, 0) for state in SourceState}
+        return SourceReadings(counts, self._behind_s, self._paused_hosts)
+
+
+def _log_poll(stored: StoredPoll, answer: Answer) -> None:
+    before, after = stored.before, stored.after
+    if after.progress.said and not before.progress.said:
+        _log.warning(
+            "source_failing", node=after.node, url=shown(after.url), state=after.state.value, reason=after.reason
+        )
+    if after.url != before.url:
+        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url))
+    for item_id, reason in stored.counts.skipped:
+        _log.warning("source_item_skipped", node=after.node, url=shown(after.url), item=item_id, reason=reason)
+    _log.debug("source_polled", node=after.node, url=shown(after.url), result=answer.kind.value)

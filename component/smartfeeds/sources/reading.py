@@ -1,0 +1,67 @@
+"""Documents of sources: bytes to items, data of the feed, and hints for the next request.
+
+The boundary between polling and formats. It runs in a thread, and raises FeedError for what is no feed.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from smartfeeds.core.sources import DocumentHints
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import digest_id
+from smartfeeds.formats.autodiscovery import links_of
+from smartfeeds.formats.documents import document_bytes, read_document
+from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.nno import with_source
+from smartfeeds.formats.poll_hints import poll_hints
+
+ACCEPT_SOURCE: Final = (
+    "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, application/ess;q=0.9, "
+    "application/xml;q=0.8, text/xml;q=0.8, text/html;q=0.5, */*;q=0.1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDocument:
+    """A document of a source. `feed` is the feed without items, `items` are those to store, oldest first, with the ids
+    and payloads that they have in the node. `left_out` counts items that cannot be stored, with reasons in `notes`."""
+
+    feed: FeedDocument
+    items: tuple[ImportedItem, ...]
+    hints: DocumentHints
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def times_us(self) -> tuple[int, ...]:
+        """The times of the items that have one."""
+        return tuple(item.made_us for item in self.items if item.made_us is not None)
+
+
+def read_source(body: bytes, charset: str, url: str, first_url: str) -> SourceDocument:
+    """The document that came from `url`, for a source that was added as `first_url`.
+
+    Item ids are made of the first address, so that a new address of the feed makes no new items (SRC-037). Raises
+    FeedError, whose text tells of the feeds that a web page links to (SRC-043).
+    """
+    if not body.strip():
+        raise FeedError(Condition.INVALID_PAYLOAD, "the document is empty")
+    try:
+        document = read_document(document_bytes(body, charset), url)
+    except FeedError as error:
+        links = links_of(body, url) if body.lstrip()[:1] == b"<" else ()
+        if not links:
+            raise
+        addresses = ", ".join(link.href for link in links[:3])
+        raise FeedError(error.condition, f"{error.text or error.condition.value}; it links to {addresses}") from None
+    items = tuple(
+        replace(
+            item,
+            id=digest_id(first_url, item.id),
+            payload=with_source(item.payload, document.id, document.title, first_url),
+        )
+        for item in document.oldest_first()
+    )
+    feed = replace(document, items=(), skipped=())
+    notes = (*document.warnings, *(f"item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped))
+    return SourceDocument(feed, items, poll_hints(document), len(document.skipped), notes)

@@ -1,0 +1,215 @@
+"""`smartfeeds source`: what it stores, lists and explains."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from aiohttp import web
+
+from smartfeeds.config import load
+from smartfeeds.console import Exit
+from smartfeeds.core.polling import Answer, AnswerKind
+from smartfeeds.core.sources import Source
+from smartfeeds.opening import open_service
+from smartfeeds.service.context import Context
+from smartfeeds.service.source_import import store_poll
+from smartfeeds.store.base import WriteTx
+from support.polling import atom
+from support.shell import Run
+from support.website import Site, running_site
+
+URL = "https://blog.example/feed.xml"
+
+
+def write(work: Callable[[WriteTx, Context], object]) -> None:
+    """Writes to the store as a running service would."""
+
+    async def run() -> None:
+        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
+        await service.store.open()
+        await service.write(work)
+        await service.store.close()
+
+    asyncio.run(run())
+
+
+def rows(ready: Run, *options: str) -> list[dict[str, object]]:
+    found = json.loads(ready("source", "list", "--json", *options).stdout)
+    assert isinstance(found, list)
+    return found
+
+
+def stored(ready: Run) -> list[Source]:
+    found: list[Source] = []
+    write(lambda tx, _context: found.extend(tx.sources(0, 99)))
+    return found
+
+
+def test_add_lists_and_removes_a_source(ready: Run) -> None:
+    """[SRC-083] [SRC-047] No service has run yet, and no request is made."""
+    ready("source", "add", URL, "--node", "news", "--every", "900", "--told", "3", "--publisher", "a@b.example")
+    (row,) = rows(ready)
+    assert (row["number"], row["node"], row["address"], row["state"]) == (1, "news", URL, "polled")
+    assert row["next"] and row["last_good"] == "" and row["from"] == "source add"
+    (source,) = stored(ready)
+    settings = source.settings
+    assert (settings.every_s, settings.first_told, settings.publisher) == (900, 3, "a@b.example")
+
+    ready("source", "remove", URL)
+    assert rows(ready) == []
+    assert "There are no sources." in ready("source", "list").stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "node"),
+    [
+        (URL, "blog.example/feed"),
+        ("https://www.blog.example/", "blog.example"),
+        ("https://blog.example/a b/../c.d.rss?x=1".replace(" ", "%20"), "blog.example/a-20b/../c.d"),
+    ],
+)
+def test_node_is_named_by_the_address(ready: Run, url: str, node: str) -> None:
+    ready("source", "add", url)
+    assert [row["node"] for row in rows(ready)] == [node]
+
+
+def test_password_is_never_shown(ready: Run, tmp_path: Path) -> None:
+    """[SRC-015] Not in lists, and not in an exported list."""
+    shown = ready("source", "add", "https://me:secret@blog.example/f", "--node", "n").output
+    shown += ready("source", "list").output + ready("source", "list", "--json").output
+    shown += ready("source", "export").output
+    assert "secret" not in shown and "me:" not in shown
+    assert stored(ready)[0].settings.password == "secret"
+
+
+def test_wrong_sources_are_refused(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SRC-082] [SRC-083] The messages name the remedy."""
+    ready("source", "add", URL, "--node", "n")
+    assert "already" in ready("source", "add", URL, "--node", "n", code=Exit.CONFIG).stderr
+    assert "http" in ready("source", "add", "blog.example", code=Exit.CONFIG).stderr
+    assert "source list" in ready("source", "remove", "7", code=Exit.CONFIG).stderr
+    ready("source", "add", URL, "--node", "m")
+    assert "--node" in ready("source", "poll", URL, code=Exit.CONFIG).stderr
+    ready("source", "poll", URL, "--node", "m")
+    base_url = "https://feeds.a.example/f"
+    monkeypatch.setenv("SMARTFEEDS_HTTP__BASE_URL", base_url)
+    assert "feed of this service" in ready("source", "add", f"{base_url}/x/?since=1", code=Exit.CONFIG).stderr
+
+
+def test_source_is_paused_resumed_and_polled(ready: Run) -> None:
+    """[SRC-030] [SRC-083] By number or by address."""
+    ready("source", "add", URL, "--node", "n")
+    ready("source", "pause", "1")
+    (row,) = rows(ready)
+    assert (row["state"], row["reason"], row["next"]) == ("paused", "paused by the operator", "")
+    assert "paused" in ready("source", "poll", "1", code=Exit.CONFIG).stderr
+    ready("source", "resume", URL)
+    (row,) = rows(ready)
+    assert (row["state"], row["reason"]) == ("polled", "") and row["next"]
+
+    answer = Answer(AnswerKind.FAILED, "answered 500")
+    write(lambda tx, context: store_poll(tx, context, 1, answer, 0.5))
+    (row,) = rows(ready, "--failing")
+    assert (row["state"], row["reason"]) == ("slowed", "answered 500")
+    assert "less than 60 seconds ago" in ready("source", "poll", "1", code=Exit.CONFIG).stderr
+
+
+def test_settings_change(ready: Run) -> None:
+    """[SRC-083] [SRC-085]"""
+    ready("source", "add", URL, "--node", "n", "--every", "900")
+    ready("source", "set", "1", "--user-agent", "me", "--ignore-skips", "--allow-private")
+    settings = stored(ready)[0].settings
+    assert (settings.every_s, settings.user_agent, settings.ignore_skips, settings.allow_private) == (
+        900, "me", True, True,
+    )  # fmt: skip
+    ready("source", "set", "1", "--adaptive", "--public-only")
+    settings = stored(ready)[0].settings
+    assert (settings.every_s, settings.user_agent, settings.allow_private) == (None, "me", False)
+    ready("source", "set", "1", code=Exit.USAGE)
+
+
+def test_subscription_lists_go_round(ready: Run, tmp_path: Path) -> None:
+    """[SRC-083] Folders are read; what is there already is left out; the nodes come back with the list."""
+    opml = tmp_path / "subs.opml"
+    opml.write_text(
+        '<opml version="1.0"><body><outline text="folder">'
+        '<outline text="a" type="rss" xmlUrl="https://a.example/feed"/><outline text="x" xmlurl="https://b.example/"/>'
+        '</outline><outline text="a again" xmlUrl="https://a.example/feed"/><outline xmlUrl="gopher://c.example/"/>'
+        "</body></opml>"
+    )
+    result = ready("source", "import", str(opml))
+    assert "Added 2 sources; 1 of 3 were left out." in result.stdout and "gopher" in result.stderr
+    nodes = [(row["node"], row["address"]) for row in rows(ready)]
+    assert nodes == [("a.example/feed", "https://a.example/feed"), ("b.example", "https://b.example/")]
+
+    ready("source", "import", str(opml), "--node", "all")
+    ready("source", "export", "--output", "mine.opml")
+    before = [(row["node"], row["address"]) for row in rows(ready)]
+    for row in rows(ready):
+        ready("source", "remove", str(row["number"]))
+    ready("source", "import", "mine.opml")
+    assert [(row["node"], row["address"]) for row in rows(ready)] == before
+    assert "left out" in ready("source", "import", "mine.opml", code=Exit.FAILED).stdout
+    opml.write_text("<opml version='2.0'><body><outline text='no feed'/></body></opml>")
+    assert "xmlUrl" in ready("source", "import", str(opml), code=Exit.CONFIG).stderr
+
+
+@pytest.fixture
+def pages() -> Iterator[Site]:
+    """A web server in a thread of its own, because a command runs its own event loop."""
+    sites: list[Site] = []
+    started, done = Event(), Event()
+
+    async def serve() -> None:
+        async with running_site() as site:
+            sites.append(site)
+            started.set()
+            await asyncio.to_thread(done.wait)
+
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    started.wait(10)
+    yield sites[0]
+    done.set()
+    thread.join(10)
+
+
+def test_check_explains_a_feed(ready: Run, pages: Site) -> None:
+    """[SRC-047] Redirects, format, items, hints and the next poll; nothing is stored."""
+    pages.pages["/"] = web.Response(status=301, headers={"Location": "/feed"})
+    pages.pages["/feed"] = web.Response(
+        body=atom("b", "a"), headers={"Cache-Control": "max-age=7200", "Content-Type": "text/plain"}
+    )
+    result = json.loads(ready("source", "check", pages.url(), "--allow-private", "--json").stdout)
+
+    assert [request["status"] for request in result["requests"]] == [301, 200]
+    assert (result["problem"], result["format"], result["title"]) == ("", "Atom 1.0", "A blog")
+    assert (result["items"], result["newest_item"], result["content_type"]) == (2, "2011-05-09T12:00:00Z", "text/plain")
+    assert (result["hint_s"], result["conditional_requests"]) == (7200, False)
+    assert "next poll s:" in ready("source", "check", pages.url(), "--allow-private").stdout
+    assert not Path("smartfeeds.db").exists()
+
+
+def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:
+    """[SRC-048] The operator's choice becomes the source, not the page."""
+    links = "".join(
+        f'<link rel="alternate" type="application/{kind}" href="/{kind}">' for kind in ("rss+xml", "atom+xml", "ess")
+    )
+    pages.pages["/"] = web.Response(body=f"<html><head>{links}</head></html>".encode(), content_type="text/html")
+    result = ready("source", "check", pages.url(), "--allow-private", code=Exit.FAILED)
+
+    for kind in ("rss+xml", "atom+xml", "ess"):
+        assert pages.url(f"/{kind}") in result.stdout
+    assert f"smartfeeds source add {pages.url('/rss+xml')}" in result.stdout
+
+
+def test_check_says_why_an_address_cannot_be_a_source(ready: Run, pages: Site) -> None:
+    """[SRC-016] [SRC-044]"""
+    pages.pages["/"] = b"<feed xmlns='http://www.w3.org/2005/Atom'>\n<entry>\n</feed>"
+    assert "line 3" in ready("source", "check", pages.url(), "--allow-private", code=Exit.FAILED).stdout
+    refused = ready("source", "check", pages.url(), code=Exit.FAILED).stdout
+    assert "not public" in refused
+    assert "404" in ready("source", "check", pages.url("/none"), "--allow-private", code=Exit.FAILED).stdout

@@ -10,7 +10,7 @@ from time import perf_counter
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.core.urls import feed_path, list_path, micropub_path
+from smartfeeds.core.urls import ABOUT, feed_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
@@ -352,6 +352,7 @@ def _links(site_url: str, name: str, view: str, *, smart: bool) -> str:
         for form in n.LINKED:
             address = f"{site_url}{feed_path(name, form.suffix)}{query}"
             links.append(f'<{address}>; rel="alternate"; type="{form.bare_type}"')
+        links.append(f'<{site_url}{feed_path(name, folder=ABOUT)}{query}>; rel="describedby"')
         links.append(f'<{site_url}{micropub_path(name)}>; rel="micropub"')
         links.append(f'<{site_url}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
     return ", ".join(links)

@@ -3,7 +3,8 @@
 from markupsafe import Markup
 
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
-from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.formats.entry import Entry, TextKind, read_entry
+from smartfeeds.formats.entry_form import fields_of
 from smartfeeds.http.web.article import body_of, may_edit
 from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.frame import Frame
@@ -37,11 +38,21 @@ def conflicts_page(
                 "id": entry.item.id,
                 "tags": entry.tags,
                 "decides": may_edit(frame, entry.item),
+                "combined": _combined(entry),
                 "sides": _sides(frame, entry, differences),
             }
             for entry in conflict_list.entries
         ],
     )
+
+
+def _combined(entry: ConflictedItem) -> dict[str, object]:
+    """What the form for a combined version shows at first: the first version that was not deleted."""
+    live = [version for _, version in entry.versions if not version.deleted.on]
+    if not live:
+        return {"title": "", "text": "", "is_html": False}
+    fields = fields_of(read_entry(entry.item._replace(payload=live[0].payload, deleted=False)))
+    return {"title": fields.title, "text": fields.text, "is_html": fields.kind is TextKind.HTML}
 
 
 def _sides(frame: Frame, entry: ConflictedItem, differences: Differences) -> list[dict[str, object]]:

@@ -6,14 +6,16 @@ The boundary between polling and formats. It runs in a thread, and raises FeedEr
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smartfeeds.core.sources import DocumentHints
+from smartfeeds.core.sources import DocumentHints, is_own
+from smartfeeds.core.text import counted
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import digest_id
+from smartfeeds.formats.atom import LINK, SOURCE, digest_id
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.nno import with_source
 from smartfeeds.formats.poll_hints import poll_hints
+from smartfeeds.formats.xml import parse_stored
 
 ACCEPT_SOURCE: Final = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, application/ess;q=0.9, "
@@ -38,11 +40,12 @@ class SourceDocument:
         return tuple(item.made_us for item in self.items if item.made_us is not None)
 
 
-def read_source(body: bytes, charset: str, url: str, first_url: str) -> SourceDocument:
+def read_source(body: bytes, charset: str, url: str, first_url: str, own_url: str = "") -> SourceDocument:
     """The document that came from `url`, for a source that was added as `first_url`.
 
-    Item ids are made of the first address, so that a new address of the feed makes no new items (SRC-037). Raises
-    FeedError, whose text tells of the feeds that a web page links to (SRC-043).
+    Item ids are made of the first address, so that a new address of the feed makes no new items (SRC-037). Items that
+    came from the service at `own_url` are left out: they would go round for ever (SRC-082). Raises FeedError, whose
+    text names the feeds that a web page links to (SRC-043).
     """
     if not body.strip():
         raise FeedError(Condition.INVALID_PAYLOAD, "the document is empty")
@@ -61,7 +64,19 @@ def read_source(body: bytes, charset: str, url: str, first_url: str) -> SourceDo
             payload=with_source(item.payload, document.id, document.title, first_url),
         )
         for item in document.oldest_first()
+        if not _is_ours(item.payload, own_url)
     )
+    returned = len(document.items) - len(items)
     feed = replace(document, items=(), skipped=())
     notes = (*document.warnings, *(f"item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped))
-    return SourceDocument(feed, items, poll_hints(document), len(document.skipped), notes)
+    if returned:
+        notes = (*notes, f"{counted(returned, 'item')} came from this service and were left out")
+    return SourceDocument(feed, items, poll_hints(document), len(document.skipped) + returned, notes)
+
+
+def _is_ours(payload: bytes, own_url: str) -> bool:
+    """Whether the atom:source of an entry links to a feed of the service at `own_url`."""
+    if not own_url or own_url.encode() not in payload:
+        return False
+    source = parse_stored(payload).find(SOURCE)
+    return source is not None and any(is_own(link.get("href", ""), own_url) for link in source.iterchildren(LINK))

@@ -17,18 +17,19 @@ from pathlib import Path
 from jinja2 import Environment
 
 from smartfeeds.http.web.admin_pages import OPTION_LABELS, WORDS
+from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
 MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"))
 # Where the errors are raised that people meet on pages.
 ERROR_MODULES = (
     *PACKAGE.glob("http/web/*.py"),
-    *(PACKAGE / "http" / f"{name}.py" for name in ("conflicts", "paths", "router")),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("admin_lists", "administration", "conflicts", "paths", "router")),
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (
-            *("admin_tokens", "administration", "conflicts", "context", "nodes", "preconditions"),
-            *("pulls", "sessions", "sign_ins", "tokens"),
+            *("admin_tokens", "administration", "affiliations", "conflicts", "context", "nodes", "preconditions"),
+            *("pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
         )
     ),
 )
@@ -36,6 +37,8 @@ TEMPLATES = PACKAGE / "http" / "web" / "templates"
 # The functions that take a text, and how many texts they take at which place.
 TEXT_ARGUMENTS = {"N_": slice(0, 1), "say": slice(0, 1), "count": slice(1, 3)}
 ERROR_ARGUMENTS = {"FeedError": slice(1, 2), "HttpError": slice(1, 2)}
+# A shorter form, such as `{name}: {why}`, has too few words to recognise a text by them.
+SHORTEST_FORM = 20
 
 Texts = tuple[str, ...]
 
@@ -45,7 +48,28 @@ def texts() -> list[Texts]:
     of_tables = ((text,) for text in (*OPTION_LABELS.values(), *WORDS))
     of_modules = (text for path in MODULES for text in _texts_of(path, TEXT_ARGUMENTS))
     of_errors = (text for path in ERROR_MODULES for text in _texts_of(path, ERROR_ARGUMENTS))
-    return sorted({*of_tables, *of_modules, *of_errors, *_texts_of_templates()})
+    of_values = ((text,) for path in ERROR_MODULES for text in _errors_with_values(path))
+    return sorted({*of_tables, *of_modules, *of_errors, *of_values, *_texts_of_templates()})
+
+
+def _errors_with_values(path: Path) -> Iterator[str]:
+    """The texts of errors that are written as an f-string: `{item.id} is missing` becomes `{id} is missing`."""
+    for call in ast.walk(ast.parse(path.read_text())):
+        name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
+        for argument in call.args[ERROR_ARGUMENTS[name]] if name in ERROR_ARGUMENTS else ():
+            if isinstance(argument, ast.JoinedStr) and len(text := _form_of(argument)) > SHORTEST_FORM:
+                yield ERROR_CONTEXT + text
+
+
+def _form_of(text: ast.JoinedStr) -> str:
+    parts: list[str] = []
+    for number, part in enumerate(text.values):
+        if isinstance(part, ast.Constant):
+            parts.append(str(part.value).replace("{", "{{").replace("}", "}}"))
+        elif isinstance(part, ast.FormattedValue):
+            name = getattr(part.value, "id", getattr(part.value, "attr", "value")).lower()
+            parts.append(f"{{{name}}}" if f"{{{name}}}" not in parts else f"{{{name}{number}}}")
+    return "".join(parts)
 
 
 def _texts_of(path: Path, text_arguments: Mapping[str, slice]) -> Iterator[Texts]:
@@ -73,7 +97,10 @@ def _texts_of_templates() -> Iterator[Texts]:
 if __name__ == "__main__":
     print('msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n')
     for text in texts():
-        print(f"msgid {json.dumps(text[0], ensure_ascii=False)}")
+        context, _, first = text[0].rpartition("\x04")
+        if context:
+            print(f"msgctxt {json.dumps(context)}")
+        print(f"msgid {json.dumps(first, ensure_ascii=False)}")
         if len(text) == 1:
             print('msgstr ""\n')
         else:

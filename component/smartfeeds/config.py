@@ -49,6 +49,8 @@ ENV_DELIMITER = "__"
 STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
 # Room for the elements that surround a page or an item in its stanza.
 ENVELOPE_BYTES = 8_192
+_LOGO_SUFFIXES = (".png", ".svg")
+_LOGO_BYTES = 262_144  # every page loads it
 
 # Command-line options that have an environment variable, and the variables that Kubernetes sets in every container when
 # a Service in the same namespace is named "smartfeeds". They are not settings, so they are not reported as unknown.
@@ -142,7 +144,25 @@ class SiteSettings(SettingsSection):
 
     name: Annotated[str, Field(min_length=1, max_length=60)] = "Smart Feeds"
     accent: Annotated[str, Field(pattern="^(#[0-9a-fA-F]{6})?$")] = ""
+    logo: FilePath | None = None
     images: Literal["off", "click", "on"] = "off"
+
+    @model_validator(mode="after")
+    def _logo_is_shown(self) -> "SiteSettings":
+        if self.logo is not None:
+            if self.logo.suffix.lower() not in _LOGO_SUFFIXES:
+                raise ValueError(f"logo must be a file named *{' or *'.join(_LOGO_SUFFIXES)}, not {self.logo}")
+            if len(self.read_logo()) > _LOGO_BYTES:
+                raise ValueError(f"logo {self.logo} is too large; the limit is {_LOGO_BYTES:,} bytes")
+        return self
+
+    def read_logo(self) -> bytes:
+        """Returns the content of the logo. Raises ValueError if the file cannot be read."""
+        assert self.logo is not None
+        try:
+            return self.logo.read_bytes()
+        except OSError as error:
+            raise ValueError(f"cannot read logo {self.logo}: {error.strerror}") from None
 
 
 class PubsubSettings(SettingsSection):

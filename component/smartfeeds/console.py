@@ -45,11 +45,11 @@ class Exit(IntEnum):
 SHOWN_LINES: Final = 20  # lines of a report on standard error
 EXIT_TEXTS: Final = {
     Exit.OK: "done",
-    Exit.FAILED: "it ran, and something is wrong or missing",
+    Exit.FAILED: "the command ran, and something is wrong or missing",
     Exit.USAGE: "the command line is wrong",
-    Exit.CONFIG: "the configuration, or what is installed, has to be changed",
+    Exit.CONFIG: "the configuration or the installation must be changed",
     Exit.STORE: "the store cannot be used: full, locked, read-only, broken or newer than this program",
-    Exit.LINK: "the XMPP server is away or refuses us",
+    Exit.LINK: "the XMPP server cannot be reached, or refuses the service",
     Exit.REFUSED: "the request was refused: no such node, no such item, not allowed, too big",
     Exit.RESTART: "an admin of the service asked for a restart",
     Exit.INTERRUPTED: "interrupted with Ctrl-C",

@@ -7,6 +7,7 @@ from smartfeeds.config import Settings
 from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions
+from smartfeeds.http.site_look import accent_file, logo_file
 from smartfeeds.xmpp.command_sessions import session_key
 
 
@@ -19,7 +20,8 @@ def http_options(settings: Settings, body_bytes: int) -> HttpOptions:
         base_url=http.base_url,
         look=SiteLook(
             site.name,
-            site.accent,
+            accent_file(site.accent),
+            None if site.logo is None else logo_file(site.logo.suffix.lower(), site.read_logo()),
             images=ImagePolicy(site.images),
             image_links=None if site.images == "off" else _image_links(settings),
         ),

@@ -4,13 +4,17 @@
 """
 
 import gettext
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from string import Formatter
 
 DOMAIN = "smartfeeds"
 LOCALE = Path(__file__).parent / "locale"
 ENGLISH = "en"
+# The texts of errors with values have a context of gettext (msgctxt), because they are looked up in another way.
+ERROR_CONTEXT = "error\x04"
 LANGUAGES = (ENGLISH, *sorted(path.name for path in LOCALE.iterdir() if path.is_dir()))
 
 
@@ -31,9 +35,15 @@ class Texts:
         return self._translation.gettext(text).format(**values)
 
     def message(self, text: str) -> str:
-        """Returns a text without values, such as that of an error, in this language; unchanged if it has no
-        translation."""
-        return self._translation.gettext(text) if text else ""
+        """Returns the text of an error in this language; unchanged if it has no translation.
+
+        An error has its values in its text already, so a text with values is recognised by the words around them.
+        """
+        translation = self._translation.gettext(text) if text else ""
+        if translation == text:
+            matches = ((pattern.fullmatch(text), form) for pattern, form in _error_forms(self.language))
+            translation = next((form.format(**match.groupdict()) for match, form in matches if match), text)
+        return translation
 
     def count(self, number: int, one: str, many: str, **values: object) -> str:
         """Returns the text for a number, which is available as `{number}`."""
@@ -44,6 +54,24 @@ class Texts:
 def translation_of(language: str) -> gettext.NullTranslations:
     """Returns the catalogue of a language, an empty one if it has none."""
     return gettext.translation(DOMAIN, LOCALE, [language], fallback=True)
+
+
+@lru_cache(32)
+def _error_forms(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Returns the texts of errors with values as patterns, and their translations."""
+    translation = translation_of(language)
+    catalogue: Mapping[object, str] = getattr(translation, "_catalog", {})
+    return tuple(
+        (_pattern(key.removeprefix(ERROR_CONTEXT)), form)
+        for key, form in catalogue.items()
+        if isinstance(key, str) and key.startswith(ERROR_CONTEXT)
+    )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Returns a pattern of all texts of a format, with a group for each value."""
+    parts = Formatter().parse(text)
+    return re.compile("".join(re.escape(words) + (f"(?P<{name}>.+?)" if name else "") for words, name, _, _ in parts))
 
 
 def choose_language(tags: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from support.browser import Opener
+from support.browsing import SESSION_COOKIE, sign_in
 from support.component import ALICE
 from support.prose import PROSE, html_entry, note
 from support.web import Web
@@ -80,3 +81,29 @@ async def test_an_error_is_a_page(web: Web, open_page: Opener) -> None:
     tab = await open_page("/feeds/nowhere/")
     await tab.page.get_by_role("heading", name="Not Found").wait_for()
     await tab.shot("error", whole=False)
+
+
+@pytest.mark.parametrize("language", ["en-GB", "de-DE"])
+@pytest.mark.parametrize("user", ["", ALICE], ids=["guest", "writer"])
+async def test_first_entry_begins_in_the_first_third_of_a_phone(
+    language: str, user: str, web: Web, open_page: Opener
+) -> None:
+    """The bar has one line, and the entry begins above a third of the height, also on a page that is live."""
+    await town(web)
+    await web.component.publish(ALICE, "town", "news")
+    tab = await open_page("/", locale=language, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    if user:
+        session = (await sign_in(web, user)).text
+        await tab.page.context.add_cookies([{"name": SESSION_COOKIE, "value": session, "url": web.origin}])
+    for path in ("/", "/feeds/town/"):
+        await tab.go(path)
+        if path != "/":
+            await tab.live()
+        for width in (390, 360):
+            await tab.page.set_viewport_size({"width": width, "height": 844})
+            top, bar, whole = await tab.page.evaluate(
+                "[document.querySelector('article').getBoundingClientRect().top, "
+                "document.querySelector('.bar').getBoundingClientRect().height, document.scrollingElement.scrollWidth]"
+            )
+            assert (top <= 844 / 3, bar <= 56, whole <= width) == (True, True, True), (path, width, top, bar, whole)
+    await tab.shot(f"first-{language}-{'writer' if user else 'guest'}", whole=False)

@@ -166,3 +166,17 @@ async def test_motion_and_print(web: Web, open_page: Opener) -> None:
     await tab.page.emulate_media(media="print")
     await expect(tab.page.locator(".tools")).to_be_hidden()
     await expect(tab.entry("a")).to_be_visible()
+
+
+@pytest.mark.parametrize("form", ["atom", "rss"])
+async def test_document_explains_itself(form: str, web: Web, open_page: Opener) -> None:
+    """A browser shows the document of a feed as a page: how to subscribe, the title, and the titles of the entries."""
+    await web.component.create(ALICE, "notes", title="Notes")
+    await web.component.publish(ALICE, "notes", "a", html_entry("Bread", "<p>butter</p>"))
+    tab = await open_page(f"/feeds/notes.{form}")
+    words = "getComputedStyle(document.querySelector('feed, channel'), '::after').content"
+    assert "copy the address of this page" in await tab.page.evaluate(words)
+    for selector in (":is(feed, channel) > title", ":is(entry, item) > title"):
+        await expect(tab.page.locator(selector)).to_be_visible()
+    await expect(tab.page.locator(":is(entry, item) > :is(id, guid)").first).to_be_hidden()
+    tab.check()

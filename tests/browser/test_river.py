@@ -70,3 +70,15 @@ async def test_search_from_the_river_leads_to_a_feed(script: bool, web: Web, ope
     await expect(tab.page.locator("mark").first).to_have_text("bread", ignore_case=True)
     await tab.page.locator(".hits h2 a").first.click()
     await tab.page.wait_for_url("**/feeds/*/")
+
+
+@pytest.mark.parametrize("path", ["/feeds/", "/feeds/?sort=changed", "/", "/entries/town/a"])
+async def test_times_are_those_of_the_reader(path: str, web: Web, open_page: Opener) -> None:
+    """The entry was published at midnight in UTC. In Tokyo it is nine in the morning."""
+    await web.component.create(ALICE, "town")
+    await web.component.publish(ALICE, "town", "a")
+    tab = await open_page(path, timezone_id="Asia/Tokyo")
+    time = tab.page.locator("main time").first
+    await expect(time).to_have_attribute("datetime", "2026-01-01T00:00:00Z")
+    shown = f"{await time.text_content()} {await time.get_attribute('title')}"
+    assert "9:00" in shown and "0:00:00Z" not in shown

@@ -63,7 +63,7 @@ async def test_commands_run_one_after_the_other(web: Web, page: str, tmp_path: P
 
 def test_tables_have_every_form_parameter_and_status(page: str) -> None:
     """Nothing is left out that a program would be told."""
-    assert set(re.findall(r"(?m)^\| `\.(\w+)` \|", page)) == set(n.by_suffix(n.OF_FEED))
+    assert set(re.findall(r"(?m)^\| `\.(\w+)` \|", page)) == set(n.by_suffix(n.DOCUMENTS_OF_FEED))
     assert {form.accept_types[0] for form in n.OF_FEED} <= set(re.findall(r"`(\w+/[\w.+-]+)` \|", page))
     errors = page.partition("## Errors")[2].partition("## Limits")[0]
     shown = {int(status) for row in re.findall(r"(?m)^\| ([\d, ]+) \|", errors) for status in row.split(", ")}

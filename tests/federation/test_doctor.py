@@ -4,7 +4,6 @@ import re
 import ssl
 from collections.abc import AsyncIterator
 
-import aiodns
 import pytest
 
 from smartfeeds.cli.findings import CheckState, Finding
@@ -13,15 +12,10 @@ from smartfeeds.cli.probe import check_all
 from smartfeeds.config import Settings
 from smartfeeds.demo.process import free_port
 from support.federation import Country, FederatedServer
-from support.nameserver import Nameserver
+from support.nameserver import Nameserver, resolver
 from support.servers import SECRET
 
 EVERY_NAME = re.compile("(?!)")  # the names of these servers are for tests
-
-
-def resolver(port: int) -> aiodns.DNSResolver:
-    """Asks the name server at this port of the machine, and nobody else."""
-    return aiodns.DNSResolver(nameservers=["127.0.0.1"], udp_port=port, timeout=2.0, tries=1)
 
 
 @pytest.fixture(params=["a", "e"], ids=["prosody", "ejabberd"])

@@ -240,7 +240,7 @@ async def test_decision_that_makes_no_sense_is_refused(notes: Web, token: str, c
     assert len(await versions(notes)) == 2
 
 
-@pytest.mark.parametrize("body", ["keep=a&keep=b", "kept=a", "keep", "keep=%FF", "keep=\u00e9", "seen=x&" * 300])
+@pytest.mark.parametrize("body", ["keep=a&keep=b", "kept=a", "keep", "keep=%FF", "seen=x&" * 300])
 async def test_form_that_makes_no_sense_is_refused(notes: Web, token: str, body: str) -> None:
     """[A-62] One keep, and tags."""
     await clash(notes, token)

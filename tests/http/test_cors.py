@@ -80,6 +80,45 @@ async def test_closed_feed_is_readable_elsewhere_with_a_bearer_token_only(web: W
     assert with_token.header("Access-Control-Allow-Credentials") == ""
 
 
+async def test_file_of_a_closed_feed_is_readable_elsewhere_with_a_bearer_token_only(web: Web) -> None:
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    token = await bearer(web, ALICE, TokenScope.PUBLISH)
+    post = await web.ask("POST", "/entries/closed/", b"GIF89a", Authorization=token, Content_Type="image/gif")
+    path = post.json["object"]["attachments"][0]["url"].removeprefix(web.origin)
+
+    with_token = await web.get(path, Authorization=token, **ELSEWHERE)
+    with_password = await web.get(path, Authorization=basic(token), **ELSEWHERE)
+
+    assert (with_token.status, with_password.status) == (200, 200)
+    assert (readable(with_token), readable(with_password)) == (True, False)
+
+
+@pytest.mark.parametrize("path", ["/feeds.opml", "/feeds.nno"])
+async def test_cached_list_is_not_readable_elsewhere_with_a_password(web: Web, path: str) -> None:
+    """The service caches the list for some seconds; the headers belong to one request."""
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    token = await bearer(web, ALICE, TokenScope.READ)
+
+    with_token = await web.get(path, Authorization=token, **ELSEWHERE)
+    with_password = await web.get(path, Authorization=basic(token), **ELSEWHERE)
+
+    assert with_token.body == with_password.body
+    assert (readable(with_token), readable(with_password)) == (True, False)
+
+
+async def test_page_of_an_entry_is_private_after_its_feed_was_closed(notes: Web) -> None:
+    """The page is cached, and is the same before and after."""
+    await notes.component.publish(ALICE, "notes", "a")
+    token = await bearer(notes, ALICE, TokenScope.READ)
+    before = await notes.get("/entries/notes/a", "text/html", **ELSEWHERE)
+    await notes.component.configure(ALICE, "notes", access_model="whitelist")
+    after = await notes.get("/entries/notes/a", "text/html", Authorization=basic(token), **ELSEWHERE)
+
+    assert before.body == after.body
+    assert (before.header("Cache-Control"), readable(before)) == ("no-cache", True)
+    assert (after.header("Cache-Control"), readable(after)) == ("private, no-cache", False)
+
+
 async def test_held_pull_and_stream_of_a_closed_feed_are_readable_elsewhere(web: Web) -> None:
     """[SF-004]: written past the router."""
     await web.component.create(ALICE, "closed", access_model="whitelist")

@@ -18,6 +18,7 @@ from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.importing import import_document
 from support.bearer import bearer
 from support.component import ALICE, BOB
+from support.validity import rss092_faults
 from support.web import Web, WebStarter
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
@@ -85,6 +86,16 @@ async def test_ess_takes_titles_as_they_stand_and_leaves_deleted_items_out(web: 
     for path in ("/feeds/notes.ess", "/feeds/notes.ess?order=modified"):
         entries = read_ess((await web.get(path)).body).entries
         assert [entry.checksum for entry in entries] == [dumb_checksum(" hello world ")]
+
+
+async def test_rss_092_by_suffix(web: Web) -> None:
+    """[RSS-001] [A-153] The newest item first; entries without a page of their own link to their page here."""
+    await filled(web, "a b")
+    response = await web.get("/feeds/notes.rss092")
+    assert rss092_faults(response.body) == []
+    assert response.header("Content-Type") == "application/rss+xml; charset=utf-8"
+    links = [node.text for node in etree.fromstring(response.body).iterfind("channel/item/link")]
+    assert links == [f"{web.origin}/entries/notes/{item_id}" for item_id in "ba"]
 
 
 @pytest.mark.parametrize("form", TYPES)
@@ -330,3 +341,50 @@ async def test_documents_are_read_by_whom_the_feed_is_for(web: Web) -> None:
     for form in TYPES:
         got: Any = await web.get(f"/feeds/notes.{form}")
         assert got.status == 404
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("form", ["atom", "rss"])
+async def test_browser_gets_a_document_with_a_style_sheet(start_web: WebStarter, form: str) -> None:
+    """The document may load the style sheet and nothing else. Its content is that of the document for feed readers."""
+    web = await start_web(http={"base_url": "https://example.org/town"})
+    await filled(web, "a b")
+    styled = await web.get(f"/town/feeds/notes.{form}", accept=BROWSER)
+    plain = await web.get(f"/town/feeds/notes.{form}")
+    assert styled.header("Content-Type") == "application/xml; charset=utf-8"
+    policy = "default-src 'none'; style-src 'self'; frame-ancestors 'none'"
+    assert styled.header("Content-Security-Policy") == policy
+    assert "Accept" in styled.header("Vary")
+    assert styled.header("ETag") != plain.header("ETag")
+    (instruction,) = etree.fromstring(styled.body).xpath("preceding::processing-instruction()")
+    assert instruction.target == "xml-stylesheet"
+    assert instruction.get("type") == "text/css"
+    href = instruction.get("href")
+    assert href.startswith("/town/static/feed.")
+    sheet = await web.get(href)
+    assert (sheet.status, sheet.header("Content-Type")) == (200, "text/css; charset=utf-8")
+    declaration, _, rest = styled.body.partition(b"\n")
+    assert declaration + b"\n" + rest.partition(b"\n")[2] == plain.body
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        ("/feeds/notes.atom", ""),
+        ("/feeds/notes.atom", "*/*"),
+        ("/feeds/notes.rss", "application/rss+xml, text/html;q=0.5"),
+        ("/feeds/notes.atom", "application/atom+xml, application/xml, */*;q=0.1"),
+        ("/feeds/notes.atom?sync=true", BROWSER),
+        ("/feeds/notes.atom?since=time:2000-01-01T00:00:00Z", BROWSER),
+    ],
+)
+async def test_programs_get_documents_without_a_style_sheet(web: Web, path: str, accept: str) -> None:
+    """Feed readers do not prefer HTML; documents with sync data and pages with a position are for programs only."""
+    await filled(web, "a")
+    document = await web.get(path, accept=accept)
+    assert document.status == 200
+    assert b"xml-stylesheet" not in document.body
+    assert document.header("Content-Type") != "application/xml; charset=utf-8"
+    assert "style-src" not in document.header("Content-Security-Policy")

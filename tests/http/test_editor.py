@@ -8,11 +8,12 @@ from lxml import etree, html
 
 from smartfeeds.core.tokens import TokenScope
 from support.browsing import SignedIn, sign_in
-from support.component import ALICE, BOB, CAROL, entry
+from support.component import ALICE, BOB, CAROL, DOMAIN, entry
 from support.web import Web
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'"
+OF = ("reply", "of")
 XHTML = (
     '<entry xmlns="http://www.w3.org/2005/Atom"><title>Old</title>'
     '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>One <b>two</b>.</p></div></content>'
@@ -86,7 +87,7 @@ async def test_preview_publishes_nothing_and_is_sanitised(alice: SignedIn) -> No
     assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 0
 
 
-@pytest.mark.parametrize("field", ["title", "text", "kind", "link", "tags", "tag", "reply"])
+@pytest.mark.parametrize("field", ["title", "text", "kind", "link", "tags", "tag", "reply", "of"])
 async def test_hostile_text_in_a_field_stays_text(alice: SignedIn, field: str) -> None:
     fields = {"title": "T", "text": "x", "action": "preview", field: EVIL}
     got = await alice.post("/write/notes/", form(**fields))
@@ -172,6 +173,49 @@ async def test_reply_refers_to_its_entry(alice: SignedIn) -> None:
     atom_id = (await stored(alice, "a")).findtext(f"{ATOM}id") or ""
     answers = await alice.get(f"/feeds/notes/?in-reply-to={quote(atom_id, safe='')}&timeout=0")
     assert [one["object"]["displayName"] for one in answers.json["items"]] == ["Answer"]
+
+
+COMMENTED = (
+    '<entry xmlns="http://www.w3.org/2005/Atom"><title>Bread</title>'
+    f'<link rel="replies" href="xmpp:{DOMAIN}?;node=notes%2Fcomments"/></entry>'
+)
+
+
+async def test_reply_goes_into_the_comments_of_the_entry(alice: SignedIn) -> None:
+    """The page to reply leads to the feed that the link `replies` names, where the answer is published (XEP-0277)."""
+    await alice.web.component.create(ALICE, "notes/comments", title="Comments")
+    await alice.web.component.publish(ALICE, "notes", "a", COMMENTED)
+    got = await alice.get("/write/notes/?reply=a", "text/html")
+    assert (got.status, got.header("Location")) == (303, "/write/notes/comments/?reply=a&of=notes")
+    page = html.fromstring((await alice.get(got.header("Location"), "text/html")).text)
+    assert "Your entry answers “Bread”." in page.text_content()
+    fields = form(
+        title="Answer", action="publish", **{name: page.xpath(f"//input[@name='{name}']/@value")[0] for name in OF}
+    )
+    got = await alice.post(page.xpath("//form[@class='sheet fields']/@action")[0], fields)
+    assert (got.status, got.header("Location")) == (303, "/feeds/notes/comments/")
+    atom_id = (await stored(alice, "a")).findtext(f"{ATOM}id") or ""
+    answers = await alice.get(f"/feeds/notes/comments/?in-reply-to={quote(atom_id, safe='')}&timeout=0")
+    assert [one["object"]["displayName"] for one in answers.json["items"]] == ["Answer"]
+    assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 1
+
+
+async def test_reply_to_an_entry_whose_comments_do_not_exist_stays_in_the_feed(alice: SignedIn) -> None:
+    await alice.web.component.publish(ALICE, "notes", "a", COMMENTED)
+    assert (await alice.get("/write/notes/?reply=a", "text/html")).status == 200
+
+
+async def test_reply_reads_only_feeds_of_the_token(alice: SignedIn) -> None:
+    """A token for the comments alone opens no entry of another feed, not even its title."""
+    web = alice.web
+    await web.component.create(ALICE, "notes/comments")
+    await web.component.publish(ALICE, "notes", "a", COMMENTED)
+    commenter = await sign_in(web, ALICE, TokenScope.PUBLISH, "notes/comments")
+    got = await commenter.get("/write/notes/comments/?reply=a&of=notes", "text/html")
+    assert (got.status, "Bread" in got.text) == (403, False)
+    got = await commenter.post("/write/notes/comments/", form(title="T", reply="a", of="notes", action="publish"))
+    assert got.status == 403
+    assert (await alice.get("/feeds/notes/comments/?timeout=0")).json["count"] == 0
 
 
 async def test_links_are_shown_to_those_who_may_use_them(alice: SignedIn) -> None:

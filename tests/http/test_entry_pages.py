@@ -7,6 +7,7 @@ from lxml import etree, html
 
 from smartfeeds.core.tokens import TokenScope
 from support.bearer import bearer
+from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, DOMAIN
 from support.prose import html_entry
 from support.web import Got, Web, WebStarter
@@ -260,3 +261,25 @@ async def test_addresses_have_the_base_path(start_web: WebStarter) -> None:
     page = tree(got)
     own = [one.get("href") for one in page.iter("a", "link") if not one.get("href", "#").startswith(("#", "xmpp:"))]
     assert {address.removeprefix("https://h.example")[:7] for address in own} == {"/under/"}
+
+
+async def test_page_has_the_links_that_its_reader_may_use(notes: Web) -> None:
+    """Edit, delete and reply, as on the page of the feed. Answers go into the comments of the entry, which others than
+    the publishers of the feed may be allowed to write."""
+    component = notes.component
+    await component.publish(ALICE, "notes", "a", FULL)
+    alice, bob = await sign_in(notes, ALICE), await sign_in(notes, BOB)
+
+    async def actions(browser: SignedIn, item_id: str = "a") -> list[str]:
+        got = await browser.get(f"/entries/notes/{item_id}", BROWSER)
+        return [one.get("href") for one in tree(got).iterfind(".//p[@class='edit-links']/a")]
+
+    own = ["/write/notes/a", "/delete/notes/a"]
+    assert await actions(alice) == ["/write/notes/?reply=a", *own]
+    assert await actions(bob) == []
+    await component.create(ALICE, "comments/bread", publish_model="open")
+    assert await actions(alice) == ["/write/comments/bread/?reply=a&of=notes", *own]
+    assert await actions(bob) == ["/write/comments/bread/?reply=a&of=notes"]
+    assert "edit-links" not in (await page_of(notes, "a")).text
+    await component.retract(ALICE, "notes", "a")
+    assert await actions(alice) == []

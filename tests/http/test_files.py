@@ -279,7 +279,7 @@ async def test_empty_file(notes: Web, token: str) -> None:
 
 async def test_uploads_of_a_user_at_once(notes: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "AT_ONCE", 0)
-    notes.component.app.site.handlers.publishing._posts._uploads._running = uploads.AddressQuota(0)  # type: ignore[union-attr]
+    notes.component.app.site.handlers.publishing._posts._uploads._running = uploads.Quota(0)  # type: ignore[union-attr]
     assert (await upload(notes, token)).status == 429
 
 

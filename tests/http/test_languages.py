@@ -53,7 +53,9 @@ SAME = {
     *("https://", "JSON Schema", *(kind.value for kind in NodeKind), *document()["components"]["schemas"]),
     *(choice for option in OPTIONS.values() for choice in option.choices(EVERY_CHOICE)),
 }
-_SAME = re.compile(r"smartfeeds [\w.+]+ ·|\S*example\.(?:org|net)\S*|.* \((?:Atom|JSON|RSS|JSON Feed|NNO|OPML)\)")
+_SAME = re.compile(
+    r"smartfeeds [\w.+]+ ·|\S*example\.(?:org|net)\S*|\d\d:\d\d UTC|.* \((?:Atom|JSON|RSS|JSON Feed|ESS|NNO|OPML)\)"
+)
 # The page of each route.
 PAGES = {
     "/": "/",
@@ -118,10 +120,10 @@ async def see(browser: SignedIn, path: str, language: str) -> Got:
     (csrf,) = html.fromstring(page.text).xpath("(//input[@name = 'csrf'])[1]/@value")
     form = f"csrf={csrf}&jid={bare(BOB)}".encode()
     sent = {"Cookie": cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": "application/x-www-form-urlencoded"}
-    asked = await browser.web.ask("POST", "/login", form, **sent)
-    assert asked.status == 303
-    sent["Cookie"] = asked.header("Set-Cookie").partition(";")[0]
-    return await browser.web.get(path, "text/html", Accept_Language=language, **sent)
+    begun = await browser.web.ask("POST", "/login", form, **sent)
+    assert begun.status == 303
+    cookie = begun.header("Set-Cookie").partition(";")[0]  # a sign-in belongs to a new cookie
+    return await browser.web.get(path, "text/html", Accept_Language=language, Cookie=cookie)
 
 
 def texts(got: Got) -> set[str]:
@@ -166,8 +168,7 @@ def _is_page(operation: object) -> bool:
     return getattr(operation, "for_people", False) or "text/html" in answers.get(200, {})
 
 
-# The page of a feed has texts that are not marked for translation yet.
-@pytest.mark.parametrize("path", [*(path for path in PAGES.values() if path != "/feeds/notes/"), *STATES])
+@pytest.mark.parametrize("path", [*PAGES.values(), *STATES])
 async def test_german_page_has_no_english_text(alice: SignedIn, path: str) -> None:
     german, english = await see(alice, path, "de-AT, en;q=0.5"), await see(alice, path, "en")
     assert german.status == english.status
@@ -189,7 +190,7 @@ async def test_page_in_an_unknown_language_is_english(alice: SignedIn) -> None:
         ("/feeds/none/", 404, "Nicht gefunden", "diesen Feed gibt es nicht, oder er ist geschlossen"),
         ("/none", 404, "Nicht gefunden", "diese Seite gibt es nicht; die Feeds sind unter /feeds/"),
         ("/admin/", 401, "Anmeldung nötig", ""),
-        ("/feeds/old/", 410, "Nicht mehr vorhanden", "the node has moved to xmpp:new.example?;node=x"),
+        ("/feeds/old/", 410, "Nicht mehr vorhanden", "der Knoten ist umgezogen nach xmpp:new.example?;node=x"),
     ],
 )
 async def test_problem_is_german_on_a_page_and_english_as_json(
@@ -219,3 +220,12 @@ async def test_dates_and_numbers_have_the_form_of_the_language(alice: SignedIn) 
     time = "string((//time)[1])"
     assert re.fullmatch(r"\d+\. [\w.]+ \d{4}, \d\d:\d\d UTC", html.fromstring(german.text).xpath(time))
     assert re.fullmatch(r"\d+ [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC", html.fromstring(english.text).xpath(time))
+
+
+async def test_error_of_a_form_is_german_with_its_values(alice: SignedIn) -> None:
+    """A page of the administration shows the error of its use case."""
+    form = f"action=affiliate&jid={bare(ALICE)}&affiliation=none"
+    page = await alice.post("/admin/members/notes/", form, Accept_Language="de")
+    assert page.status == HTTPStatus.CONFLICT
+    expected = f"{bare(ALICE)} ist der letzte Besitzer des Knotens; bitte zuerst einen anderen Besitzer hinzufügen"
+    assert expected in html.fromstring(page.text).xpath("string(//main)")

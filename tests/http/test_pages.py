@@ -2,9 +2,14 @@
 
 import gzip
 import re
+from pathlib import Path
 
+import pytest
+from lxml import html
+
+from support.browsing import sign_in
 from support.component import ALICE
-from support.web import Web
+from support.web import Web, WebStarter
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -59,6 +64,15 @@ async def test_files_of_a_page_are_kept_for_ever(web: Web) -> None:
     assert (await web.get("/static/../http/pages.py")).status == 404
 
 
+@pytest.mark.parametrize("path", ["/", "/account", "/admin/", "/conflicts/notes/", "/docs", "/feeds/", "/write/notes/"])
+async def test_page_loads_each_file_once(notes: Web, path: str) -> None:
+    """A script that is loaded twice handles each key and each click twice."""
+    page = await (await sign_in(notes, ALICE)).get(path, BROWSER)
+    paths = re.findall(r'(?:src|href)="(/static/[^"]+(?:js|css))"', page.text)
+    assert page.status == 200
+    assert sorted(paths) == sorted(set(paths)) != []
+
+
 async def test_icon_is_where_browsers_look(web: Web) -> None:
     """The icon has its old name too."""
     found = await web.get("/favicon.ico")
@@ -87,3 +101,27 @@ async def test_page_shows_a_date_as_its_publisher_wrote_it(web: Web) -> None:
     page = await web.get("/feeds/notes/", accept=BROWSER)
 
     assert 'title="&lt;soon&gt; &#34;"' in page.text
+
+
+async def test_site_has_the_colour_and_the_logo_of_the_operator(start_web: WebStarter, tmp_path: Path) -> None:
+    """Both are files with a hash in their names. The logo runs no script, whatever it contains."""
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
+    (tmp_path / "Logo.SVG").write_bytes(svg)
+    web = await start_web(
+        http={"base_url": "https://example.org/town"}, site={"accent": "#c02060", "logo": tmp_path / "Logo.SVG"}
+    )
+    page = html.fromstring((await web.get("/town/", "text/html")).text)
+    (logo,) = page.xpath("//link[@rel = 'icon']/@href")
+    assert page.xpath("//header//img/@src") == [logo]
+    style = page.xpath("//link[@rel = 'stylesheet']/@href")[-1]
+    for path, media_type, words in ((logo, "image/svg+xml", svg), (style, "text/css; charset=utf-8", b"#c02060")):
+        got = await web.get(path)
+        assert (got.status, got.header("Content-Type")) == (200, media_type)
+        assert got.header("Cache-Control") == "public, max-age=31536000, immutable"
+        assert got.header("X-Content-Type-Options") == "nosniff"
+        assert words in got.body
+        assert (await web.get(path, If_None_Match=got.header("ETag"))).status == 304
+    policy = (await web.get(logo)).header("Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert "sandbox" in policy
+    assert (await web.get("/town/favicon.ico")).body == svg

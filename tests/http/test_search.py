@@ -6,7 +6,7 @@ import pytest
 from lxml import html
 
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.http.web.river_page import marked
+from smartfeeds.http.web.highlight import mark_text
 from smartfeeds.service import river
 from support.bearer import bearer
 from support.component import ALICE, BOB, entry
@@ -176,6 +176,13 @@ async def test_search_without_words_is_a_form(web: Web) -> None:
     assert "Nothing matches" in (await web.get("/search?q=x", accept=HTML)).text
 
 
+async def test_search_has_no_other_forms(web: Web) -> None:
+    """The header Link names other forms of the same content; the river is none of a search."""
+    await filled(web)
+    for accept in ("", HTML):
+        assert (await web.get("/search?q=bread", accept)).header("Link") == ""
+
+
 async def test_search_is_sent_again_only_when_it_has_changed(web: Web) -> None:
     await filled(web)
     for accept in ("", HTML):
@@ -190,7 +197,9 @@ async def test_search_is_sent_again_only_when_it_has_changed(web: Web) -> None:
         ("breadbin bread", {"bread"}, "breadbin <mark>bread</mark>"),
         ("Stra\N{LATIN SMALL LETTER SHARP S}e", {"strasse"}, "<mark>Stra\N{LATIN SMALL LETTER SHARP S}e</mark>"),
         ("<mark>", set(), "&lt;mark&gt;"),
+        ("bread_bin", {"bin"}, "bread_<mark>bin</mark>"),
+        ("cafe\N{COMBINING ACUTE ACCENT}s", {"caf\xe9s"}, "<mark>caf\xe9s</mark>"),
     ],
 )
 def test_marked_words_are_those_that_a_search_compares(text: str, words: set[str], expected: str) -> None:
-    assert str(marked(text, frozenset(words))) == expected
+    assert mark_text(text, words) == expected

@@ -12,12 +12,14 @@ import pytest
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.sessions import IDLE_S, RENEWED_S, form_token
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.http.routes import TABLE
 from smartfeeds.service.sessions import EndSessions
 from smartfeeds.service.tokens import revoke_token
 from support.bearer import bearer
 from support.browsing import FORM, SignedIn, sign_in
 from support.component import ALICE, BOB, DOMAIN, bare, entry
-from support.web import Web
+from support.raw import connected, request
+from support.web import Web, WebStarter
 
 ATOM = "application/atom+xml"
 
@@ -254,3 +256,22 @@ async def test_session_of_a_revoked_token_ends(closed: Web) -> None:
     assert (await alice.get("/feeds/closed/?timeout=0")).status == 200
     await closed.component.app.service.write(lambda tx, context: revoke_token(tx, context, token_id))
     assert (await alice.get("/feeds/closed/?timeout=0")).status == 404
+
+
+FORMS = [route.path for route in TABLE if route.operation.for_people and route.operation.body]
+
+
+@pytest.mark.parametrize("path", FORMS)
+async def test_every_form_bounds_its_body(start_web: WebStarter, path: str) -> None:
+    """A page says that a body is too large (413), or that it did not arrive in time (408)."""
+    web = await start_web(http={"first_request_s": 0.2}, pubsub={"admins": [bare(ALICE)]})
+    await web.component.create(ALICE, "notes")
+    browser = await sign_in(web, ALICE)
+    target = path.format(name="notes", id="a")
+    large = await browser.post(target, "text=" + "x" * 1_000_000)
+    assert (large.status, large.header("Content-Type")) == (413, "text/html; charset=utf-8")
+    async with connected(web.port) as raw:
+        headers = (f"Cookie: {browser.cookie}", f"Content-Type: {FORM}", "Content-Length: 5", "Accept: text/html")
+        raw.say(request(target, *headers, "Sec-Fetch-Site: same-origin", method="POST"))
+        late = await raw.hear()
+    assert (late.status, late.headers["content-type"]) == (408, "text/html; charset=utf-8")

@@ -176,10 +176,9 @@ async def test_held_pull_and_stream_show_sync_data(notes: Web) -> None:
     assert history(sync_of(found)) == [("2", ME), ("1", ME)]
 
 
-@pytest.mark.parametrize("suffix", ["rss", "jsonfeed", "opml", "ess"])
+@pytest.mark.parametrize("suffix", ["rss092", "jsonfeed", "ess"])
 async def test_forms_that_cannot_carry_it_whole_have_none(notes: Web, suffix: str) -> None:
-    """[FS-022] RSS and OPML have no form for deletions, and what an item becomes in them is not what was shared: half
-    of it would make who merges it wrong. They show the same items without sync data."""
+    """[FS-022] FeedSync and SSE define no sync data in these formats. They show the same items without it."""
     await notes.component.publish(ALICE, "notes", "a", entry("one"))
     await notes.component.publish(ALICE, "notes", "b", entry("two"))
     await notes.component.retract(ALICE, "notes", "b")
@@ -491,7 +490,8 @@ async def test_document_that_cannot_be_finished_is_broken_off(
     "path",
     [
         "/feeds/notes.atom?max=all",
-        "/feeds/notes.rss?sync=true&max=all",
+        "/feeds/notes.rss?max=all",
+        "/feeds/notes.jsonfeed?sync=true&max=all",
         "/feeds/notes/?sync=true&max=all",
         "/feeds/notes.atom?sync=true&max=all&since=time:0",
         "/feeds/notes.atom?sync=true&max=all&timeout=1",

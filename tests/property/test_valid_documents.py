@@ -17,7 +17,7 @@ from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.http.routes import document
 from support.entries import items
-from support.validity import atom_faults, json_feed_faults, opml_faults, rss_faults
+from support.validity import atom_faults, json_feed_faults, opml_faults, rss092_faults, rss_faults
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 NOW_US = 1_700_000_000_000_000
@@ -48,6 +48,7 @@ def ess_faults(data):
 CHECKS = {
     "atom": atom_faults,
     "rss": rss_faults,
+    "rss092": rss092_faults,
     "opml": opml_faults,
     "jsonfeed": json_feed_faults,
     "json": activity_faults,

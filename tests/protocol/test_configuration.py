@@ -54,6 +54,7 @@ OFFERED = {  # xep-map 2.1: the defaults of a feed
     "purge_offline": ["false"],
     "send_last_published_item": ["never"],
     "subscribe": ["true"],
+    "sync_dialect": ["feedsync"],
     "tempsub": ["false"],
     "title": [""],
     "type": ["urn:xmpp:pubsub-social-feed:1"],
@@ -66,6 +67,7 @@ CHOICES = {
     "notification_type": {"normal", "headline"},
     "send_last_published_item": {"never", "on_sub", "on_sub_and_presence"},
     "node_type": {"leaf"},
+    "sync_dialect": {"feedsync", "sse"},
 }
 
 

@@ -20,13 +20,13 @@ from alembic.script import ScriptDirectory
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.mirror import Direction, Mirror, MirrorState, dump_settings, dump_states, refusal
-from smartfeeds.core.model import Mark, Slice
+from smartfeeds.core.model import Edge, Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate, migrations
 from smartfeeds.store.base import ReadTx
-from smartfeeds.store.rows import STATES, digest
-from smartfeeds.store.sql_tables import NODE_ROW
+from smartfeeds.store.rows import STATES, digest, item_values
+from smartfeeds.store.sql_tables import ITEM, NODE_ROW
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload, view
 
@@ -312,7 +312,7 @@ async def test_open_data_of_another_program_is_refused(path: Path, raw: sqlite3.
 CURRENT = """
 import asyncio, sys
 from pathlib import Path
-from smartfeeds.store.sql_tables import NODE_ROW
+from smartfeeds.store.sql_tables import ITEM, NODE_ROW
 from smartfeeds.store.sqlite import SqliteStore
 
 async def main():
@@ -436,5 +436,27 @@ async def test_upgrade_takes_attachment_nodes_out_of_lists(path: Path, raw: sqli
         ]
         await store.write(lambda tx: tx.retire_node(2))
         assert await store.read(lambda tx: tx.listed_count("")) == 1
+    finally:
+        await store.close()
+
+
+async def test_upgrade_lists_stored_items_by_their_last_change(path: Path, raw: sqlite3.Connection) -> None:
+    """From the version before sessions, files and the river, with a feed that the new version then deletes."""
+    migrations.run(path, "0022")
+    for number, changed_us in ((1, 6), (2, 9)):
+        values = (number, f"feed-{number}", "feed", "o@x", 1, "{}", "live", 1, 1, changed_us, 5, 0, 0, 9, 9, 0, 1)
+        raw.execute(f"INSERT INTO node ({NODE_ROW}, listed) VALUES ({', '.join('?' * len(values))})", values)
+        values = item_values(item(f"i{number}", changed_us))
+        raw.execute(ITEM.insert, (number, *values, number))
+    raw.execute("UPDATE tally SET value = 2")
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    try:
+        assert [node.name for node in await store.read(lambda tx: tx.changed_nodes("a@x", 9))] == ["feed-2", "feed-1"]
+        assert await store.read(lambda tx: tx.changed_items(9)) == [(Edge(9, 2), 2), (Edge(6, 1), 1)]
+        await store.write(lambda tx: tx.retire_node(2))
+        while not await store.write(lambda tx: tx.reap(2, 9)):
+            pass
+        assert await store.read(lambda tx: tx.changed_items(9)) == [(Edge(6, 1), 1)]
     finally:
         await store.close()

@@ -7,8 +7,8 @@ from typing import Any
 
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.routes import document
-from smartfeeds.http.server import AddressQuota
 from smartfeeds.http.web.static_files import static_path
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, entry
@@ -127,6 +127,7 @@ async def ask_feeds(requests: Requests) -> None:
         page = await ask(SUFFIXED, "GET", f"/feeds/notes.{suffix}")
         await ask(SUFFIXED, "GET", f"/feeds/notes.{suffix}", If_None_Match=page.header("ETag"))
     await ask(SUFFIXED, "GET", "/feeds/notes.json?callback=f")
+    await ask(SUFFIXED, "GET", "/feeds/notes.rss", Accept="text/html")
     await ask(SUFFIXED, "GET", "/feeds/notes.unknown")
     await ask("/feeds/{name}", "GET")
     await requests.unreadable(PULL, "PUT", "/feeds/new/")
@@ -269,7 +270,7 @@ async def ask_micropub(requests: Requests) -> None:
     await own(MEDIA, "POST", "", part % (b"", BIG), **form)
     await own(MEDIA, "POST", "", b"x", Content_Type="text/plain")
     uploads = _handlers(web).micropub._uploads
-    running, uploads._running = uploads._running, AddressQuota(0)
+    running, uploads._running = uploads._running, Quota(0)
     await own(MEDIA, "POST", "", file, **form)
     uploads._running = running
 
@@ -284,6 +285,14 @@ async def ask_images(requests: Requests) -> None:
         await requests.ask(path, "GET", links.path(host.url("/0")), If_None_Match="*")
         await requests.ask(path, "GET", "/images/0?url=http%3A%2F%2Fx.example%2F")
         await requests.ask(path, "GET", "/images/0?link=x")
+
+
+async def ask_for_logo(requests: Requests) -> None:
+    """The logo of a site that has one in PNG, as a file of the pages and as their icon."""
+    page = (await requests.web.get("/", accept="text/html")).text
+    (path,) = set(re.findall(r"/static/logo\.\w+\.png", page))
+    await requests.ask("/static/{file}", "GET", path)
+    await requests.ask("/favicon.ico", "GET")
 
 
 async def ask_other_pages(requests: Requests) -> None:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
+import aiodns
+
 from smartfeeds.demo.process import HOST
 
 ZONE: Final = "fed.test"  # under a name that exists nowhere (RFC 6761)
@@ -65,6 +67,11 @@ class Nameserver:
                 if domain == known or domain.endswith(f".{known}"):
                     return _encode(kind, b"\0\0\0\0" + port.to_bytes(2, "big") + _write_name(self._target))
         return b""
+
+
+def resolver(port: int) -> aiodns.DNSResolver:
+    """Asks the name server at this port of the machine, and no other."""
+    return aiodns.DNSResolver(nameservers=[HOST], udp_port=port, timeout=2.0, tries=1)
 
 
 def _read_name(query: bytes) -> tuple[str, int]:

@@ -18,11 +18,16 @@ from support.accessibility import DESKTOP, PHONE, Setting, open_reader
 from support.browser import ARGUMENTS, CHROMIUM
 from support.browsing import sign_in
 from support.component import ALICE, starting
-from support.pages import PAGES, SECTIONS, fill
+from support.pages import PAGES, SECTIONS, SitePage, fill
 from support.web import starting_web
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "pages"
-NAMES: Final = ("feed", "list", "river", "entry", "search", "editor-preview", "admin", "conflict")
+NAMES: Final = (
+    *("feed", "feed-subscribe", "document", "list", "river", "entry", "search", "editor-preview"),
+    *("admin", "admin-feeds", "admin-members", "conflict"),
+)
+# A document of a feed, which is no page of HTML and thus not among the pages of the site.
+DOCUMENT: Final = SitePage("document", "/feeds/town.rss")
 LOOKS: Final = {
     "light": Setting("en", "light", DESKTOP, True),
     "dark": Setting("en", "dark", DESKTOP, True),
@@ -44,11 +49,12 @@ async def take(folder: Path) -> None:
         migrate.prepare(connection, blank)
         connection.close()
         async with starting(Path(data), blank) as start, starting_web(start) as start_web, async_playwright() as player:
-            web = await start_web(**SECTIONS)
+            # Some pages show their address, which must not differ from run to run.
+            web = await start_web(http={"listen": "127.0.0.1:8280"}, **SECTIONS)
             await fill(web)
             cookies = {ALICE: (await sign_in(web, ALICE)).text}
             browser = await player.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-            pages = {page.name: page for page in PAGES}
+            pages = {page.name: page for page in (*PAGES, DOCUMENT)}
             for look, setting in LOOKS.items():
                 reader = await open_reader(browser, web, setting, cookies)
                 await reader.tab.page.clock.set_fixed_time(web.component.clock.now_us / 1_000_000)

@@ -42,6 +42,14 @@ _CHANNEL = dict.fromkeys(_ONCE_IN_CHANNEL.split(), (0, 1)) | {
 }  # fmt: skip
 _ONCE_IN_ITEM = "title link description author comments guid pubDate source"
 _ITEM = dict.fromkeys(_ONCE_IN_ITEM.split(), (0, 1)) | {"category": (0, None), "enclosure": (0, None)}
+_CHANNEL_092 = {
+    "title": (1, 1), "link": (1, 1), "description": (1, 1), "language": (0, 1), "lastBuildDate": (0, 1),
+    "docs": (0, 1), "managingEditor": (0, 1), "webMaster": (0, 1), "cloud": (0, 1), "item": (0, None),
+}  # fmt: skip
+_ITEM_092 = {
+    "title": (0, 1), "link": (0, 1), "description": (0, 1), "source": (0, 1), "enclosure": (0, None),
+    "category": (0, None),
+}  # fmt: skip
 _OUTLINE = """
 text type isComment isBreakpoint created category description htmlUrl language title version xmlUrl url
 """
@@ -159,6 +167,21 @@ def rss_faults(data: bytes) -> list[str]:
     return faults
 
 
+def rss092_faults(data: bytes) -> list[str]:
+    """The faults of a document by the RSS 0.92 specification: it has these elements and no others."""
+    root = etree.fromstring(data)
+    faults = [] if (root.tag, root.get("version")) == ("rss", "0.92") else ["rss: not of version 0.92"]
+    foreign = [child.tag for child in root.iter("*") if _namespace(child)]
+    faults += [f"rss: {tag}" for tag in foreign] + [*_counts(root, {"channel": (1, 1)})]
+    for channel in root.iterchildren("channel"):
+        faults += [*_counts(channel, _CHANNEL_092), *_channel(channel)]
+        for item in channel.iterchildren("item"):
+            faults += [*_counts(item, _ITEM_092), *_enclosures(item)]
+            faults += [] if len(item) else ["item: empty"]
+            faults += ["source: no url" for source in item.iterchildren("source") if not source.get("url")]
+    return faults
+
+
 def _channel(channel: Element) -> Iterator[str]:
     yield from _texts(channel, ("pubDate", "lastBuildDate"), _RFC822, "date")
     yield from _texts(channel, ("link",), _URI, "address")
@@ -179,16 +202,20 @@ def _item(item: Element) -> Iterator[str]:
         yield "item: neither title nor description"
     yield from _texts(item, ("pubDate",), _RFC822, "date")
     yield from _texts(item, ("link", "comments"), _URI, "address")
-    for enclosure in item.iterchildren("enclosure"):
-        if not (enclosure.get("length", "").isdigit() and _MEDIA_TYPE.fullmatch(enclosure.get("type", ""))):
-            yield "enclosure: length or type"
-        if not enclosure.get("url", "").startswith(("http://", "https://")):
-            yield "enclosure: url"
+    yield from _enclosures(item)
     for guid in item.iterchildren("guid"):
         if guid.get("isPermaLink") != "false" and _URI.fullmatch(guid.text or "") is None:
             yield f"guid: {guid.text!r} is no address"
     yield from ("source: no url" for source in item.iterchildren("source") if not source.get("url"))
     yield from ("category: empty" for category in item.iterchildren("category") if not (category.text or "").strip())
+
+
+def _enclosures(item: Element) -> Iterator[str]:
+    for enclosure in item.iterchildren("enclosure"):
+        if not (enclosure.get("length", "").isdigit() and _MEDIA_TYPE.fullmatch(enclosure.get("type", ""))):
+            yield "enclosure: length or type"
+        if not enclosure.get("url", "").startswith(("http://", "https://")):
+            yield "enclosure: url"
 
 
 def opml_faults(data: bytes) -> list[str]:

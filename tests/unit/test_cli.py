@@ -491,6 +491,17 @@ def test_backup_never_overwrites(ready: Run) -> None:
     assert Path("copy.db").read_text() == "mine"
 
 
+def test_backup_begins_with_nothing_if_the_folder_of_its_files_exists(ready: Run) -> None:
+    """It would fail after the database was copied."""
+    ready("node", "create", "talk")
+    Path("smartfeeds.db-files/ab").mkdir(parents=True)
+    Path("smartfeeds.db-files/ab/abc").touch()
+    Path("copy.db-files/cd").mkdir(parents=True)
+
+    assert "copy.db-files exists already" in ready("backup", "copy.db", code=Exit.USAGE).stderr
+    assert not Path("copy.db").exists()
+
+
 def test_backup_of_nothing_makes_nothing(ready: Run) -> None:
     assert "does not exist" in ready("backup", "copy.db", code=Exit.STORE).stderr
     assert sorted(path.name for path in Path().iterdir()) == ["smartfeeds.toml"]

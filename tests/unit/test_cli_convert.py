@@ -56,7 +56,7 @@ def check_form(form: str, data: bytes) -> None:
         read_ess(data)
     else:
         root = etree.parse(io.BytesIO(data), etree.XMLParser(resolve_entities=False)).getroot()
-        assert etree.QName(root).localname == {"atom": "feed", "rss": "rss", "opml": "opml"}[form]
+        assert etree.QName(root).localname == {"atom": "feed", "rss": "rss", "rss092": "rss", "opml": "opml"}[form]
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -72,6 +72,11 @@ def test_convert_from_rss_to_every_format(run: Run, form: str) -> None:
     if form == "ess":
         assert read_ess(data).feed_url == "http://x.example/f.rss"
         assert [one.checksum for one in read_ess(data).entries] == [sum(b"Two") % 256, sum(b"One") % 256]
+    elif form == "rss092":  # which has no ids
+        assert [etree.fromstring(one.payload).findtext("{*}title") for one in read_document(data).items] == [
+            "Two",
+            "One",
+        ]
     else:
         assert {one.id for one in read_document(data).items} == {"one", "two"}
         assert data.find(b"two") != -1
@@ -89,7 +94,10 @@ def test_every_document_that_reads_converts_to_every_format(path: Path) -> None:
         job = FeedExport(head, items, NOW_US)
         data = b"".join(format_.write(job))
         check_form(form, data)
-        if form != "ess":
+        if form == "rss092":
+            root = etree.fromstring(data)
+            assert len(root.findall("channel/item")) == sum(not one.deleted for one in items)
+        elif form != "ess":
             left_out = {one.item_id for one in job.losses if "a deleted item" in one.what}
             assert {one.id for one in read_document(data).items} == {one.id for one in items} - left_out
 
@@ -288,6 +296,8 @@ def test_export_of_a_node_in_every_format(ready: Run, form: str) -> None:
         ess_file = read_ess(result.stdout_bytes)
         assert ess_file.feed_url == "xmpp:feeds.example.org?;node=news"
         assert sorted(one.checksum for one in ess_file.entries) == [0, sum(b"Two") % 256]
+    elif form == "rss092":
+        assert len(read_document(result.stdout_bytes).items) == 2
     else:
         (nameless,) = {one.id for one in read_document(ATOM.encode()).items} - {"urn:x:1", "urn:x:2"}
         expected = {"urn:x:2": False, nameless: False} | ({"urn:x:1": True} if buried else {})

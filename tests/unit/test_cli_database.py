@@ -18,6 +18,7 @@ from support.shell import Run
 READING = (
     ("node", "list"),
     ("node", "show", "news"),
+    ("node", "affiliations", "news"),
     ("sub", "list"),
     ("token", "list"),
     ("mirror", "list"),
@@ -29,6 +30,14 @@ READING = (
 )
 # Commands that change something that must be there already.
 CHANGING = (
+    ("node", "set", "news", "title=News"),
+    ("node", "delete", "news", "--yes"),
+    ("node", "allow", "news", "bob@example.org"),
+    ("node", "deny", "news", "bob@example.org"),
+    ("publish", "news", "Hello"),
+    ("retract", "news", "1"),
+    ("sub", "add", "news", "bob@example.org"),
+    ("sub", "remove", "news", "bob@example.org"),
     ("token", "revoke", "0123456789ab"),
     ("mirror", "remove", "plans"),
     ("mirror", "restart", "plans"),
@@ -134,6 +143,7 @@ def test_new_database_beside_the_configuration_warns_of_one_in_the_working_direc
     Path("etc").mkdir()
     shutil.move("smartfeeds.toml", "etc/smartfeeds.toml")
 
+    missing = ready("publish", "news", "Hello", "--config", "etc/smartfeeds.toml", code=Exit.STORE)
     first = ready("node", "create", "talk", "--config", "etc/smartfeeds.toml")
     second = ready("node", "list", "--json", "--config", "etc/smartfeeds.toml")
 
@@ -142,6 +152,7 @@ def test_new_database_beside_the_configuration_warns_of_one_in_the_working_direc
         f"warning: store.url: the database {folder}/etc/smartfeeds.db does not exist, but {folder}/smartfeeds.db does"
     )
     assert "move the database there or set an absolute path" in first.stderr
+    assert missing.stderr.count("warning: ") == 1
     assert ([row["node"] for row in json.loads(second.stdout)], second.stderr) == (["talk"], "")
 
 

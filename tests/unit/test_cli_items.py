@@ -10,6 +10,7 @@ from smartfeeds.console import Exit
 from smartfeeds.core.model import MAX_WRITTEN_BYTES, Slice
 from smartfeeds.core.view import BARE
 from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.formats.post import TITLE_CHARACTERS
 from smartfeeds.opening import open_service
 from support.shell import Run
 
@@ -69,7 +70,7 @@ def test_publish_takes_the_first_line_as_the_title(news: Run) -> None:
     short, two_lines, long = entries()
     assert (short.title.plain, short.content) == ("One line", None)
     assert (two_lines.title.plain, two_lines.content.value) == ("First line", "First line\nand more")
-    assert (len(long.title.plain), len(long.content.plain)) == (100, 200)
+    assert (long.title.plain, long.content.plain) == (f"{('long' * 50)[: TITLE_CHARACTERS - 1]}…", "long" * 50)
 
 
 @pytest.mark.parametrize("arguments", [["-"], [], ["--file", "-"]])
@@ -84,7 +85,7 @@ def test_publish_reads_text_and_entries_from_files(news: Run) -> None:
     news("publish", "news", "--file", "entry.xml", "--xml")
 
     text, entry = entries()
-    assert text.title.plain == ENTRY[:100]
+    assert text.title.plain == ENTRY
     assert (entry.title.plain, entry.content.plain) == ("From a file", "text")
 
 

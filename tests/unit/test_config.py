@@ -94,6 +94,9 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + '[contact]\nadmin = ["mailto:a\\u0001@b"]', "contact.admin.0: must be an address such as"),
         (MINIMAL + "[contact]\nhelp = []", "contact.help: there is no such key"),
         (MINIMAL + '[log]\nlevel = "chatty"', "log.level: "),
+        (MINIMAL + '[site]\nlogo = "logo.bmp"', "logo must be a file named *.png or *.svg, not "),
+        (MINIMAL + '[site]\nlogo = "logo.png"', "/logo.png: No such file"),
+        (MINIMAL + '[site]\naccent = "green"', "site.accent: "),
         (MINIMAL + 'secret_file = "x"', "set exactly one of secret and secret_file"),
         ('[component]\njid = "feeds.example.org"\n', "set exactly one of secret and secret_file"),
         ('[component]\njid = "feeds.example.org"\nsecret = ""\n', "the secret is empty"),
@@ -155,6 +158,16 @@ def test_variables_of_commands_and_of_kubernetes_are_no_mistake(
 def test_load_absent_file_says_how_to_create_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="create it with smartfeeds init"):
         load(tmp_path / "none.toml")
+
+
+def test_logo_is_relative_to_the_file_and_has_a_limit(write: Any, tmp_path: Path) -> None:
+    logo = tmp_path / "logo.png"
+    logo.write_bytes(b"\x89PNG")
+    path = write(MINIMAL + '[site]\nlogo = "logo.png"')
+    assert load(path).site.read_logo() == b"\x89PNG"
+    logo.write_bytes(bytes(262_145))
+    with pytest.raises(ConfigError, match="too large; the limit is 262,144 bytes"):
+        load(path)
 
 
 def test_secret_file_is_read_without_its_newline(write: Any, tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.cli.findings import CheckState
-from smartfeeds.cli.outside import Outside, check_base_url, check_dns, port_purpose
+from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.cli.probe import check_all, check_http
 from smartfeeds.config import HttpSettings, Settings
 from smartfeeds.demo.process import free_port
 from smartfeeds.store.lock import lock_database
-from support.nameserver import Nameserver
+from support.fakeserver import FakeServer
+from support.nameserver import Nameserver, resolver
 from support.web import WebStarter
 
 
@@ -94,9 +95,20 @@ async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> N
     assert all(finding.advice for finding in findings.values() if finding.state is not CheckState.OK)
 
 
-def resolver(port: int) -> aiodns.DNSResolver:
-    """Asks the name server at this port of the machine, and nobody else."""
-    return aiodns.DNSResolver(nameservers=["127.0.0.1"], udp_port=port, timeout=2.0, tries=1)
+async def test_server_that_refuses_later_connections_is_reported_for_each_check(tmp_path: Path) -> None:
+    """Also for the connections from other servers, during which the component is online."""
+    async with FakeServer() as server:
+        component = {"jid": server.domain, "secret": server.secret, "port": server.port}
+        store = {"url": f"sqlite:///{tmp_path}/feeds.db"}
+        settings = Settings(component=component, store=store, http={"listen": ""})  # type: ignore[arg-type]
+        states: dict[str, CheckState] = {}
+        async for finding in check_all(settings):
+            states[finding.check] = finding.state
+            server.switches.refuse = "host-unknown" if finding.check == "link" else server.switches.refuse
+
+    assert states["link"] is CheckState.OK
+    refused = ("server", "clock", "stanza size", "second process", "s2s")
+    assert {check: states.get(check) for check in refused} == dict.fromkeys(refused, CheckState.FIX)
 
 
 async def test_name_without_records_says_which_one_to_add() -> None:
@@ -128,19 +140,23 @@ async def test_name_server_that_is_silent_is_told_so() -> None:
     assert "the name server does not answer" in finding.found and "/etc/resolv.conf" in finding.advice
 
 
+async def test_name_server_that_fails_for_the_host_is_reported() -> None:
+    """`check_dns` looks up the component only."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        names = aiodns.DNSResolver(nameservers=["127.0.0.1"], udp_port=silent.getsockname()[1], timeout=0.1, tries=1)
+        (finding,) = [finding async for finding in check_s2s(["smartfeeds.net"], Outside(names))]
+
+    assert finding.state is CheckState.NOTE
+    assert finding.found.startswith("_xmpp-server._tcp.smartfeeds.net: the name server does not answer")
+
+
 @pytest.mark.parametrize("domain", ["feeds.localhost", "localhost", "feeds.example.org", "feeds.test", "a.local"])
 async def test_name_for_tests_is_not_looked_up(domain: str) -> None:
     finding = await check_dns(domain, Outside(resolver(free_port())))
 
     assert finding.state is CheckState.NOTE
     assert "is a name for tests and local networks" in finding.found
-
-
-async def test_port_of_a_web_server_is_named() -> None:
-    server = await asyncio.get_running_loop().create_server(web.Server(hello), "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    assert await port_purpose("127.0.0.1", port) == "the port of a web server"
-    server.close()
 
 
 async def hello(_request: web.BaseRequest) -> web.Response:
@@ -154,6 +170,10 @@ async def stranger() -> AsyncIterator[int]:
     server = await asyncio.get_running_loop().create_server(web.Server(hello), "127.0.0.1", 0)
     yield server.sockets[0].getsockname()[1]
     server.close()
+
+
+async def test_port_of_a_web_server_is_named(stranger: int) -> None:
+    assert await port_purpose("127.0.0.1", stranger) == "the port of a web server"
 
 
 async def test_public_address_that_leads_to_this_machine_is_well() -> None:

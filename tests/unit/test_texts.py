@@ -101,3 +101,22 @@ def test_usage_begins_with_a_name_of_the_command(language: str) -> None:
     for row in COMMANDS:
         word = Texts(language).say(row.usage).split()[0].removeprefix("/")
         assert COMMANDS_BY_WORD[word] is row
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        (
+            "a@b.example is the last owner of the node; add another owner first",
+            "a@b.example ist der letzte Besitzer des Knotens; bitte zuerst einen anderen Besitzer hinzufügen",
+        ),
+        ("no such node, or it is closed to you", "diesen Feed gibt es nicht, oder er ist geschlossen"),
+        ("there is a node {name} already", "den Knoten {name} gibt es schon"),
+        ("a text (of) nobody+", "a text (of) nobody+"),
+        ("", ""),
+    ],
+)
+def test_error_is_translated_with_its_values(text: str, translation: str) -> None:
+    """The text of an error has its values already. Braces and other characters of a value mean nothing."""
+    assert Texts("de").message(text) == translation
+    assert Texts("en").message(text) == text

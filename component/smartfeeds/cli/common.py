@@ -62,10 +62,21 @@ def config_file(config: Path | None) -> Path | None:
 
 
 def read_settings(config: Path | None) -> Settings:
+    """Return the settings for a command that uses the database. Warns if it is probably the wrong one.
+
+    Raises ConfigError.
+    """
+    settings = load_settings(config)
+    if settings.store.warning:
+        print_err(f"warning: {settings.store.warning}")
+    return settings
+
+
+def load_settings(config: Path | None) -> Settings:
     """Return the settings from `--config`, from the default file, or from the environment. Raises ConfigError."""
     config = config_file(config)
     try:
-        settings = load(config)
+        return load(config)
     except ConfigError as error:
         if config is None:
             advice = (
@@ -74,9 +85,6 @@ def read_settings(config: Path | None) -> Settings:
             )
             raise ConfigError(f"{error}\n  {advice}" if is_configured_by_environment() else advice) from None
         raise
-    if settings.store.warning:
-        print_err(f"warning: {settings.store.warning}")
-    return settings
 
 
 def refuse_devices(path: Path) -> None:

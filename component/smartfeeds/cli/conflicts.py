@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import click
@@ -17,6 +17,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.answers import ask
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.service.context import locate
 from smartfeeds.service.feeds import FeedService
@@ -110,8 +111,8 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
     after: str | None = None
     while True:
         page = ResultSetRequest(max=str(service.policy.page_max), after=after)
-        answer = await service.handle(ListConflicts(operator(service), service.policy.domain, name, page))
-        conflicts = cast("ConflictList", answer)
+        request = ListConflicts(operator(service), service.policy.domain, name, page)
+        conflicts = await ask(service.handle, request, ConflictList)
         for item in conflicts.entries:
             yield item
         if not conflicts.entries or conflicts.result_set is None:
@@ -123,7 +124,7 @@ async def _resolve(
     service: FeedService, node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None
 ) -> ResolvedItem:
     request = ResolveConflicts(act_as(service, by), service.policy.domain, node, item, keep, settle or None)
-    return cast("ResolvedItem", await service.handle(request))
+    return await ask(service.handle, request, ResolvedItem)
 
 
 def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:

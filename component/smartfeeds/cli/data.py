@@ -59,9 +59,10 @@ def backup_command(file: Path, config: Path | None) -> None:
     """
     path = read_settings(config).store.path
     maintenance.schema_version(path)  # raises if the file is not a database of smartfeeds
-    if file.exists():
+    former = next((path for path in (file, folder_of(file)) if path.exists()), None)
+    if former is not None:
         example = file.with_name(f"{file.stem}-{datetime.now(UTC):%Y-%m-%d}{file.suffix}")
-        raise click.UsageError(f"{file} exists already; name another file, for example {example}")
+        raise click.UsageError(f"{former} exists already; name another file, for example {example}")
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
         copy_database(path, file, lambda done, total: progress.update(task, completed=done, total=total))

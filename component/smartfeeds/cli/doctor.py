@@ -23,10 +23,10 @@ _STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "b
 def doctor_command(config: Path | None, *, as_json: bool) -> None:
     """Connect as the component and check everything that the service needs; exit code 1 if something must be fixed.
 
-    The checks cover configuration and secret, database and disk, HTTP and its public address, DNS records, the
-    handshake, the server's software, the clocks, the largest stanza that the server accepts, a second connection, and
-    connections from other servers. Stop the service first: Prosody accepts one
-    connection only, and ejabberd would distribute stanzas over both connections during the check.
+    The checks cover the secret, the database and its disk, HTTP and its public address, DNS records, the handshake, the
+    software of the server, the clocks, the largest stanza that the server accepts, a second connection, and connections
+    from other servers. Stop the service first: Prosody accepts one connection only, and ejabberd would distribute
+    stanzas over both connections during the check.
     """
     root = logging.getLogger()
     level = root.level

@@ -12,17 +12,15 @@ from smartfeeds.console import print_err, print_out
 from smartfeeds.core.model import MAX_WRITTEN_BYTES
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.errors import Condition, DocumentError, FeedError
-from smartfeeds.formats import atom
-from smartfeeds.formats.entry_builder import EntryBuilder
+from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.formats.links import is_base
+from smartfeeds.formats.post import Post, entry_of
 from smartfeeds.formats.xml import Element, parse_payload
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import EmptyResult, Publish, Published, Retract
 from smartfeeds.store.base import OpenMode
-
-TITLE_CHARACTERS = 100  # of a title that is the beginning of the text
 
 
 def _address(text: str) -> str:
@@ -116,16 +114,7 @@ def _read(file: Path) -> str:
 
 def _entry(text: str, title: str, link: str, tags: tuple[str, ...]) -> Element:
     """Return an Atom entry. Raises UsageError for a text without visible characters."""
-    text = text.strip()
+    text, title = text.strip(), title.strip()
     if not text and not title:
         raise click.UsageError("the text is empty; give a text or --title")
-    first = text.partition("\n")[0].strip()
-    builder = EntryBuilder(0, "")
-    builder.add(atom.TITLE, title or first[:TITLE_CHARACTERS])
-    # A text that is its title needs no content.
-    if text and text != (title or first[:TITLE_CHARACTERS]):
-        builder.add(atom.CONTENT, text, type="text")
-    builder.add_link("alternate", link)
-    for tag in tags:
-        builder.add_category(tag)
-    return builder.entry
+    return entry_of(Post(title, EntryText(TextKind.TEXT, text), link, tags))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from smartfeeds.cli.common import bare_jid, config_option, json_option, private_option, read_settings
+from smartfeeds.cli.common import bare_jid, config_option, json_option, load_settings, private_option
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_rows
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, is_web, make_mirror
@@ -64,7 +64,7 @@ def add(address: str, config: Path | None, owner: str | None, **settings: Any) -
     mirror = make_mirror(address=address, owner=owner or "", **settings)
     write_offline(config, lambda tx, context: add_mirror(tx, context, mirror), OpenMode.CREATE)
     click.echo(mirror.name)
-    for line in _advice(mirror, read_settings(config).component.jid):
+    for line in _advice(mirror, load_settings(config).component.jid):
         print_err(line)
 
 
@@ -166,5 +166,5 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
 
 
 def _statuses(config: Path | None) -> list[MirrorStatus]:
-    configured = [section.to_mirror() for section in read_settings(config).mirror]
+    configured = [section.to_mirror() for section in load_settings(config).mirror]
     return read_offline(config, lambda tx, context: mirror_statuses(tx, context, configured))

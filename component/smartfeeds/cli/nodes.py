@@ -83,7 +83,7 @@ def set_options(name: str, settings: tuple[str, ...], config: Path | None) -> No
     `smartfeeds node show` lists the options. Repeat the key of an option that has several values.
     """
     form = _form(None, settings, "KEY=VALUE")
-    run_offline(config, lambda service: _handle(service, Configure, name, form=form), OpenMode.WRITE)
+    run_offline(config, partial(_configure, name=name, form=form), OpenMode.WRITE)
     print_out(f"Configured the node {name}.")
 
 
@@ -98,7 +98,7 @@ def delete_node(name: str, redirect: str, config: Path | None, *, yes: bool) -> 
         row = read_offline(config, lambda tx, context: node_row(summary_of(tx, context, locate(tx, name).node)))
         items, subscriptions = counted(row["items"], "item"), counted(row["subscriptions"], "subscription")
         click.confirm(f"Delete the node {row['node']} with {items} and {subscriptions}?", abort=True, err=True)
-    run_offline(config, lambda service: _handle(service, DeleteNode, name, redirect=redirect), OpenMode.WRITE)
+    run_offline(config, partial(_delete, name=name, redirect=redirect), OpenMode.WRITE)
     print_out(f"Deleted the node {name}.")
 
 
@@ -131,8 +131,12 @@ def _form(kind: str | None, options: tuple[str, ...], hint: str = "--option") ->
     return form
 
 
-async def _handle(service: FeedService, request: type[Configure | DeleteNode], name: str, **fields: Any) -> None:
-    await service.handle(request(operator(service), service.policy.domain, name, **fields))
+async def _configure(service: FeedService, name: str, form: FormFields) -> None:
+    await service.handle(Configure(operator(service), service.policy.domain, name, form))
+
+
+async def _delete(service: FeedService, name: str, redirect: str) -> None:
+    await service.handle(DeleteNode(operator(service), service.policy.domain, name, redirect))
 
 
 async def _create(service: FeedService, name: str, owner: str | None, form: FormFields) -> str:

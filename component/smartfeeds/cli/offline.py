@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from smartfeeds.cli.common import config_file, read_settings
+from smartfeeds.cli.common import config_file, load_settings, read_settings
 from smartfeeds.config import STORE_URL
 from smartfeeds.console import print_err, run_async
 from smartfeeds.core.jid import Jid, parse_jid
@@ -68,7 +68,7 @@ def operator(service: FeedService) -> Jid:
 
 def named_or_admin(config: Path | None, text: str | None) -> str | None:
     """Return the JID that was named, else the first of pubsub.admins, else None. Raises ConfigError."""
-    return text or next(iter(read_settings(config).pubsub.admins), None)
+    return text or next(iter(load_settings(config).pubsub.admins), None)
 
 
 def actor_of(service: FeedService, text: str | None) -> Jid:

@@ -9,7 +9,7 @@ import re
 import secrets
 import ssl
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,7 +39,7 @@ _PORTS: Final = {
 
 _LIMITS: Final = FetchLimits(connect_s=CONNECT_S, total_s=2 * CONNECT_S, max_bytes=4096, allowed=EVERYWHERE)
 
-_DNS, _S2S, _BASE_URL = map(Check, ("dns", "s2s", "base_url"))
+_DNS, _BASE_URL, S2S = map(Check, ("dns", "base_url", "s2s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class ServerAddress:
 
 
 class Outside:
-    """Looks up names, and connects to servers as another server does. `tls` decides which certificates are valid.
-    `reserved` finds names that are not looked up.
+    """The network as another server sees it: its DNS records, and the certificates that are valid (`tls`). Names that
+    match `reserved` are not looked up.
     """
 
     def __init__(
@@ -105,10 +105,7 @@ async def check_dns(domain: str, outside: Outside) -> Finding:
     try:
         servers = await outside.servers(domain)
     except aiodns.error.DNSError as error:
-        return _DNS.note(
-            f"{record}: the name server does not answer: {error.args[1]}",
-            "check the network and /etc/resolv.conf of this machine",
-        )
+        return _no_answer(_DNS, domain, error)
     if not servers:
         return _DNS.note(
             f"{domain} has no SRV, A or AAAA record, so only users of your own server reach it",
@@ -128,12 +125,21 @@ async def check_s2s(domains: Sequence[str], outside: Outside) -> AsyncIterator[F
     certificate. Domains without DNS records are left out.
     """
     for domain in domains:
-        servers: list[ServerAddress] = []
-        with suppress(aiodns.error.DNSError):  # check_dns reports it
+        try:
             servers = [] if outside.reserved.search(domain) else await outside.servers(domain)
+        except aiodns.error.DNSError as error:
+            yield _no_answer(S2S, domain, error)
+            continue
         for server in servers:
             for address in server.addresses:
                 yield await _check_server(domain, server, address, outside.tls)
+
+
+def _no_answer(check: Check, domain: str, error: aiodns.error.DNSError) -> Finding:
+    return check.note(
+        f"_xmpp-server._tcp.{domain}: the name server does not answer: {error.args[1]}",
+        "check the network and /etc/resolv.conf of this machine",
+    )
 
 
 async def _check_server(domain: str, server: ServerAddress, address: str, tls: ssl.SSLContext) -> Finding:
@@ -143,23 +149,23 @@ async def _check_server(domain: str, server: ServerAddress, address: str, tls: s
             answer = await _opened(reader, writer, "server", domain)
             error = _ERROR.search(answer)
             if error is not None:
-                return _S2S.fix(
+                return S2S.fix(
                     f"{where}: the server answers {error[1].decode()}",
                     "correct the DNS record, which must lead to your XMPP server, or configure the name in that server",
                 )
             if b"urn:ietf:params:xml:ns:xmpp-tls" not in answer:
-                return _S2S.fix(f"{where}: no TLS is offered", "configure a certificate for this name in the server")
+                return S2S.fix(f"{where}: no TLS is offered", "configure a certificate for this name in the server")
             writer.write(b"<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
             await _read_until(reader, b"<proceed", b"<failure")
             await writer.start_tls(tls, server_hostname=domain)
-            return _S2S.ok(f"{where}: the server serves it with a valid certificate")
+            return S2S.ok(f"{where}: the server serves it with a valid certificate")
     except ssl.SSLCertVerificationError as error:
-        return _S2S.note(
+        return S2S.note(
             f"{where}: the certificate is not valid for {domain}: {error.verify_message}",
             f"get a certificate that names {domain}; servers that demand one refuse this connection",
         )
     except (OSError, TimeoutError) as error:
-        return _S2S.note(
+        return S2S.note(
             f"{where}: no connection from here: {error or 'no answer in time'}",
             "check from another machine, whether the port is open in the firewall and the server accepts other servers",
         )
@@ -212,7 +218,7 @@ async def check_base_url(http: HttpSettings, *, served: bool) -> Finding:
     """
     token = "ok" if served else secrets.token_urlsafe(16)
     address = f"{http.base_url}/healthz"
-    elsewhere = _BASE_URL.fix(
+    wrong_service = _BASE_URL.fix(
         f"{address} answers, but not from this service",
         f"let the web server pass {http.base_url}/ on to {http.listen}, with the path unchanged",
     )
@@ -221,13 +227,13 @@ async def check_base_url(http: HttpSettings, *, served: bool) -> Finding:
             response = await fetcher.get(address)
     except FetchError as error:
         if error.status:
-            return elsewhere
+            return wrong_service
         return _BASE_URL.note(
             f"{address}: no connection from here: {error.reason}",
             "check the DNS record, the port and the certificate of the web server, if necessary from another machine",
         )
     leads_here = response.body.strip() == token.encode()
-    return _BASE_URL.ok(f"{http.base_url} leads to this service") if leads_here else elsewhere
+    return _BASE_URL.ok(f"{http.base_url} leads to this service") if leads_here else wrong_service
 
 
 @asynccontextmanager

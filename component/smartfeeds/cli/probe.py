@@ -18,7 +18,7 @@ from typing import Final
 from lxml import etree
 
 from smartfeeds.cli.findings import Check, CheckState, Finding
-from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
+from smartfeeds.cli.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.config import Settings
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S, parse_datetime
@@ -121,12 +121,19 @@ async def check_all(
         try:
             finding = await run(settings)
         except LinkError as error:
-            finding = check.fix(f"the connection ended during this check: {error}", _SEE_LOG)
+            finding = _connection_ended(check, error)
         yield finding
-    # A server may serve the name of a component only while the component is connected.
-    async with _online(settings):
-        async for finding in check_s2s(names, outside):
-            yield finding
+    try:
+        # A server may serve the name of a component only while the component is connected.
+        async with _online(settings):
+            async for finding in check_s2s(names, outside):
+                yield finding
+    except LinkError as error:
+        yield _connection_ended(S2S, error)
+
+
+def _connection_ended(check: Check, error: LinkError) -> Finding:
+    return check.fix(f"the connection ended during this check: {error}", _SEE_LOG)
 
 
 def check_secret_file(settings: Settings, config: Path | None) -> Finding:

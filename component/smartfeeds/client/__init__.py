@@ -8,6 +8,7 @@ from smartfeeds.client import connect, connect_blocking, follow
 
 from smartfeeds.client.blocking import BlockingFeedClient, BlockingFollower, connect_blocking
 from smartfeeds.client.change import Atom, Change, ChangeKind
+from smartfeeds.client.entry import EntryTexts
 from smartfeeds.client.errors import (
     CertificateError,
     FollowError,
@@ -20,7 +21,7 @@ from smartfeeds.client.errors import (
 from smartfeeds.client.feed_client import FeedClient, connect
 from smartfeeds.client.follow import Follower, Proof, follow
 from smartfeeds.client.position import FileStore, PositionStore
-from smartfeeds.client.transport import ClientLink, SlixLink
+from smartfeeds.client.transport import ClientLink, ConnectOptions, SlixLink
 from smartfeeds.core.feed_address import AddressError, FeedAddress, parse_address
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "Change",
     "ChangeKind",
     "ClientLink",
+    "ConnectOptions",
+    "EntryTexts",
     "FeedAddress",
     "FeedClient",
     "FileStore",

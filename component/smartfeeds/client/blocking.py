@@ -5,14 +5,15 @@ A thread of its own runs the event loop. Every method waits for its result, and 
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from smartfeeds.client.change import Change
+from smartfeeds.client.entry import EntryTexts
 from smartfeeds.client.feed_client import FeedClient, connect
 from smartfeeds.client.follow import Follower, FollowOptions, Proof
+from smartfeeds.client.transport import ConnectOptions
 from smartfeeds.errors import FollowError
 
 T = TypeVar("T")
@@ -61,18 +62,10 @@ class BlockingFeedClient:
         payload: str | bytes | None = None,
         *,
         item_id: str = "",
-        title: str = "",
-        content: str = "",
-        link: str = "",
-        author: str = "",
-        tags: Iterable[str] = (),
+        **texts: Unpack[EntryTexts],
     ) -> str:
         """Publishes an item and returns its id: see `FeedClient.publish`."""
-        return self._run(
-            lambda client: client.publish(
-                address, payload, item_id=item_id, title=title, content=content, link=link, author=author, tags=tags
-            )
-        )
+        return self._run(lambda client: client.publish(address, payload, item_id=item_id, **texts))
 
     def retract(self, address: str, item_id: str) -> None:
         """Deletes an item: see `FeedClient.retract`."""
@@ -176,17 +169,10 @@ class _LoopThread:
         await self._stop.wait()
 
 
-def connect_blocking(
-    jid: str,
-    password: str,
-    *,
-    server: tuple[str, int] | str | None = None,
-    plaintext: bool = False,
-    ca_certs: Path | None = None,
-) -> BlockingFeedClient:
+def connect_blocking(jid: str, password: str, **options: Unpack[ConnectOptions]) -> BlockingFeedClient:
     """Returns a client for `with`, which connects when the block begins. The arguments and errors are those of
     `connect`."""
-    return BlockingFeedClient(lambda: connect(jid, password, server=server, plaintext=plaintext, ca_certs=ca_certs))
+    return BlockingFeedClient(lambda: connect(jid, password, **options))
 
 
 async def _opened(make: Callable[[], FeedClient]) -> FeedClient:

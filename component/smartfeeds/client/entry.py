@@ -1,28 +1,37 @@
 """The Atom entry that a bot publishes from a few texts (RFC 4287). The service adds `id` and `updated`."""
 
 from collections.abc import Iterable
+from typing import TypedDict, Unpack
 from xml.etree.ElementTree import Element, ParseError, SubElement, XMLParser
 
 from smartfeeds.client.payload import ATOM
 from smartfeeds.core.text import is_xml_text
 
 
-def atom_entry(
-    *, title: str = "", content: str = "", link: str = "", author: str = "", tags: Iterable[str] = ()
-) -> Element:
-    """Returns an entry with plain texts. Empty texts are left out, except the title, which every entry has.
+class EntryTexts(TypedDict, total=False):
+    """The plain texts of an entry: `link` is the address of its page, `author` a name, and `tags` are categories."""
+
+    title: str
+    content: str
+    link: str
+    author: str
+    tags: Iterable[str]
+
+
+def atom_entry(**texts: Unpack[EntryTexts]) -> Element:
+    """Returns an entry. Empty texts are left out, except the title, which every entry has.
 
     Raises ValueError for a character that XML forbids.
     """
     entry = Element(f"{{{ATOM}}}entry")
-    _add(entry, "title", title)
-    if author:
+    _add(entry, "title", texts.get("title", ""))
+    if author := texts.get("author"):
         _add(_add(entry, "author"), "name", author)
-    if link:
+    if link := texts.get("link"):
         _add(entry, "link", rel="alternate", href=link)
-    for tag in tags:
+    for tag in texts.get("tags", ()):
         _add(entry, "category", term=tag)
-    if content:
+    if content := texts.get("content"):
         _add(entry, "content", content)
     return entry
 

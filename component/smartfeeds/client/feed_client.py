@@ -5,17 +5,17 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self, Unpack
+from weakref import WeakSet
 from xml.etree.ElementTree import Element
 
 from smartfeeds.client import stanzas
-from smartfeeds.client.entry import atom_entry, read_payload
+from smartfeeds.client.entry import EntryTexts, atom_entry, read_payload
 from smartfeeds.client.errors import AnswerError, RefusedError, RequestError, RequestTimeoutError, UnreachableError
 from smartfeeds.client.follow import Follower, FollowOptions
-from smartfeeds.client.transport import DEFAULT_TIMEOUTS, ClientLink, FollowerLink, LinkListener
+from smartfeeds.client.transport import DEFAULT_TIMEOUTS, ClientLink, ConnectOptions, FollowerLink, LinkListener
 from smartfeeds.core.feed_address import FeedAddress, parse_address
 
 
@@ -49,7 +49,7 @@ class FeedClient:
         self._session_s = session_s
         self._new_id = new_id
         self._listeners: list[LinkListener] = []
-        self._followers: list[Follower] = []
+        self._followers: WeakSet[Follower] = WeakSet()  # a bot may open and close followers for years
         self._settled = asyncio.Event()  # the session has started, or will never start
         self._up = asyncio.Event()
         self._failure: Exception | None = None
@@ -72,9 +72,8 @@ class FeedClient:
 
     async def aclose(self) -> None:
         """Closes the followers and ends the session."""
-        for follower in self._followers:
+        for follower in list(self._followers):
             await follower.aclose()
-        self._followers.clear()
         await self._link.close()
 
     async def create(self, address: str) -> None:
@@ -87,21 +86,16 @@ class FeedClient:
         payload: str | bytes | None = None,
         *,
         item_id: str = "",
-        title: str = "",
-        content: str = "",
-        link: str = "",
-        author: str = "",
-        tags: Iterable[str] = (),
+        **texts: Unpack[EntryTexts],
     ) -> str:
         """Publishes an item and returns its id, after the service has stored it (XEP-0060 section 7.1).
 
         The item is an Atom entry of the texts, or `payload`: an XML text. An item with the same id is replaced. Without
         `item_id` the client chooses an id. Raises ValueError if the texts or the payload cannot be XML.
         """
-        texts = {"title": title, "content": content, "link": link, "author": author}
-        if payload is not None and (any(texts.values()) or tags):
+        if payload is not None and any(texts.values()):
             raise ValueError("publish takes a payload or texts, not both; put the texts into the payload")
-        entry = atom_entry(**texts, tags=tags) if payload is None else read_payload(payload)
+        entry = atom_entry(**texts) if payload is None else read_payload(payload)
         item_id = item_id or self._new_id()
         await self._request("publish", address, _item(item_id, entry))
         return item_id
@@ -128,7 +122,7 @@ class FeedClient:
         Followers of one client need different feeds or views, because an account has one subscription for each.
         """
         follower = Follower(_SharedLink(self, self._link), address, **options)
-        self._followers.append(follower)
+        self._followers.add(follower)
         return follower
 
     async def _request(self, action: str, address: str, item: Element | None = None, **attributes: str) -> Element:
@@ -221,27 +215,13 @@ class _SharedLink:
             self._listener = None
 
 
-def connect(
-    jid: str,
-    password: str,
-    *,
-    server: tuple[str, int] | str | None = None,
-    plaintext: bool = False,
-    ca_certs: Path | None = None,
-) -> FeedClient:
+def connect(jid: str, password: str, **options: Unpack[ConnectOptions]) -> FeedClient:
     """Returns a client for `async with`, which connects when the block begins. Call it in a running event loop.
 
-    `server` is the host and port to connect to, such as `"127.0.0.1:5222"`; by default the DNS records of the account's
-    domain name them. `plaintext=True` allows a connection without TLS; use it for a server on the same machine only.
-    `ca_certs` is a file of certificates to trust in place of the system's. Raises ValueError for an unreadable
-    `server`.
-
-    The block begins when there is a session. It raises UnreachableError if the first attempt to connect fails,
-    LoginError and CertificateError as `follow` does.
+    Raises ValueError for an unreadable `server`. The block begins when there is a session. It raises UnreachableError
+    if the first attempt to connect fails, LoginError and CertificateError as `follow` does.
     """
-    return FeedClient(
-        ClientLink(jid, password, server=server, plaintext=plaintext, ca_certs=ca_certs, waits_for_server=False)
-    )
+    return FeedClient(ClientLink(jid, password, **options, waits_for_server=False))
 
 
 def _item(item_id: str, payload: Element | None = None) -> Element:

@@ -474,10 +474,8 @@ def follow(
 ) -> Follower:
     """Follows a feed over a connection of its own, which reconnects. `options` are those of `Follower`.
 
-    If `jid` has a resource, that full JID is subscribed, else the bare JID. `server` is the host and port to connect
-    to, such as `"127.0.0.1:5222"`; by default the DNS records of the account's domain name them. `plaintext=True`
-    allows a connection without TLS; use it for a server on the same machine only. `ca_certs` is a file of certificates
-    to trust in place of the system's. Close the follower with `async with` or `aclose`.
+    If `jid` has a resource, that full JID is subscribed, else the bare JID. `ConnectOptions` describes `server`,
+    `plaintext` and `ca_certs`. Close the follower with `async with` or `aclose`.
 
     While the server cannot be reached, the logger `smartfeeds.client` warns with server and cause, and the follower
     retries. The iteration raises LoginError if the account or its password is wrong or the server offers no TLS, and

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp import JID, BaseXMPP, ClientXMPP, Iq
@@ -177,12 +177,22 @@ def parse_server(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+class ConnectOptions(TypedDict, total=False):
+    """How to connect: `server` is a host and a port, such as `"127.0.0.1:5222"`; without it, the DNS records of the
+    account's domain name them. `plaintext=True` allows a connection without TLS: for a server on the same machine only.
+    `ca_certs` is a file of certificates to trust in place of the system's.
+    """
+
+    server: tuple[str, int] | str | None
+    plaintext: bool
+    ca_certs: Path | None
+
+
 class ClientLink(SlixLink):
     """A link with its own client, which it keeps connected with a jittered back-off.
 
-    If `jid` has a resource, that full address is subscribed, else the bare address. `server` is the host and port to
-    connect to; without it, the DNS records of the account's domain name them. `plaintext` allows a connection without
-    TLS: for a server on the same machine only. `ca_certs` is a file of certificates to trust instead of the system's.
+    If `jid` has a resource, that full address is subscribed, else the bare address. `ConnectOptions` describes
+    `server`, `plaintext` and `ca_certs`.
 
     A failed connection is retried for ever, and the logger `smartfeeds.client` gets a warning with server and cause.
     With `waits_for_server=False` the first attempt ends the link if it fails: the listener gets UnreachableError.

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from smartfeeds.core.urls import FILES
+
 MAX_NAME_CHARACTERS = 120
 OCTETS = "application/octet-stream"
 ID_CHARACTERS = 32  # of the digest, 128 bits
 FILE_ID_PATTERN = rf"[0-9a-f]{{{ID_CHARACTERS}}}(?:\.[a-z0-9]{{1,5}})?"
 # What every address of a file contains. A payload without it refers to no file (`file_ids`).
-MARK = b"/files/"
+MARK = FILES.encode()
 # What no address contains unescaped, in XML and in quoted attributes.
 _BREAK = re.compile(rb"[\s\"'<>?#]+")
 _REFERENCE = re.compile(rb"/(%b)(?![0-9A-Za-z.])" % FILE_ID_PATTERN.encode())

@@ -27,6 +27,8 @@ MAX_TEXT = 2_000  # characters of one field, all its values together: a form mus
 MAX_VALUES = 100
 DEFAULT_PAYLOAD_SIZE_BYTES = 65_536
 MAX_EXPIRE_S = 10**10  # three hundred years: microseconds of it, added to any date, fit into a column of the store
+# Values of `pubsub#sync_dialect`.
+FEEDSYNC, SSE = "feedsync", "sse"
 # Values of `pubsub#publish_node_full`. The first one is the default of XEP-0060 7.1.2.5.
 RETRACT_OLDEST, DISCARD_OLDEST, REJECT = FULL_POLICIES = ("retract-oldest", "discard-oldest", "reject")
 
@@ -397,6 +399,8 @@ class NodeOptions:
     presence_based_delivery = _flag("Whether events wait for subscribers who are offline", default=False)
     tempsub = _flag("Whether subscriptions end when the subscriber goes offline", default=False)
     node_type = _choice("Leaf or collection", "leaf", check=_check_leaf)
+    # Items keep the form in which they came, so this concerns items that are published here.
+    sync_dialect = _choice("The form of the sync data of new items: FeedSync, or SSE", FEEDSYNC, SSE)
 
     def __init__(self, kind: NodeKind, stored: FormFields | None = None) -> None:
         self.kind = kind

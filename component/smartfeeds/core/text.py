@@ -83,8 +83,9 @@ def one_line(text: str) -> str:
 
 def cut(text: str, characters: int) -> str:
     """Returns a text on one line and without control characters, shortened to a length."""
-    text = one_line(text[: characters + 1])
-    return text if len(text) <= characters else f"{text[: characters - 1]}\u2026"
+    line, rest = one_line(text[: characters + 1]), text[characters + 1 :]
+    whole = len(line) <= characters and (not rest or rest.isspace())
+    return line if whole else f"{line[: characters - 1]}\u2026"
 
 
 def wire_bytes(xml: bytes) -> int:

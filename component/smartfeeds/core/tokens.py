@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 
+from smartfeeds.core.jid import Jid, parse_jid
+
 ALL_FEEDS = "*"
 ID_CHARACTERS = 12
 MAX_LABEL_BYTES = 200
@@ -49,6 +51,13 @@ class Token:
     label: str
     created_us: int
     expires_us: int | None = None
+
+    @property
+    def actor(self) -> Jid:
+        """The JID that it acts as."""
+        actor = parse_jid(self.jid)
+        assert actor is not None, "the JID was checked when the token was created"
+        return actor
 
 
 def write_token(token_id: str, secret: str) -> str:

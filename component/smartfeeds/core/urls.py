@@ -12,7 +12,9 @@ FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
 DOCS = "/docs"
+OPENAPI = "/openapi.json"
 FILES = "/files/"
+OPTIONS = "/options/"
 MICROPUB = "/micropub/"
 MEDIA = "/media/"
 RIVER = "/"
@@ -74,9 +76,10 @@ def id_segment(item_id: str) -> str:
     return item_id if _UNRESERVED.fullmatch(item_id) else quote(item_id, safe=_SEGMENT)
 
 
-def reply_path(name: str, item_id: str) -> str:
-    """Returns the path of the page to answer an item."""
-    return f"{entry_path(name, folder=WRITE)}?reply={quote(item_id, safe='')}"
+def reply_path(name: str, item_id: str, feed: str = "") -> str:
+    """Returns the path of the page to answer an item in the feed `name`. `feed` has the item if that is another one."""
+    source = f"&of={quote(feed, safe='')}" if feed and feed != name else ""
+    return f"{entry_path(name, folder=WRITE)}?reply={quote(item_id, safe='')}{source}"
 
 
 def local_path(text: str) -> str:

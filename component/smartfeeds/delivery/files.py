@@ -5,7 +5,7 @@ from typing import Protocol
 
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.files import REMOVED, remove_unused
+from smartfeeds.service.files import remove_unused
 
 PAUSE_S = 600.0  # files are unused for an hour before they are removed, so this may be late
 
@@ -20,8 +20,7 @@ class UnknownFiles(Protocol):
 async def remove_unused_files(service: FeedService, folder: UnknownFiles) -> None:
     """Removes the rows of unused files, and then all files without rows: also those that a crash or a deleted feed
     left. Raises StoreError."""
-    while await service.write(remove_unused, turn="files") == REMOVED:
-        pass
+    await service.write(remove_unused, turn="files")
 
     async def known(digests: Collection[str]) -> set[str]:
         return await service.read(lambda tx, _context: tx.known_digests(digests), turn="files")

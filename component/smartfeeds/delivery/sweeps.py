@@ -48,9 +48,9 @@ class Sweep:
 
 
 # The pause of LEASES is the greatest delay of the end of a lease; a sweep without work is one look-up in an index. The
-# pause of EXPIRY bounds only how long expired items use space: requests never see them. So does the
-# pause of SESSIONS for ended sessions. A purge is due if its process
-# was stopped; LOOK_S is also the pause after which changes of other processes are searched.
+# pauses of EXPIRY and SESSIONS bound only how long expired items and ended sessions use space: requests never see them.
+# A purge is due if its process was stopped; LOOK_S is also the pause after which changes of other processes are
+# searched.
 LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)
 PURGES = Sweep("purges", due_purges, LOOK_S)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.prosody import Prosody, write_config
-from smartfeeds.errors import LinkError
+from smartfeeds.errors import FollowError, LinkError
 
 STEP_S: Final = 60.0
 _RETRY_S: Final = 0.1
@@ -96,7 +96,7 @@ async def when_online(work: Callable[[], Awaitable[object]]) -> None:
         while True:
             try:
                 await work()
-            except LinkError:
+            except (LinkError, FollowError):
                 await asyncio.sleep(_RETRY_S)
             else:
                 return

@@ -118,6 +118,7 @@ def _head(head: FeedHead) -> bytes:
     }
     for rel, href in links.items():
         if href:
+            # In other documents `link` can be a page of another site, whose type is not known.
             kind = _LINK_TYPES.get(rel, "") if rel != "alternate" or head.for_readers else ""
             lines.append(f'<link rel="{rel}"{kind} href="{attribute(href)}"/>')
     extension = f' xmlns:fo="{FANOUT_NS}"'

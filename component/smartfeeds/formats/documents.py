@@ -19,7 +19,7 @@ from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
 from smartfeeds.formats.json_text import load_json, looks_like_json
 from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import in_charset, load
-from smartfeeds.formats.opml import is_outline, outline_of
+from smartfeeds.formats.opml import OutlineDocument, is_outline, outline_of, single_outline
 from smartfeeds.formats.opml_items import read_lines
 from smartfeeds.formats.payload import accept_payload, with_id_and_title
 from smartfeeds.formats.rss import RDF_NS, read_rss, read_rss_item
@@ -88,13 +88,18 @@ def document_bytes(body: bytes, charset: str) -> bytes:
 
 
 def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
-    """The item in an entry or RSS item without a feed around it, which was read from so many bytes.
+    """The item in an entry, RSS item or outline without a feed around it, which was read from so many bytes.
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) if it cannot be kept.
     """
     check_scope(root)
     base = rebase("", base)
-    head, entries = read_rss_item(root, base) if rss_name(root) == "item" else _read_root(root, base)
+    if rss_name(root) == "item":
+        head, entries = read_rss_item(root, base)
+    elif root.tag == "outline":
+        head, entries = read_lines(OutlineDocument({}, (single_outline(root),)), base)
+    else:
+        head, entries = _read_root(root, base)
     entry = next(entries, SkippedItem(0, "there is nothing in it"))
     if isinstance(entry, SkippedItem):
         raise FeedError(Condition.INVALID_PAYLOAD, f"the item cannot be read: {entry.reason}")

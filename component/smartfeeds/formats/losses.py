@@ -61,18 +61,23 @@ def _links(entry: Entry, rel: str) -> int:
 # A text for people, the formats that represent the part, and whether an entry has the part.
 _PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
     ("the markup of the title", "rss", lambda entry: _has_style(entry.title)),
-    ("the markup of the summary", "rss", lambda entry: _has_style(entry.summary)),
+    ("the markup of the summary", "rss rss092", lambda entry: _has_style(entry.summary)),
     ("the summary beside the content", "rss jsonfeed json", lambda entry: entry.summary and entry.content),
-    ("the authors after the first", "rss jsonfeed", lambda entry: len(entry.authors) > 1),
-    (EMAIL, "rss json", lambda entry: any(person.email and person.uri for person in entry.authors)),
+    ("the authors after the first", "rss rss092 jsonfeed", lambda entry: len(entry.authors) > 1),
+    (EMAIL, "rss rss092 json", lambda entry: any(person.email and person.uri for person in entry.authors)),
     ("the contributors", "rss", lambda entry: entry.contributors),
     (
         "the schemes or labels of categories",
-        "rss json",
+        "rss rss092 json",
         lambda entry: any(category.scheme or category.label for category in entry.categories),
     ),
+    (
+        "the labels of categories",
+        "rss jsonfeed json opml",
+        lambda entry: any(category.label for category in entry.categories),
+    ),
     ("the titles of enclosures", "rss jsonfeed json", lambda entry: any(link.title for link in entry.enclosures)),
-    ("the addresses of related pages", "rss jsonfeed", lambda entry: _links(entry, "related")),
+    ("the addresses of related pages", "rss rss092 jsonfeed", lambda entry: _links(entry, "related")),
     ("the addresses of related pages after the first", "rss", lambda entry: _links(entry, "related") > 1),
     (
         "links other than to the page and to enclosures",
@@ -82,7 +87,12 @@ _PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
     ("the type, title or length of the link to the page, or what else is said of a link", "rss", _has_link_details),
     ("the addresses of the page after the first", "rss", lambda entry: _links(entry, "alternate") > 1),
     ("the rights", "rss", lambda entry: entry.rights),
-    ("the source", "rss jsonfeed json", lambda entry: entry.source),
+    ("the source", "rss rss092 jsonfeed json", lambda entry: entry.source),
+    (
+        "the source, whose address is not known",
+        "rss jsonfeed json opml",
+        lambda entry: entry.source is not None and not entry.source.href,
+    ),
     ("what it answers", "rss jsonfeed json", lambda entry: entry.replies_to),
     ("the language", "rss jsonfeed json", lambda entry: entry.language),
     ("the languages of single texts", "rss", _has_text_language),
@@ -108,11 +118,16 @@ _PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
     ("where relative addresses in its HTML lead: it says no base address", "", _has_relative_address),
     # JSON Feed represents those that came from a JSON Feed; its writer reports the others.
     (EXTENSIONS, "rss jsonfeed opml", lambda entry: entry.extensions),
-    ("the markup of the text", "rss jsonfeed json", lambda entry: _has_style(entry.content)),
+    ("the markup of the text", "rss rss092 jsonfeed json", lambda entry: _has_style(entry.content)),
     ("the authors", "rss jsonfeed json", lambda entry: entry.authors),
-    ("the enclosures", "rss jsonfeed json", lambda entry: entry.enclosures),
+    ("the enclosures", "rss rss092 jsonfeed json", lambda entry: entry.enclosures),
+    (
+        "the enclosures that are not on the web",
+        "rss jsonfeed json opml",
+        lambda entry: not all(link.href.startswith(("http://", "https://")) for link in entry.enclosures),
+    ),
 )
 _LOSSES = {
     form: [(text, has) for text, forms, has in _PARTS if form not in forms.split()]
-    for form in ("rss", "jsonfeed", "json", "opml")
+    for form in ("rss", "rss092", "jsonfeed", "json", "opml")
 }

@@ -122,6 +122,11 @@ def outline_of(root: Element, warnings: list[str]) -> OutlineDocument:
     )
 
 
+def single_outline(node: Element) -> Outline:
+    """An outline without a document around it. Raises FeedError as `read_outline` does."""
+    return _OutlineReader().outline(node, 1)
+
+
 class _OutlineReader:
     """Reads the outlines of one document, counts them and collects their faults."""
 
@@ -235,6 +240,11 @@ def outline_bytes(outline: Outline) -> bytes:
         return start + b"/>\n"
     inside = b"".join((*outline.extensions, b"\n", *map(outline_bytes, outline.children)))
     return start + b">" + inside + b"</outline>\n"
+
+
+def alone(outline: Outline) -> bytes:
+    """An outline outside a document, which declares the prefix of our own attributes itself."""
+    return outline_bytes(outline).replace(b"<outline ", f'<outline xmlns:sf="{OPML_NS}" '.encode(), 1)
 
 
 def _attributes(attributes: dict[str, str]) -> str:

@@ -27,6 +27,8 @@ from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline
 from smartfeeds.formats.rss import LOOKS_LIKE_HTML
 from smartfeeds.formats.xml import canonical, parse_stored
 
+# The type of a link to a feed of any format, as in `type="rss"` of a subscription list.
+FEED_TYPE = "application/rss+xml"
 # A title that is made of the text: what an outliner shows of a line.
 _LINE_CHARACTERS = 80
 # `type` says nothing that the other attributes do not say.
@@ -38,13 +40,17 @@ _READ = frozenset(
 
 def write_items(head: FeedHead, items: Iterable[Item], losses: list[FormatLoss]) -> Iterator[bytes]:
     """The outline in pieces, one an item; what it lacks is added to `losses`. Raises ForbiddenCharacterError."""
+    return opml.write_outline(outline_head(head), opml.never_empty(_outlines(items, losses), "no entries"))
+
+
+def outline_head(head: FeedHead) -> OutlineDocument:
+    """The outline of a feed without its items."""
     texts = {
         "title": head.title,
         "dateModified": format_rfc822(head.updated_us),
         "ownerName": ", ".join(head.channel.authors),
     }
-    document = OutlineDocument({name: text for name, text in texts.items() if text}, ())
-    return opml.write_outline(document, opml.never_empty(_outlines(items, losses), "no entries"))
+    return OutlineDocument({name: text for name, text in texts.items() if text}, ())
 
 
 def _outlines(items: Iterable[Item], losses: list[FormatLoss]) -> Iterator[Outline]:
@@ -53,10 +59,11 @@ def _outlines(items: Iterable[Item], losses: list[FormatLoss]) -> Iterator[Outli
         if entry.deleted:
             losses.append(FormatLoss(item.id, "a deleted item: OPML has no form for it"))
         else:
-            yield _outline(entry, losses)
+            yield outline_of_entry(entry, losses)
 
 
-def _outline(entry: Entry, losses: list[FormatLoss]) -> Outline:
+def outline_of_entry(entry: Entry, losses: list[FormatLoss]) -> Outline:
+    """An entry as one line; what the line lacks is added to `losses`."""
     body = next((text for text in (entry.content, entry.summary) if text is not None and text.value.strip()), NO_TEXT)
     note = body.plain if body.is_markup else body.value.strip()
     title = entry.title.plain
@@ -65,9 +72,13 @@ def _outline(entry: Entry, losses: list[FormatLoss]) -> Outline:
         title = title if len(title) <= _LINE_CHARACTERS else title[: _LINE_CHARACTERS - 1].rstrip() + "\u2026"
         note = "" if title == body.plain else note
     terms = [category.term for category in entry.categories if "," not in category.term]
+    feed = next((link.href for link in entry.links if link.rel == "related" and link.type == FEED_TYPE), "")
+    # OPML 2.0, "Subscription lists": the addresses of a feed and of its page have other names than that of a page.
+    links = {"type": "rss", "xmlUrl": feed, "htmlUrl": entry.alternate}
+    if not feed:
+        links = {"type": "link" if entry.alternate else "", "url": entry.alternate}
     attributes = {
-        "type": "link" if entry.alternate else "",
-        "url": entry.alternate,
+        **links,
         "created": format_rfc822(entry.issued_us),
         "category": ",".join(terms),
         NOTE: note,
@@ -160,7 +171,7 @@ class _OutlineBuilder(EntryBuilder):
     def _links(self) -> None:
         page = self.text("htmlurl").strip() or self.text("url").strip()
         self.add_link("alternate", page)
-        self.add_link("related", self.text("xmlurl").strip())
+        self.add_link("related", self.text("xmlurl").strip(), FEED_TYPE)
         if is_uri(self.text(opml.ADDRESS)):
             self.add_link("related", self.text(opml.ADDRESS))
         if self.text("type").strip().lower() == "include":

@@ -14,7 +14,7 @@ from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.atom import ATOM_NS, SYNC_NAMESPACES, string_of
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element, canonical
@@ -38,6 +38,7 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 _ATOM_LINK, _ATOM_LOGO = f"{{{ATOM_NS}}}link", f"{{{ATOM_NS}}}logo"
 _CREATOR = "{http://purl.org/dc/elements/1.1/}creator"
 _OUR_LINKS = frozenset({"self", "next", "hub"})
+_SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in SYNC_NAMESPACES)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_EXTENSIONS = 100
 
@@ -184,8 +185,12 @@ def _rel(link: Element) -> str:
 
 
 def foreign_elements(nodes: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
-    """The canonical bytes of elements that a feed has in other namespaces; `warnings` gets what was left out."""
+    """The canonical bytes of elements that a feed has in other namespaces; `warnings` gets what was left out.
+
+    sx:sharing is for those who read the feed, and is never published again (FS-014).
+    """
     elements = []
+    nodes = [node for node in nodes if node.tag not in _SHARINGS]
     for node in nodes[:_MAX_EXTENSIONS]:
         try:
             elements.append(canonical(node))

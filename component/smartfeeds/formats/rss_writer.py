@@ -19,7 +19,17 @@ from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import ACTIVITY_NS, Category, Entry, EntryText, Person, has_more, read_entry
+from smartfeeds.formats.entry import (
+    ACTIVITY_NS,
+    Category,
+    Entry,
+    EntryLink,
+    EntrySource,
+    EntryText,
+    Person,
+    has_more,
+    read_entry,
+)
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.links import is_absolute, resolve
 from smartfeeds.formats.losses import icon_losses, losses_of
@@ -35,6 +45,7 @@ DC_NS = "http://purl.org/dc/elements/1.1/"
 _NO_HEAD = FeedHead("", "", 0)
 _NAMESPACES = f' xmlns:atom="{ATOM_NS}" xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}"'
 _START = f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"{_NAMESPACES}>\n<channel>\n'
+RSS_END = b"</channel>\n</rss>\n"
 
 WEB = ("http://", "https://")
 UNKNOWN_TYPE = "application/octet-stream"  # RSS requires a type (RSS-011)
@@ -68,7 +79,12 @@ def write_rss(head: FeedHead, items: Iterable[Item]) -> WrittenDocument:
     losses = icon_losses(head)
     pieces = [_item(head, item, losses) for item in items]
     pieces.reverse()
-    return WrittenDocument(b"".join((_START.encode(), _channel(head), *pieces, b"</channel>\n</rss>\n")), tuple(losses))
+    return WrittenDocument(b"".join((rss_head(head), *pieces, RSS_END)), tuple(losses))
+
+
+def rss_head(head: FeedHead) -> bytes:
+    """The document up to its first item; RSS_END follows the last one."""
+    return _START.encode() + _channel(head)
 
 
 def write_rss_item(item: Item) -> Payload:
@@ -124,11 +140,34 @@ def _item(head: FeedHead, item: Item, losses: list[FormatLoss]) -> bytes:
         *_categories(entry),
         *links,
     ]
-    if entry.source is not None and entry.source.href:
-        lines.append(f'<source url="{attribute(entry.source.href)}">{escape(entry.source.title)}</source>')
-    lines += _bodies(entry)
+    lines += [source_element(entry.source), *_bodies(entry)]
     elements = [*_atom_elements(item, entry, complete), *_extensions(entry, losses), b"</item>"]
-    return "\n".join(lines).encode() + b"\n" + b"".join(element + b"\n" for element in elements)
+    text = "\n".join(line for line in lines if line)
+    return text.encode() + b"\n" + b"".join(element + b"\n" for element in elements)
+
+
+def source_element(source: EntrySource | None) -> str:
+    """The channel that an item came from (RSS-007 to RSS-009), "" if its address is not known."""
+    if source is None or not source.href:
+        return ""
+    return f'<source url="{attribute(source.href)}">{escape(source.title)}</source>'
+
+
+def enclosure_element(link: EntryLink) -> str:
+    """RSS-011: all three attributes, always. A length of 0 is unknown (A-128)."""
+    kind = link.type or UNKNOWN_TYPE
+    return f'<enclosure url="{attribute(link.href)}" length="{link.length or 0}" type="{attribute(kind)}"/>'
+
+
+def web_enclosures(entry: Entry) -> list[EntryLink]:
+    """The enclosures that RSS can have: their addresses are on the web (RSS-012, A-126)."""
+    return [link for link in entry.links if link.rel == "enclosure" and link.href.startswith(WEB)]
+
+
+def category_element(category: Category) -> str:
+    """RSS-013, RSS-014: the term as it is, the scheme as domain. RSS has no place for a label."""
+    domain = f' domain="{attribute(category.scheme)}"' if category.scheme else ""
+    return f"<category{domain}>{escape(category.term)}</category>"
 
 
 def _simplify(entry: Entry) -> None:
@@ -148,7 +187,7 @@ def _identity(head: FeedHead, entry: Entry) -> list[str]:
     lines = []
     # RSS does not define whether a title is HTML. Most readers show it as it is, so their documents have plain titles.
     title = entry.title.plain if head.for_readers else _title(entry.title)
-    if title or not _texts(entry):  # RSS 2.0: an item has a title or a description
+    if title or not texts_of(entry):  # RSS 2.0: an item has a title or a description
         lines.append(f"<title{_language(entry.title.language)}>{escape(title)}</title>")
     page = head.page_of(entry)
     if page:
@@ -202,13 +241,11 @@ def _authors(people: Iterable[Person]) -> list[str]:
 
 
 def _categories(entry: Entry) -> list[str]:
-    """RSS-013, RSS-014: the term as it is, the scheme as domain. RSS has no place for a label."""
     lines = []
     for category in entry.categories:
-        term, scheme = escape(category.term), attribute(category.scheme)
-        lines.append(f'<category domain="{scheme}">{term}</category>' if scheme else f"<category>{term}</category>")
+        lines.append(category_element(category))
         if category.label and not category.more:
-            where = f' scheme="{scheme}"' if scheme else ""
+            where = f' scheme="{attribute(category.scheme)}"' if category.scheme else ""
             label = attribute(category.label)
             lines.append(f'<atom:category term="{attribute(category.term)}"{where} label="{label}"/>')
     return lines
@@ -232,8 +269,7 @@ def _links(entry: Entry) -> tuple[list[str], list[bool]]:
             lines.append(f"<comments>{escape(link.href)}</comments>")
             whole = link.length is None
         elif link.rel == "enclosure" and link.href.startswith(WEB):
-            length, kind = link.length or 0, link.type or UNKNOWN_TYPE
-            lines.append(f'<enclosure url="{attribute(link.href)}" length="{length}" type="{attribute(kind)}"/>')
+            lines.append(enclosure_element(link))
             whole = bool(link.type)
         complete.append(whole and not link.title and not link.more)
     return lines, complete
@@ -241,7 +277,7 @@ def _links(entry: Entry) -> tuple[list[str], list[bool]]:
 
 def _bodies(entry: Entry) -> list[str]:
     """A-125: summary and content are HTML, escaped once. If the entry has only one of them, it is the description."""
-    bodies = _texts(entry)
+    bodies = texts_of(entry)
     names = ("description", "content:encoded") if not entry.content_type else ("description",)
     return [
         f"<{name}{_language(body.language)}>{escape(body.html)}</{name}>"
@@ -249,7 +285,7 @@ def _bodies(entry: Entry) -> list[str]:
     ]
 
 
-def _texts(entry: Entry) -> list[EntryText]:
+def texts_of(entry: Entry) -> list[EntryText]:
     """The texts of an entry that are not empty, the summary first."""
     return [text for text in (entry.summary, entry.content) if text is not None and text.value.strip()]
 
@@ -345,7 +381,7 @@ def _conflict(data: bytes, entry: Entry) -> str:
     tag = xml.parse_stored(data).tag
     namespace, _, local = tag.removeprefix("{").rpartition("}")
     if tag == CONTENT_ENCODED:
-        return "the element content:encoded: the entry has a text of its own" if _texts(entry) else ""
+        return "the element content:encoded: the entry has a text of its own" if texts_of(entry) else ""
     if namespace in RSS_NAMESPACES and local.lower() in _RSS_ELEMENTS:
         return f"the element {local}: in RSS it means something else"
     return ""

@@ -12,6 +12,8 @@ from smartfeeds.formats.ess import write_ess
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.opml_items import write_items
+from smartfeeds.formats.rss092 import CHANNEL_PARTS as RSS092_PARTS
+from smartfeeds.formats.rss092 import write_rss092
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS
 from smartfeeds.formats.rss_writer import write_rss
 
@@ -104,6 +106,12 @@ WRITERS: Mapping[str, Format] = MappingProxyType(
     {
         "atom": Format("Atom 1.0", lambda job: write_feed(job.head, job.items, keys=job.keys), IN_ATOM),
         "rss": Format("RSS 2.0", _whole(write_rss), frozenset(CHANNEL_PARTS)),
+        "rss092": Format(
+            "RSS 0.92",
+            _whole(write_rss092),
+            RSS092_PARTS,
+            losses=lambda _: "the ids and the dates of the items",
+        ),
         "opml": Format(
             "OPML 2.0",
             lambda job: write_items(job.head, job.items, job.losses),

@@ -4,20 +4,19 @@ The requests are those of the ad-hoc commands (`service/administration.py`), so 
 their own nodes, admins of the service all nodes. The rows are those that the commands print with `--json`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from http import HTTPStatus
-from urllib.parse import quote, urlencode
 
+from smartfeeds.core import urls
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, Affiliation
-from smartfeeds.core.options import OPTIONS, PUBSUB, FieldType, NodeOptions
+from smartfeeds.core.options import OPTIONS, PUBSUB
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.times import DURATION, parse_duration
+from smartfeeds.core.times import parse_duration
 from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
-from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
+from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.admin_lists import (
     CONSUMER_PLACE,
@@ -30,35 +29,31 @@ from smartfeeds.http.admin_lists import (
     read_consumers,
     read_rows,
 )
-from smartfeeds.http.bodies import KIND_NAME, BodyReader, check_names, form_values
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
-from smartfeeds.http.entries import Handle
-from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.openapi_schemas import JID, TEXT, Schema, exactly, ref
-from smartfeeds.http.openapi_schemas import SCHEMAS as OPTION_SCHEMAS
+from smartfeeds.http.openapi_schemas import AFFILIATIONS, exactly, place_schema, ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
-from smartfeeds.http.queries import read_flag, read_parameters
+from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
+from smartfeeds.http.queries import read_flag, read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.admin_consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.service.admin_process import GetStatistics, Statistics
 from smartfeeds.service.admin_tokens import AddToken, RevokeToken, TokenAdded, TokenRevoked
 from smartfeeds.service.administration import check_applied
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
-    Answer,
     Configuration,
     Configure,
     GetConfiguration,
-    Request,
     SetAffiliations,
     SetSubscriptions,
 )
 from smartfeeds.service.tokens import new_token
+from smartfeeds.texts import N_
 
 USUAL, MOST = 100, 500  # rows in a page
-OPTIONS_FOLDER = "/options/"
 _JSON = (n.JSON.bare_type,)
 _PATCHES = ("application/merge-patch+json", n.JSON.bare_type)
 _PRIVATE = {"Cache-Control": "no-store", "Vary": "Authorization, Cookie"}
@@ -66,7 +61,7 @@ _MAX = Parameter("max", WHOLE_NUMBER, "largest number of rows")
 _AFTER = Parameter(
     "after", {"type": "string"}, "rows after this position, from the address in next; empty for the first"
 )
-_AFTER_CONSUMER = replace(_AFTER, schema={"type": "string", "pattern": f"^({CONSUMER_PLACE})?$"})
+_AFTER_CONSUMER = replace(_AFTER, schema=place_schema(CONSUMER_PLACE))
 _ROWS = {200: {n.JSON.bare_type: ref("Rows")}}
 _OPTIONS = {n.JSON.bare_type: ref("Options")}
 
@@ -148,54 +143,12 @@ GET_STATISTICS = Operation(
     scope=TokenScope.ADMIN,
 )
 
-_OPTION_SCHEMA, _NULL = OPTION_SCHEMAS["Options"], {"type": "null"}
-_AFFILIATIONS = tuple(affiliation.value for affiliation in Affiliation)
-_RATE: Schema = {"type": "number", "minimum": 0}
-_LIFETIME: Schema = {"type": "string", "pattern": f"^({DURATION})?$"}
-SCHEMAS: Mapping[str, Schema] = {
-    "OptionChanges": {
-        **_OPTION_SCHEMA,
-        "properties": {name: {"anyOf": [schema, _NULL]} for name, schema in _OPTION_SCHEMA["properties"].items()},
-        "description": "options of the node without the prefix pubsub#; null restores the default",
-        "examples": [{"title": "News", "description": None}],
-    },
-    "Rows": exactly(
-        {"count": WHOLE_NUMBER, "items": {"type": "array", "items": {"type": "object"}}},
-        {"totalItems": WHOLE_NUMBER, "next": {**TEXT, "description": "address of the next page"}},
-    ),
-    "Member": exactly({"affiliation": {"enum": list(_AFFILIATIONS)}}),
-    "TokenRequest": exactly(
-        {
-            "feed": {**TEXT, "description": f"the node that the token is valid for, or {ALL_FEEDS} for all"},
-            "scope": {"enum": list(SCOPES)},
-        },
-        {
-            "jid": {**JID, "description": "the bare JID whose rights the token has; default: yours"},
-            "expires": {**_LIFETIME, "description": "the time until it expires, such as 90d; default: never"},
-            "label": {"type": "string", "maxLength": MAX_LABEL_BYTES},
-        },
-    ),
-    "TokenCreated": exactly({"id": TEXT, "token": TEXT, "nodeExists": {"type": "boolean"}}),
-    "Retry": exactly({"consumer": {**TEXT, "description": f"the name of a consumer, or {ALL_FEEDS} for all"}}),
-    "Statistics": exactly(
-        {
-            **dict.fromkeys(("nodes", "items", "deleted", "subscriptions", "requests", "notifications"), WHOLE_NUMBER),
-            "uptime_s": _RATE,
-            "rates": exactly(
-                dict.fromkeys(("published", "notified", "pulled", "refused"), _RATE),
-            ),
-        }
-    ),
-}
-
 
 class Administration:
     """Handles the requests. `service` is the address of the service; `change` performs a request even if the client
     disconnects."""
 
-    def __init__(
-        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, bodies: BodyReader
-    ) -> None:
+    def __init__(self, handle: Handle, change: Handle, service: str, bodies: BodyReader) -> None:
         self._handle = handle
         self._change = change
         self._service = service
@@ -220,7 +173,7 @@ class Administration:
         match = call.header("If-Match")
         expected = strong_tags_of(match) if match and not is_any(match) else None
         await self._change(Configure(call.actor, self._service, call.name, form, expected))
-        path = f"{call.site_url}{entry_path(call.name, folder=OPTIONS_FOLDER)}"
+        path = f"{call.site_url}{urls.entry_path(call.name, folder=urls.OPTIONS)}"
         return _options_reply(await self._configuration(call)).with_headers(Content_Location=path)
 
     async def _configuration(self, call: HttpCall) -> Configuration:
@@ -232,20 +185,13 @@ class Administration:
 
     async def affiliate(self, call: HttpCall) -> Reply:
         """Gives a JID an affiliation (XEP-0060 8.9.2). Raises FeedError."""
-        body = await self._body(call, _JSON, "affiliation")
-        return await self._set_affiliation(call, _text(body, "affiliation", _AFFILIATIONS))
+        affiliation = _text(await self._body(call, _JSON, "affiliation"), "affiliation", AFFILIATIONS)
+        await set_affiliation(self._change, call, self._service, call.subject, affiliation)
+        return _DONE
 
     async def disaffiliate(self, call: HttpCall) -> Reply:
         """Removes an affiliation. Raises FeedError."""
-        return await self._set_affiliation(call, Affiliation.NONE.value)
-
-    async def _set_affiliation(self, call: HttpCall, affiliation: str) -> Reply:
-        jid = parse_jid(call.subject)
-        if jid is None or jid.resource:
-            raise FeedError(Condition.JID_MALFORMED, "the path names a bare JID such as alice@example.org")
-        check_applied(
-            await self._change(SetAffiliations(call.actor, self._service, call.name, ((str(jid), affiliation),)))
-        )
+        await set_affiliation(self._change, call, self._service, call.subject, Affiliation.NONE.value)
         return _DONE
 
     async def subscriptions(self, call: HttpCall) -> Reply:
@@ -254,15 +200,12 @@ class Administration:
 
     async def subscribe(self, call: HttpCall) -> Reply:
         """Subscribes an address (XEP-0060 8.8.2). Raises FeedError."""
-        return await self._set_subscription(call, "subscribed")
+        await set_subscription(self._change, call, self._service, call.subject, "subscribed")
+        return _DONE
 
     async def unsubscribe(self, call: HttpCall) -> Reply:
         """Ends subscriptions (XEP-0060 8.8.4). Raises FeedError."""
-        return await self._set_subscription(call, "none")
-
-    async def _set_subscription(self, call: HttpCall, state: str) -> Reply:
-        request = SetSubscriptions(call.actor, self._service, call.name, ((call.subject, state),))
-        check_applied(await self._change(request), ends=state == "none")
+        await set_subscription(self._change, call, self._service, call.subject, "none")
         return _DONE
 
     async def tokens(self, call: HttpCall) -> Reply:
@@ -322,34 +265,50 @@ class Administration:
 
     async def _body(self, call: HttpCall, media_types: tuple[str, ...], *members: str) -> JsonObject:
         """A JSON object with at most these members, or with any. Raises FeedError, HttpError."""
-        if call.media_type not in media_types:
-            text = f"the body is one of {', '.join(media_types)}"
-            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(media_types))
-        value = load_json(await self._bodies.read(call, media_types)).value
+        value = await self._bodies.json(call, media_types)
         if not isinstance(value, dict) or (members and not value.keys() <= set(members)):
             names = f" of {', '.join(members)}" if members else ""
             raise FeedError(Condition.BAD_REQUEST, f"the body is a JSON object{names}")
         return value
 
 
+async def set_affiliation(change: Handle, call: HttpCall, service: str, jid: str, affiliation: str) -> None:
+    """Gives a bare JID an affiliation with the node of a call. Raises FeedError."""
+    entries = ((_bare_jid(jid), affiliation),)
+    check_applied(await change(SetAffiliations(call.actor, service, call.name, entries)))
+
+
+async def set_subscription(change: Handle, call: HttpCall, service: str, jid: str, state: str) -> None:
+    """Subscribes an address to the node of a call, or with the state `none` ends its subscriptions. Raises
+    FeedError."""
+    answer = await change(SetSubscriptions(call.actor, service, call.name, ((jid, state),)))
+    check_applied(answer, ends=state == "none")
+
+
 async def create_token(
-    change: Callable[[Request], Awaitable[Answer]], call: HttpCall, service: str, fields: Mapping[str, Json]
+    change: Handle, call: HttpCall, service: str, fields: Mapping[str, Json]
 ) -> tuple[str, str, bool]:
     """Stores a new token with these fields. Returns its id, its text, and whether its node exists. Raises FeedError."""
     feed, scope = _text(fields, "feed"), _text(fields, "scope", tuple(SCOPES))
     label, expires = _text(fields, "label", default=""), _text(fields, "expires", default="")
-    jid = parse_jid(_text(fields, "jid", default=str(call.actor.bare)))
-    if jid is None or jid.resource:
-        raise FeedError(Condition.JID_MALFORMED, "jid: a bare JID such as alice@example.org")
+    jid = _bare_jid(_text(fields, "jid", default=str(call.actor.bare)))
     for name, text, most_bytes in (("feed", feed, MAX_ID_BYTES), ("label", label, MAX_LABEL_BYTES)):
         if not text.isprintable() or len(text.encode()) > most_bytes:
             raise FeedError(Condition.BAD_REQUEST, f"{name}: printable text of at most {most_bytes} bytes")
     lifetime_s = parse_duration(expires) if expires else None
     if expires and lifetime_s is None:
         raise FeedError(Condition.BAD_REQUEST, "expires: a number and one of s, m, h, d, w, such as 90d")
-    token, text = new_token(str(jid), SCOPES[scope], feed, label)
+    token, text = new_token(jid, SCOPES[scope], feed, label)
     answer = await ask(change, AddToken(call.actor, service, token, lifetime_s), TokenAdded)
     return token.token_id, text, answer.node_there
+
+
+def _bare_jid(text: str) -> str:
+    """A bare JID in its normal form. Raises FeedError(JID_MALFORMED)."""
+    jid = parse_jid(text)
+    if jid is None or jid.resource:
+        raise FeedError(Condition.JID_MALFORMED, N_("the address is not a bare JID such as alice@example.org"))
+    return str(jid)
 
 
 def _text(fields: Mapping[str, Json], name: str, choices: tuple[str, ...] = (), default: str | None = None) -> str:
@@ -373,8 +332,7 @@ def _rows_reply(call: HttpCall, query: Mapping[str, str], page: RowPage) -> Repl
     if page.total is not None:
         head["totalItems"] = page.total
     if page.after:
-        fields = urlencode({**query, "after": page.after}, quote_via=quote, safe="")
-        head["next"] = f"{call.site_url}{call.path}?{fields}"
+        head["next"] = f"{call.site_url}{call.path}?{write_query({**query, 'after': page.after})}"
     return call.zipped(Reply(dump_json({**head, "items": list(page.rows)}), n.JSON.media_type, headers=_PRIVATE))
 
 
@@ -382,22 +340,6 @@ def _options_reply(configuration: Configuration) -> Reply:
     options = configuration.options
     headers = {**_PRIVATE, "Cache-Control": "private, no-cache", "ETag": f'"{options_tag(options)}"'}
     return Reply(dump_json(options_json(options)), n.JSON.media_type, headers=headers)
-
-
-def options_json(options: NodeOptions) -> JsonObject:
-    """The kind and the options of a node, in the types that `PUT /feeds/NAME/` takes."""
-    values = {name: options.values_of(option) for name, option in OPTIONS.items()}
-    return {
-        KIND_NAME: options.kind.value,
-        **{name: _option_json(OPTIONS[name].type, texts) for name, texts in values.items()},
-    }
-
-
-def _option_json(kind: FieldType, texts: tuple[str, ...]) -> Json:
-    if kind is FieldType.JID_MULTI:
-        return list(texts)
-    text = "".join(texts[:1])
-    return text == "true" if kind is FieldType.BOOLEAN else text
 
 
 _DONE = Reply(status=HTTPStatus.NO_CONTENT, headers=_PRIVATE)

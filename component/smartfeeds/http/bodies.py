@@ -4,18 +4,16 @@ The parser, its limits and its checks are those of payloads over XMPP.
 """
 
 import asyncio
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import TypeVar
 from xml.parsers import expat
 
 from aiohttp import HttpVersion11
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ENTRY
@@ -24,13 +22,17 @@ from smartfeeds.formats.xml import Element, parse_payload
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.queries import read_fields
 from smartfeeds.http.wire import invite_body
+from smartfeeds.sync.record import MAX_CONFLICTS
+from smartfeeds.texts import N_
+
+T = TypeVar("T")
 
 # A client that is still sending does not read the response, so this much beyond the limit is read and discarded.
 SPILLED_BYTES = 1_048_576
-_OPTIONS = n.JSON.accept_types[:1]
-KIND_NAME = "kind"  # the member for the kind of a new node, beside its options
-_KINDS = tuple(kind.value for kind in NodeKind)
+SLOWEST_BYTES_PER_S = 8_192  # of an upload
+MAX_FORM_FIELDS = 2 * MAX_CONFLICTS + 8  # the form of a conflict has two fields for each version
 CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 _DECLARATION = re.compile(rb"\A<\?xml\s[^>]*\?>")
@@ -66,61 +68,101 @@ class BodyReader:
             raise FeedError(Condition.NOT_ACCEPTABLE, fault)
         return _entry(text)
 
-    async def options(self, call: HttpCall) -> FormFields:
-        """The options of a new feed: an empty body, or a JSON object of option names without prefix and the kind.
+    async def json(self, call: HttpCall, media_types: tuple[str, ...]) -> Json:
+        """The value of a JSON body. Raises FeedError, and HttpError as `read` does."""
+        if call.media_type not in media_types or charset_of(call) not in CHARSETS:
+            raise unsupported(f"the body is JSON in UTF-8: {' or '.join(media_types)}", media_types)
+        return load_json(await self.read(call, media_types)).value
 
-        Raises FeedError(BAD_REQUEST) for an unknown name: a misspelt `access_model` must not create an open feed.
-        Raises HttpError for a body that cannot be read.
-        """
-        if not call.request.body_exists:
-            return {KIND: (NodeKind.FEED.value,)}
-        if call.media_type not in _OPTIONS or charset_of(call) not in CHARSETS:
-            raise unsupported("options are a JSON object in UTF-8: application/json", _OPTIONS)
-        value = load_json(await self.read(call, _OPTIONS)).value
-        if not isinstance(value, dict):
-            raise FeedError(Condition.BAD_REQUEST, 'options are a JSON object such as {"title": "News"}')
-        kind = value.pop(KIND_NAME, NodeKind.FEED.value)
-        if kind not in _KINDS:
-            raise FeedError(Condition.BAD_REQUEST, f"{KIND_NAME}: one of {', '.join(_KINDS)}")
-        check_names(value)
-        return {KIND: (str(kind),), **{f"{PUBSUB}{name}": form_values(name, one) for name, one in value.items()}}
+    async def form(self, call: HttpCall) -> list[tuple[str, str]]:
+        """The names and values of a URL-encoded form in their order. Raises FeedError, and HttpError as `read` does."""
+        if call.media_type != n.WEB_FORM:
+            raise unsupported(f"a form is {n.WEB_FORM}; programs use the resources of /openapi.json", (n.WEB_FORM,))
+        body = await self.read(call, (n.WEB_FORM,))
+        try:
+            return read_fields(body.decode(), MAX_FORM_FIELDS)
+        except UnicodeDecodeError:
+            raise FeedError(Condition.BAD_REQUEST, "the form is not UTF-8") from None
+
+    async def fields(self, call: HttpCall) -> dict[str, str]:
+        """The fields of a form of a page, each once. Raises FeedError and HttpError as `form` does."""
+        pairs = await self.form(call)
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            raise FeedError(Condition.BAD_REQUEST, N_("a field of the form is repeated; load the page again"))
+        return fields
 
     async def read(self, call: HttpCall, media_types: Iterable[str]) -> bytes:
         """A whole body, which is read once.
 
         Raises HttpError: 413, 408, or 415 with the supported media types for a compressed body.
         """
-        if call.body is not None:
-            return call.body
-        if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
-            raise unsupported("a body must have no Content-Encoding", media_types)
-        request = call.request
-        length = request.content_length
-        if length is not None and length > self.limit_bytes + SPILLED_BYTES:
-            raise self._too_large()
-        if call.header("Expect").lower() == "100-continue" and request.version == HttpVersion11:
-            if length is not None and length > self.limit_bytes:
-                raise self._too_large()
-            await invite_body(request)
-        body, size_bytes = bytearray(), 0
-        try:
-            async with asyncio.timeout(self.timeout_s):
-                async for chunk in request.content.iter_any():
-                    size_bytes += len(chunk)
-                    if size_bytes <= self.limit_bytes:
-                        body += chunk
-                    elif size_bytes > self.limit_bytes + SPILLED_BYTES:
-                        break
-        except TimeoutError:
-            raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
-        if size_bytes > self.limit_bytes:
-            raise self._too_large()
-        call.body = bytes(body)
+        if call.body is None:
+            check_coding(call, media_types)
+            too_large = content_too_large(f"a body is at most {self.limit_bytes} bytes long")
+            length = call.request.content_length
+            # A client that waits for an invitation has sent nothing that must be read before it reads the response.
+            spilled_bytes = 0 if expects_invitation(call) else SPILLED_BYTES
+            if length is not None and length > self.limit_bytes + spilled_bytes:
+                raise too_large
+            await invite(call)
+            body = await within(self._collect(call), self.timeout_s)
+            if len(body) > self.limit_bytes:
+                raise too_large
+            call.body = body
         return call.body
 
-    def _too_large(self) -> HttpError:
-        text = f"a body is at most {self.limit_bytes} bytes long"
-        return HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, **_CLOSE)
+    async def _collect(self, call: HttpCall) -> bytes:
+        """The body, or a little more than the limit of one that is too large."""
+        body, size_bytes = bytearray(), 0
+        async for chunk in call.request.content.iter_any():
+            size_bytes += len(chunk)
+            if len(body) <= self.limit_bytes:
+                body += chunk
+            elif size_bytes > self.limit_bytes + SPILLED_BYTES:
+                break
+        return bytes(body)
+
+
+def check_coding(call: HttpCall, media_types: Iterable[str]) -> None:
+    """Raises HttpError(415) for a compressed body."""
+    if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
+        raise unsupported("a body must have no Content-Encoding", media_types)
+
+
+def content_too_large(text: str) -> HttpError:
+    """413, after which the connection ends: the rest of the body is not read."""
+    return HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, **_CLOSE)
+
+
+def expects_invitation(call: HttpCall) -> bool:
+    """Whether a client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)."""
+    return call.header("Expect").lower() == "100-continue" and call.request.version == HttpVersion11
+
+
+async def invite(call: HttpCall) -> None:
+    """Tells a client that waits for it to send its body."""
+    if expects_invitation(call):
+        await invite_body(call.request)
+
+
+async def within(work: Awaitable[T], timeout_s: float) -> T:
+    """The result of reading from a client. Raises HttpError(408)."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await work
+    except TimeoutError:
+        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
+
+
+async def paced(chunks: AsyncIterator[bytes], timeout_s: float) -> AsyncIterator[bytes]:
+    """The chunks of a body. Raises HttpError(408) after a pause of `timeout_s`, or if the whole is slower than
+    SLOWEST_BYTES_PER_S."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    while (chunk := await within(anext(chunks, None), min(timeout_s, deadline_s - loop.time()))) is not None:
+        deadline_s += len(chunk) / SLOWEST_BYTES_PER_S
+        yield chunk
 
 
 def charset_of(call: HttpCall) -> str:
@@ -172,37 +214,3 @@ def _entry(data: bytes) -> Element:
     if root.tag == ENTRY:
         take_additions(root)
     return root
-
-
-def check_names(names: Iterable[str]) -> None:
-    known = (KIND_NAME, *OPTIONS)
-    for name in names:
-        if name not in OPTIONS:
-            short_name = name[:40]
-            similar = difflib.get_close_matches(short_name.removeprefix(PUBSUB).lower(), known, 1, 0.5)
-            hint = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(known)}"
-            raise FeedError(Condition.BAD_REQUEST, f"{short_name} is no option of a feed: {hint}")
-
-
-def form_values(name: str, value: Json) -> tuple[str, ...]:
-    """The values of an option as a data form has them. Raises FeedError(BAD_REQUEST) for a value of another type."""
-    accepts, expected = _JSON_TYPES.get(OPTIONS[name].type, _ONE_TEXT)
-    if not accepts(value):
-        raise FeedError(Condition.BAD_REQUEST, f"{name}: the value must be {expected}")
-    values = value if isinstance(value, list) else [value]
-    return tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in values)
-
-
-_ONE_TEXT: tuple[Callable[[Json], bool], str] = (lambda value: isinstance(value, str), "a text")
-# The JSON of each type of an option (the schema Options in `openapi_schemas.py`), and its name.
-_JSON_TYPES: Mapping[FieldType, tuple[Callable[[Json], bool], str]] = {
-    FieldType.BOOLEAN: (lambda value: isinstance(value, bool), "true or false"),
-    FieldType.TEXT_SINGLE: (
-        lambda value: isinstance(value, str | int) and not isinstance(value, bool),
-        "a text or a whole number",
-    ),
-    FieldType.JID_MULTI: (
-        lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
-        "an array of texts",
-    ),
-}

@@ -17,6 +17,7 @@ from aiohttp import HttpVersion11, MultipartReader, web
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.sessions import Session, parse_session
 from smartfeeds.core.tokens import Token, TokenScope, covers
+from smartfeeds.core.urls import local_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
@@ -103,12 +104,34 @@ class HttpCall:
         """The media type of the body, without parameters and in lower case."""
         return self.header("Content-Type").partition(";")[0].strip().lower()
 
+    @property
+    def referer_path(self) -> str:
+        """The path of the page of this site that led to the request, "" if another site or no page did."""
+        referer = self.header("Referer")
+        return local_path(referer.removeprefix(self.site_url)) if referer.startswith(f"{self.site_url}/") else ""
+
+    def act_as(self, token: Token) -> None:
+        """Gives the request the rights of a token."""
+        self.token, self.actor = token, token.actor
+
     def require(self, scope: TokenScope, feed: str) -> None:
         """Raises FeedError if the request has a token without this scope on this feed."""
         token = self.token
         if token is not None and not covers(token, scope, feed):
             text = f"this takes a token with the scope {scope.text} on this feed"
             raise FeedError(Condition.FORBIDDEN, text)
+
+    def see_other(self, path: str, cookie: str = "") -> Reply:
+        """The response that leads a browser from a form to a page of this site (RFC 9110 15.4.4), and may set a
+        cookie."""
+        headers = {"Location": f"{self.base_path}{path}", "Cache-Control": "no-store"}
+        return Reply(status=HTTPStatus.SEE_OTHER, headers=headers | ({"Set-Cookie": cookie} if cookie else {}))
+
+    def moved_to(self, path: str) -> Reply:
+        """The response that leads to the full address of the same resource, with the same query."""
+        location = f"{self.base_path}{path}{f'?{self.query}' if self.query else ''}"
+        headers = {"Location": location, "Access-Control-Allow-Origin": "*"}
+        return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers=headers)
 
     def zipped(self, reply: Reply) -> Reply:
         """The response, compressed if the client accepts that."""

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from smartfeeds.http.entries import Handle
+from smartfeeds.service.answers import Handle
 from smartfeeds.service.requests import Answer, Request
 
 

@@ -1,4 +1,4 @@
-"""A whole view as one Atom document with sync data: the complete feed of FeedSync 4 (FS-077, FS-078, A-46, A-47).
+"""A whole view as one document with sync data: the complete feed of FeedSync 4 (FS-077, FS-078, A-46, A-47).
 
 FeedSync readers do not know cursors: they read one document with every item. The document is written page by page, no
 faster than the client reads it, so only one page is in memory.
@@ -9,8 +9,10 @@ published meanwhile lie after the bound `until` of the partial feed, where the r
 cannot be finished, the router breaks the connection: XML without its end cannot be mistaken for the whole document.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
@@ -18,15 +20,18 @@ from aiohttp import web
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known, representation_mark
-from smartfeeds.http.encode import PageAddress, items_of, title_of, total_of
+from smartfeeds.http.documents import SHARED
+from smartfeeds.http.encode import PageAddress, complete_sharing, head_of, items_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
-from smartfeeds.http.replies import Reply, begin_stream
+from smartfeeds.http.replies import Reply, access_headers, begin_stream
 from smartfeeds.service.requests import FeedPage, PullFeed
+from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.publishing import DOCUMENTS, SharedDocument
 
+FORMS = {n.ATOM.suffix: (n.ATOM, FeedFormat.ATOM)} | {form.suffix: (form, kind) for form, kind in SHARED.items()}
 PAGE = 1_000  # items to read at once; fewer if the service has a lower limit or the items are large
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
@@ -34,7 +39,7 @@ Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 
 def is_complete(call: HttpCall) -> bool:
     """Whether a request is for a complete document."""
-    return call.suffix == n.ATOM.suffix and f"max={ALL}" in call.query.split("&")
+    return call.suffix in FORMS and f"max={ALL}" in call.query.split("&")
 
 
 class CompleteFeeds:
@@ -53,19 +58,21 @@ class CompleteFeeds:
         feed_request = self._request(call, query)
         first = await self._pull(feed_request)
         place = PageAddress(call.site_url, call.name, query)
-        public = first.public and call.anonymous
         headers = {
-            "ETag": f'W/"{first.version}.{representation_mark(place)}"',
-            "Cache-Control": "no-cache" if public else "private, no-cache",
+            "ETag": f'W/"{first.version}.{representation_mark(place, call.suffix)}"',
             "Vary": "Authorization",
+            **access_headers(public=first.public and call.anonymous, bearer=call.bearer),
         }
-        if public or call.bearer:
-            headers["Access-Control-Allow-Origin"] = "*"
         if is_known(call.header("If-None-Match"), headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        response = await begin_stream(call.request, n.ATOM.media_type, headers)
+        form, kind = FORMS[call.suffix]
+        response = await begin_stream(call.request, form.media_type, headers)
         if call.method != "HEAD":
-            await self._write(call, response, feed_request, first, place)
+            head = replace(
+                head_of(first, place), link=place.base_url, self_link=place.complete_url(call.suffix), next_link=""
+            )
+            document = DOCUMENTS[kind](replace(head, last_cursor=""), complete_sharing(first))
+            await self._write(call, response, feed_request, first, document)
         return response
 
     def _request(self, call: HttpCall, query: FeedQuery) -> PullFeed:
@@ -81,26 +88,21 @@ class CompleteFeeds:
         )
 
     async def _write(
-        self, call: HttpCall, response: web.StreamResponse, feed_request: PullFeed, first: FeedPage, place: PageAddress
+        self,
+        call: HttpCall,
+        response: web.StreamResponse,
+        feed_request: PullFeed,
+        first: FeedPage,
+        document: SharedDocument,
     ) -> None:
-        node = first.node
-        head = FeedHead(
-            id=place.base_url,
-            title=title_of(node),
-            updated_us=max(node.last_modified_us, node.created_us),
-            self_link=place.complete_url,
-            total=total_of(first),
-        )
-        begin, end = write_feed(head, ())
-        await response.write(begin)
+        await response.write(document.begin())
         page: FeedPage | None = first
         while page is not None:
-            items = [item for item in items_of(page) if item.created_us <= node.last_created_us]
-            _, *entries, _ = write_feed(head, items, keys=False, whole=False)
-            await response.write(b"".join(entries))
+            items = [item for item in items_of(page) if item.created_us <= first.node.last_created_us]
+            await response.write(await _written(document, partial(document.add, items)))
             more = page.newer and len(items) == len(items_of(page))
             page = await self._next(call, feed_request, page) if more else None
-        await response.write(end)
+        await response.write(await _written(document, document.end))
         await response.write_eof()
 
     async def _next(self, call: HttpCall, feed_request: PullFeed, page: FeedPage) -> FeedPage:
@@ -114,3 +116,7 @@ class CompleteFeeds:
         if following.node.node_no != page.node.node_no:
             raise ConnectionResetError("the feed was deleted and created again while it was read")
         return following
+
+
+async def _written(document: SharedDocument, write: Callable[[], bytes]) -> bytes:
+    return await asyncio.to_thread(write) if document.slow else write()

@@ -6,40 +6,34 @@ service. Pages of other hosts cannot send JSON, because these routes do not allo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
-from urllib.parse import quote
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.sessions import FORM_TOKEN
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
+from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.feeds import ReadWriting
-from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.queries import read_fields, read_parameters
+from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.http.web.conflict_page import conflicts_page
 from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
-from smartfeeds.service.requests import Answer, Request
-from smartfeeds.sync.record import MAX_CONFLICTS
 
 USUAL, MOST = 20, 100  # items in a page
 _FORMS = (n.JSON, n.HTML)
 _BODIES = (n.JSON.bare_type, n.WEB_FORM)
 _MEMBERS = ("keep", "decided", "seen")
-_MAX_FIELDS = 2 * MAX_CONFLICTS + 8
 _PAGE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{0,18}$"}
 
 
@@ -82,7 +76,7 @@ class Conflicts:
     def __init__(
         self,
         handle: Handle,
-        change: Callable[[Request], Awaitable[Answer]],
+        change: Handle,
         service: str,
         bodies: BodyReader,
         writing: ReadWriting,
@@ -119,20 +113,19 @@ class Conflicts:
     async def post(self, call: HttpCall) -> Reply:
         """Resolves the conflicts of an item. Raises FeedError."""
         if call.media_type not in _BODIES:
-            media_types = ", ".join(_BODIES)
-            raise HttpError(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a decision is one of {media_types}", Accept=media_types
-            )
-        body = await self._bodies.read(call, _BODIES)
+            raise unsupported(f"a decision is one of {', '.join(_BODIES)}", _BODIES)
         by_form = call.media_type == n.WEB_FORM
-        decision = _of_form(body) if by_form else _of_json(body)
-        answer = await self._change(ResolveConflicts(call.actor, self._service, call.name, call.item_id, *decision))
-        assert isinstance(answer, ResolvedItem)
-        headers = {"Cache-Control": "no-store"}
         if by_form:
-            headers["Location"] = call.base_path + entry_path(call.name, folder=CONFLICTS)
-            return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
-        return Reply(dump_json({"id": answer.item.id, "left": answer.left}), n.JSON.media_type, headers=headers)
+            decision = _of_form(await self._bodies.form(call))
+        else:
+            decision = _of_json(await self._bodies.json(call, _BODIES[:1]))
+        answer = await ask(
+            self._change, ResolveConflicts(call.actor, self._service, call.name, call.item_id, *decision), ResolvedItem
+        )
+        if by_form:
+            return call.see_other(entry_path(call.name, folder=CONFLICTS))
+        body = dump_json({"id": answer.item.id, "left": answer.left})
+        return Reply(body, n.JSON.media_type, headers={"Cache-Control": "no-store"})
 
     async def _one(self, call: HttpCall) -> tuple[ConflictList, str]:
         conflict_list = await self._ask(ListConflicts(call.actor, self._service, call.name, item_id=call.item_id))
@@ -153,8 +146,7 @@ class Conflicts:
         last = str(entries[-1].item.item_no)
         if not (len(conflict_list.entries) > most or await self._any_behind(call, last)):
             return conflict_list, ""
-        fields = [f"{name}={quote(value, safe='')}" for name, value in {**query, "after": last}.items()]
-        return replace(conflict_list, entries=entries), f"{_url(call)}?{'&'.join(fields)}"
+        return replace(conflict_list, entries=entries), page_path(_url(call), query, after=last)
 
     async def _any_behind(self, call: HttpCall, last: str) -> bool:
         conflict_list = await self._ask(
@@ -163,9 +155,7 @@ class Conflicts:
         return bool(conflict_list.entries)
 
     async def _ask(self, request: ListConflicts) -> ConflictList:
-        answer = await self._handle(request)
-        assert isinstance(answer, ConflictList)
-        return answer
+        return await ask(self._handle, request, ConflictList)
 
 
 def _url(call: HttpCall, item_id: str = "") -> str:
@@ -175,9 +165,8 @@ def _url(call: HttpCall, item_id: str = "") -> str:
 _Decision = tuple[str, tuple[str, ...] | None, tuple[str, ...] | None]
 
 
-def _of_json(body: bytes) -> _Decision:
+def _of_json(value: Json) -> _Decision:
     """The tags to keep, to settle, and that were seen, from JSON. Raises FeedError."""
-    value = load_json(body).value
     if not isinstance(value, dict) or not value.keys() <= set(_MEMBERS):
         raise FeedError(Condition.BAD_REQUEST, f"a decision is a JSON object of {', '.join(_MEMBERS)}")
     keep = value.get("keep", "")
@@ -195,13 +184,10 @@ def _tags(value: Mapping[str, Json], name: str) -> tuple[str, ...] | None:
     return tuple(tags)
 
 
-def _of_form(body: bytes) -> _Decision:
+def _of_form(fields: list[tuple[str, str]]) -> _Decision:
     """The same from a form, where a name is repeated for each tag."""
-    try:
-        pairs = [pair for pair in read_fields(body.decode("ascii"), _MAX_FIELDS) if pair[0] != FORM_TOKEN]
-    except UnicodeDecodeError:
-        raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
-    tags = {name: tuple(value for one, value in pairs if one == name) for name in _MEMBERS}
+    pairs = [(name, value) for name, value in fields if name != FORM_TOKEN]
+    tags = {member: tuple(value for name, value in pairs if name == member) for member in _MEMBERS}
     if sum(map(len, tags.values())) < len(pairs) or len(tags["keep"]) > 1:
         raise FeedError(Condition.BAD_REQUEST, f"a decision is one keep, and tags as {' and '.join(_MEMBERS[1:])}")
     return "".join(tags["keep"]), tags["decided"] or None, tags["seen"] or None
@@ -209,7 +195,7 @@ def _of_form(body: bytes) -> _Decision:
 
 def _json(call: HttpCall, conflict_list: ConflictList, next_url: str) -> bytes:
     """Items with their versions as activities with sync data, the winner first."""
-    items = [_conflicted(call, one) for one in conflict_list.entries]
+    items = [_conflicted(call, entry) for entry in conflict_list.entries]
     if call.item_id:
         return items[0]
     total = len(items) if conflict_list.result_set is None else conflict_list.result_set.count
@@ -219,10 +205,10 @@ def _json(call: HttpCall, conflict_list: ConflictList, next_url: str) -> bytes:
     return dump_json(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
-def _conflicted(call: HttpCall, one: ConflictedItem) -> bytes:
-    head = dump_json({"id": one.item.id, "url": _url(call, one.item.id)})
+def _conflicted(call: HttpCall, entry: ConflictedItem) -> bytes:
+    head = dump_json({"id": entry.item.id, "url": _url(call, entry.item.id)})
     versions = [
-        dump_json({"tag": tag})[:-1] + b',"item":' + write_version(one.item, one.dialect, version) + b"}"
-        for tag, version in one.versions
+        dump_json({"tag": tag})[:-1] + b',"item":' + write_version(entry.item, entry.dialect, version) + b"}"
+        for tag, version in entry.versions
     ]
     return head[:-1] + b',"versions":[' + b",".join(versions) + b"]}"

@@ -1,4 +1,4 @@
-"""A feed as Atom, RSS, JSON Feed, ESS or OPML: its newest items, for readers that do not know cursors.
+"""A feed as Atom, RSS 2.0 and 0.92, JSON Feed, ESS or OPML: its newest items, for readers that do not know cursors.
 
 RSS-001, ESS-025, A-153.
 
@@ -12,20 +12,27 @@ from functools import partial
 
 from smartfeeds.formats.writers import WRITERS, FeedExport, Format
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.encode import PageAddress, first_cursor, head_of, items_of
+from smartfeeds.http.encode import PageAddress, first_cursor, head_of, items_of, sharing_of
 from smartfeeds.http.feeds import Write
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.service.requests import FeedPage
+from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.publishing import DOCUMENTS
 
 # The representation that the self link names: an ESS file describes the items of the RSS document (ESS-001).
 _SELF: Mapping[Representation, Representation] = {n.ESS: n.RSS}
 _FORMATS: Mapping[Representation, Format] = {
     n.ATOM: WRITERS["atom"],
     n.RSS: WRITERS["rss"],
+    n.RSS_092: WRITERS["rss092"],
     n.JSON_FEED: WRITERS["jsonfeed"],
     n.ESS: WRITERS["ess"],
     n.OPML: WRITERS["opml"],
 }
+
+
+# The documents that carry sync data; Atom with sync data is a pull.
+SHARED: Mapping[Representation, FeedFormat] = {n.RSS: FeedFormat.RSS, n.OPML: FeedFormat.OPML}
 
 
 def document_writers(now_us: Callable[[], int]) -> Mapping[Representation, Write]:
@@ -46,5 +53,7 @@ def _write(
         for_readers=True,
     )
     items = items_of(answer)
+    if answer.view.sync:
+        return DOCUMENTS[SHARED[form]](head, sharing_of(answer, place, form.suffix)).whole(items)
     # Atom prescribes no order; the other writers sort the items as their format requires.
     return b"".join(format_.write(FeedExport(head, items[::-1] if form is n.ATOM else items, now_us())))

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from smartfeeds.core.cursor import SPAN, canonical_cursor
 from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import SSE
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
@@ -20,7 +21,7 @@ from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.queries import ALL, FeedQuery
 from smartfeeds.http.sync_json import write_shared
 from smartfeeds.service.requests import FeedPage
-from smartfeeds.sync.sharing import FeedWindow, RelatedFeed, RelatedKind, Sharing
+from smartfeeds.sync.sharing import NO_SHARING, FeedWindow, RelatedFeed, RelatedKind, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
 CACHE_BYTES = 16 * 1024 * 1024
@@ -52,10 +53,9 @@ class PageAddress(NamedTuple):
         fields += [f"{name}={quote(value, safe='')}" for name, value in position.items()]
         return f"{self.site_url}{feed_path(self.name, suffix)}?{'&'.join(fields)}"
 
-    @property
-    def complete_url(self) -> str:
+    def complete_url(self, suffix: str) -> str:
         """The whole view as one document with sync data, for FeedSync readers, which do not know pages (FS-077)."""
-        return f"{self.site_url}{feed_path(self.name, 'atom')}?{self.query.view}&max={ALL}"
+        return f"{self.document_url(suffix)}&max={ALL}"
 
     def next_url(self, answer: FeedPage) -> str:
         """The next page, "" if it has no items now (SF-064, A-10)."""
@@ -162,7 +162,8 @@ class Encoder:
         """A feed document (SF-066 to SF-071)."""
         whole = not answer.view.sync
         head, *pieces = write_feed(head_of(answer, place), items_of(answer), keys=False, whole=whole)
-        return b"".join((head, sharing_of(answer, place), *pieces))
+        sharing = sharing_of(answer, place, "atom")
+        return b"".join((head, write_sharing(sharing) + b"\n" if sharing != NO_SHARING else b"", *pieces))
 
     def activity(self, node: Node, item: Item, *, sync: bool = False) -> bytes:
         """One item as JSON, with `sync` including the sync data in its payload."""
@@ -177,22 +178,41 @@ class Encoder:
         return activity
 
 
-def sharing_of(answer: FeedPage, place: PageAddress) -> bytes:
-    """The sx:sharing of the newest page of a view that has more items (FeedSync 4.2: FS-045, FS-083, FS-085).
+def sharing_of(answer: FeedPage, place: PageAddress, suffix: str) -> Sharing:
+    """The sx:sharing of the newest page of a view that has more items (FeedSync 4.2: FS-045, FS-083, FS-085; SSE 2.1).
 
     `until` is the bound of its newest item, `since` that of the newest item before the page. Such bounds have no
     meaning in the order of creation, so sx:sharing then has only the link to the complete feed (A-45, A-47, A-48,
-    A-156).
+    A-156). `suffix` is that of the document, whose complete form has the same one.
     """
     items, query = items_of(answer), place.query
     newest = query.since is None and not query.until and not answer.newer
-    if not answer.view.sync or not newest or answer.before_us is None:
-        return b""
-    if answer.view.order is Order.MODIFIED:
-        sharing = FeedWindow(answer.before_us, items[-1].modified_us).sharing(place.complete_url)
-    else:
-        sharing = Sharing(related=(RelatedFeed(place.complete_url, RelatedKind.COMPLETE),))
-    return write_sharing(sharing) + b"\n"
+    if not answer.view.sync or not newest:
+        return NO_SHARING
+    if answer.before_us is None:
+        return complete_sharing(answer)
+    link = place.complete_url(suffix)
+    window = FeedWindow(answer.before_us, items[-1].modified_us)
+    is_sse = answer.node.options.sync_dialect == SSE
+    sharing = window.sse_sharing(link) if is_sse else window.sharing(link)
+    if answer.view.order is not Order.MODIFIED:
+        sharing = replace(sharing, since=None, until=None)
+    return _with_origins(sharing, answer)
+
+
+def complete_sharing(answer: FeedPage) -> Sharing:
+    """The sx:sharing of a complete feed: SSE gives its version and the time up to which it is complete (SSE-008,
+    SSE-009); FeedSync has no bounds then (A-47)."""
+    sharing, node = NO_SHARING, answer.node
+    if node.options.sync_dialect == SSE and node.last_modified_us >= 0:
+        sharing = replace(FeedWindow(0, node.last_modified_us).sse_sharing(), since=None)
+    return _with_origins(sharing, answer)
+
+
+def _with_origins(sharing: Sharing, answer: FeedPage) -> Sharing:
+    """FeedSync 2.3.1, SSE 2.2.2: the feeds whose items are in this one."""
+    origins = (RelatedFeed(one.address, RelatedKind.AGGREGATED, one.title) for one in answer.origins)
+    return replace(sharing, related=(*sharing.related, *origins))
 
 
 def in_callback(callback: str, document: bytes, *, text: bool) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import entry_path
@@ -25,13 +26,15 @@ from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.entry_page import entry_page, page_mark
-from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.frame import Writing, frame_of, page_reply
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import item_tag
-from smartfeeds.service.requests import Answer, GetItem, ItemPrecondition, ItemShown, Request
+from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown
 
-Handle = Callable[[Request], Awaitable[Answer]]
+ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
+ReadReplyNode = Callable[[HttpCall, Item], Awaitable[str]]
 
 ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}
 _PAGE_CONTENT: Content = {**ITEM_CONTENT, n.HTML.bare_type: {"type": "string"}}
@@ -47,18 +50,21 @@ GET_ITEM = Operation(
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
 CACHE_BYTES = 8 * 1024 * 1024
 _SUFFIXES = {form.suffix: form for form in n.OF_ENTRY}
-_PRIVATE = "private, no-cache"
-_EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "ETag, Location"}
 
 
 class Entries:
-    """Handles GET and HEAD of items. `service` is the address of the service."""
+    """Handles GET and HEAD of items. `service` is the address of the service. `writing` and `reply_node` read what a
+    signed-in reader may write in the feed, and the node in which the reader may answer an item."""
 
-    def __init__(self, handle: Handle, service: str, encoder: Encoder) -> None:
+    def __init__(
+        self, handle: Handle, service: str, encoder: Encoder, writing: ReadWriting, reply_node: ReadReplyNode
+    ) -> None:
         self._handle = handle
         self._service = service
         self._encoder = encoder
-        self._pages: ByteCache[str, Reply] = ByteCache(CACHE_BYTES)
+        self._writing = writing
+        self._reply_node = reply_node
+        self._pages: ByteCache[tuple[str, bool], Reply] = ByteCache(CACHE_BYTES)
 
     async def get(self, call: HttpCall) -> Reply:
         """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
@@ -77,46 +83,41 @@ class Entries:
         first. Raises FeedError."""
         form = n.negotiate(call.header("Accept"), n.OF_ENTRY_PAGE, "an item")
         try:
-            return await self._read(call, call.item_id, sync=sync, neighbours=form is n.HTML), form
+            return await self.read(call, call.item_id, sync=sync, neighbours=form is n.HTML), form
         except FeedError as error:
             item_id, _, suffix = call.item_id.rpartition(".")
             if error.condition is not Condition.ITEM_NOT_FOUND or not item_id or suffix not in _SUFFIXES:
                 raise
-        return await self._read(call, item_id, sync=sync), _SUFFIXES[suffix]
+        return await self.read(call, item_id, sync=sync), _SUFFIXES[suffix]
 
-    async def read(self, call: HttpCall, item_id: str, *, sync: bool = False) -> ItemShown:
-        """The item, with `sync` including its sync data. Raises FeedError."""
-        return await self._read(call, item_id, sync=sync)
-
-    async def _read(self, call: HttpCall, item_id: str, *, sync: bool, neighbours: bool = False) -> ItemShown:
+    async def read(self, call: HttpCall, item_id: str, *, sync: bool = False, neighbours: bool = False) -> ItemShown:
+        """The item, with `sync` including its sync data, with `neighbours` the items beside it. Raises FeedError."""
         request = GetItem(call.actor, self._service, call.name, item_id, sync and not neighbours, neighbours)
-        answer = await self._handle(request)
-        assert isinstance(answer, ItemShown)
-        return answer
+        return await ask(self._handle, request, ItemShown)
 
     async def _page(self, call: HttpCall, answer: ItemShown) -> Reply:
         """The page of an item or of its tombstone. It is made in a thread and cached."""
-        frame = frame_of(call)
-        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer)}"
-        reply = self._pages.get(tag)
+        frame, reply_node = frame_of(call), ""
+        if call.session is not None and not answer.item.deleted:
+            frame = replace(frame, writing=await self._writing(call))
+            reply_node = await self._reply_node(call, answer.item)
+        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer, reply_node)}"
+        public = _is_public(call, answer)
+        reply = self._pages.get((tag, public))
         if reply is None:
-            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer)
-            headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache" if _is_public(call, answer) else _PRIVATE}
-            reply = page_reply(body, headers)
-            self._pages.put(tag, reply, len(body))
+            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer, reply_node)
+            reply = page_reply(body, {"ETag": f'"{tag}"', **access_headers(public=public, bearer=False)})
+            self._pages.put((tag, public), reply, len(body))
         return call.zipped(reply)
 
     def reply(self, call: HttpCall, answer: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
         """The response with an item and its entity tag. `sync`: the item was read with its sync data."""
-        public = _is_public(call, answer)
         as_json = form is n.JSON
         headers = {
             "ETag": f'"{item_tag(answer.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',
-            "Cache-Control": "no-cache" if public else _PRIVATE,
             "Vary": "Accept, Authorization",
+            **access_headers(public=_is_public(call, answer), bearer=call.bearer, expose="ETag, Location"),
         }
-        if public or call.bearer:
-            headers |= _EXPOSED
         if as_json:
             body = self._encoder.activity(answer.node, answer.item, sync=sync)
         else:

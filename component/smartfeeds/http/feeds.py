@@ -32,9 +32,10 @@ from smartfeeds.http.queries import (
     FeedQuery,
     read_query,
 )
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
+from smartfeeds.http.web.feed_style import STYLED_HEADERS, XML, is_for_browser, with_style
 from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, Writing, frame_of
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
@@ -42,18 +43,13 @@ from smartfeeds.service.requests import FeedPage, PullFeed
 CACHE_BYTES = 8 * 1024 * 1024
 # A pause costs a turn of the event loop, which is as much as joining a small page. The loop may be late by 50 ms.
 PAUSE_EVERY_S = 0.005
-SUFFIXES = n.by_suffix(n.OF_FEED)
+SUFFIXES = n.by_suffix(n.DOCUMENTS_OF_FEED)
 # Documents for readers that do not know cursors: without a position they hold the newest items and a link to older
 # ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
-_DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
+_DOCUMENTS = frozenset({n.HTML, n.RSS, n.RSS_092, n.JSON_FEED, n.ESS, n.OPML})
+# Documents that a program can merge. The others lack deletions and ids.
+_WITH_SYNC = frozenset({n.HTML, n.RSS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
-_PUBLIC = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "ETag, Link",
-    "Cache-Control": "no-cache",
-}
-_PRIVATE = {"Cache-Control": "private, no-cache"}
-_PRIVATE_CORS = {**_PUBLIC, **_PRIVATE}
 _OF_FORM = {n.HTML: PAGE_HEADERS}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
@@ -77,7 +73,11 @@ DOCUMENT = Operation(
     "document",
     "The newest items of a feed as a document, for readers that know no positions",
     # An unknown suffix belongs to the name of the feed, whose address redirects.
-    {200: {form.bare_type: _CONTENT[form.bare_type] for form in SUFFIXES.values()} | {**_SCRIPT}, 308: {}},
+    {
+        200: {form.bare_type: _CONTENT[form.bare_type] for form in SUFFIXES.values()}
+        | {**_SCRIPT, XML.partition(";")[0]: {"type": "string"}},
+        308: {},
+    },
     parameters=(SINCE, UNTIL, MAX_OR_ALL, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH),
     scope=TokenScope.READ,
     cors=True,
@@ -98,7 +98,7 @@ class FeedRequest:
 
     `document`: the request has no position and gets the newest items. `reader`: it gets a document for feed readers.
     `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`. `frame` is that
-    of a page for browsers.
+    of a page for browsers. `styled`: the document has a style sheet for browsers.
     """
 
     place: PageAddress
@@ -110,18 +110,18 @@ class FeedRequest:
     credential: str = field(default="", repr=False)
     bearer: bool = False
     frame: Frame | None = None
+    styled: bool = False
 
     @property
     def mark(self) -> str:
         """The part of the entity tag that distinguishes this representation from the others of the feed."""
-        return representation_mark(self.place, self.form.suffix, self.document, self.reader, self.frame)
+        return representation_mark(self.place, self.form.suffix, self.document, self.reader, self.frame, self.styled)
 
     def pull_request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The request to the service. Without view parameters a page shows the Smart view in modified order, with
         deletions; a document shows the bare node, as stock XMPP clients see it."""
         query, reader = self.place.query, self.reader
-        # Only Atom and JSON carry complete sync data. A merge of another format would lose deletions or payloads.
-        view = query.plain_view if reader and self.form is not n.HTML else query.view
+        view = query.plain_view if reader and self.form not in _WITH_SYNC else query.view
         return PullFeed(
             self.actor,
             service,
@@ -187,7 +187,7 @@ class Feeds:
         """A page; an empty page is held until an item arrives or the time is over. Raises FeedError."""
         query = read_query(call.query)
         if query.whole:
-            raise FeedError(Condition.BAD_REQUEST, "max=all is for the document NAME.atom?sync=true")
+            raise FeedError(Condition.BAD_REQUEST, "max=all is for the documents NAME.atom?sync=true, .rss and .opml")
         if query.callback and call.credential:
             # Any web page can load a callback as a script, and the browser sends the password of its user along.
             raise FeedError(
@@ -213,14 +213,18 @@ class Feeds:
 
     def read_request(self, call: HttpCall, query: FeedQuery) -> FeedRequest:
         """The request that a call makes. Raises HttpError if the client accepts no offered representation."""
-        form = _form(call.header("Accept"), call.suffix, query.callback)
+        accept = call.header("Accept")
+        form = _form(accept, call.suffix, query.callback)
         reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
         document = reader and query.since is None and query.until is None
         document = document or bool(call.suffix and not query.positioned)
         place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
-        return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential, call.bearer, frame)
+        styled = reader and bool(call.suffix) and not query.callback and is_for_browser(form, accept)
+        return FeedRequest(
+            place, form, call.actor, document, reader, zipped, call.credential, call.bearer, frame, styled
+        )
 
     async def page(self, request: FeedRequest) -> FeedPage:
         """The page itself. Raises FeedError."""
@@ -230,9 +234,10 @@ class Feeds:
         """A page with items, or an error that ends the wait; None while the page is empty."""
         seen = self.waiting.changes
         try:
+            answer = await self.page(request)
+            # After the page is read: a session that has ended by now must not get what was published since.
             if request.credential:
                 await self._authenticate(request.credential)
-            answer = await self.page(request)
             if not items_of(answer):
                 return None
             reply = await self._new_reply(request, answer)
@@ -279,6 +284,8 @@ class Feeds:
             writers = self._documents if request.reader else self._pulls
             body = writers[request.form](answer, request.place)
         media_type, callback = request.form.media_type, request.place.query.callback
+        if request.styled:
+            body, media_type = with_style(body, request.place.site_url), XML
         if callback:
             body = in_callback(callback, body, text=request.form is n.ATOM)
             media_type = n.JAVASCRIPT
@@ -297,9 +304,7 @@ class Feeds:
 
 async def redirect(call: HttpCall) -> Reply:
     """The address of a feed without its slash redirects to the address with it."""
-    query = f"?{call.query}" if call.query else ""
-    headers = {"Location": f"{call.base_path}{feed_path(call.name)}{query}", "Access-Control-Allow-Origin": "*"}
-    return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers=headers)
+    return call.moved_to(feed_path(call.name))
 
 
 def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bool:
@@ -320,11 +325,11 @@ def _form(accept: str, suffix: str, callback: str) -> Representation:
 
 def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     public = answer.public and request.actor is ANONYMOUS
-    headers = dict(_PUBLIC if public else _PRIVATE_CORS if request.bearer else _PRIVATE)
+    headers = access_headers(public=public, bearer=request.bearer, expose="ETag, Link")
     headers["Vary"] = _VARY
     place = request.place
     headers["Link"] = _links(place.site_url, place.name, place.query.view, smart=is_feed(answer.node))
-    headers.update(_OF_FORM.get(request.form, {}))
+    headers.update(STYLED_HEADERS if request.styled else _OF_FORM.get(request.form, {}))
     # An empty page has no ETag: a client that waits for the next item would get 304 at once.
     if answer.page is None or answer.page.items:
         headers["ETag"] = f'W/"{answer.version}.{request.mark}"'

@@ -19,11 +19,11 @@ from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.uploads import Files
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import FileShown, GetFile
 
 _log = structlog.get_logger()
@@ -54,10 +54,11 @@ class FileReplies:
 
     async def get(self, call: HttpCall) -> Reply | web.StreamResponse:
         """A file, or a part of it. Raises FeedError."""
-        answer = await self._handle(GetFile(call.actor, self._service, call.name, call.item_id))
-        assert isinstance(answer, FileShown)
+        answer = await ask(self._handle, GetFile(call.actor, self._service, call.name, call.item_id), FileShown)
         file = answer.file
-        headers = _headers(file, public=answer.public and call.anonymous)
+        headers = _headers(file) | access_headers(public=answer.public and call.anonymous, bearer=call.bearer)
+        # Ranges are parts of the bytes as stored, so no proxy may compress them.
+        headers["Cache-Control"] += ", no-transform"
         known = unless_known(call.header("If-None-Match"), Reply(headers=headers))
         if known.status is HTTPStatus.NOT_MODIFIED:
             return known
@@ -66,16 +67,16 @@ class FileReplies:
         is_part = (start, end) != (0, file.size_bytes)
         if is_part:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size_bytes}"
-        opened = await self._files.open(file.digest)
-        if opened is None:
+        content = await self._files.open(file.digest)
+        if content is None:
             _log.error("file_missing", digest=file.digest, feed=call.name)
             raise FeedError(Condition.ITEM_NOT_FOUND, "the file is missing on this service; tell its operator")
         try:
             return await _send(
-                call, opened, start, end, headers, HTTPStatus.PARTIAL_CONTENT if is_part else HTTPStatus.OK
+                call, content, start, end, headers, HTTPStatus.PARTIAL_CONTENT if is_part else HTTPStatus.OK
             )
         finally:
-            opened.close()
+            content.close()
 
 
 async def _send(
@@ -99,20 +100,15 @@ async def _send(
     return response
 
 
-def _headers(file: FeedFile, *, public: bool) -> dict[str, str]:
-    shown = file.media_type in SHOWN_TYPES
-    headers = {
+def _headers(file: FeedFile) -> dict[str, str]:
+    kind = "inline" if file.media_type in SHOWN_TYPES else "attachment"
+    return {
         "Accept-Ranges": "bytes",
-        # A file never changes, but its feed may be closed.
-        "Cache-Control": "no-cache, no-transform" if public else "private, no-cache, no-transform",
-        "Content-Disposition": _disposition("inline" if shown else "attachment", file.name or file.file_id),
+        "Content-Disposition": _disposition(kind, file.name or file.file_id),
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "ETag": f'"{file.digest[:32]}"',
         "Vary": "Authorization",
     }
-    if public:
-        headers["Access-Control-Allow-Origin"] = "*"
-    return headers
 
 
 def _disposition(kind: str, name: str) -> str:
@@ -131,10 +127,10 @@ def _range(call: HttpCall, file: FeedFile) -> tuple[int, int]:
     if _NO_BYTES.fullmatch(call.header("Range")):
         raise _unsatisfiable(file)
     try:
-        wanted = call.request.http_range
+        span = call.request.http_range
     except ValueError:
         return whole
-    start, end, _ = wanted.indices(file.size_bytes)
+    start, end, _ = span.indices(file.size_bytes)
     if start >= end:
         raise _unsatisfiable(file)
     return start, end

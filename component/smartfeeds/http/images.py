@@ -36,7 +36,7 @@ _BEGINNINGS = (
     (b"GIF89a", "image/gif"),
 )
 _BRANDS = (b"avif", b"avis")  # of AVIF, behind `ftyp`
-MEDIA_TYPES = ("image/avif", "image/gif", "image/jpeg", "image/png", "image/webp")
+MEDIA_TYPES = tuple(ACCEPT.split(","))
 
 GET_IMAGE = Operation(
     "image",
@@ -68,15 +68,11 @@ class Images:
         digest = call.path.removeprefix(IMAGES)
         if self.links is None or not hmac.compare_digest(digest.encode(), self.links.digest(address).encode()):
             raise HttpError(HTTPStatus.NOT_FOUND, "no page of this service has this image; reload the page")
-        reply = self._recent(address) or await self._shared.get(address, "")
+        reply = await self._shared.get(address, "")
         if reply is None:
             text = "the host of the image does not provide it as PNG, JPEG, GIF, WebP or AVIF"
             raise HttpError(HTTPStatus.BAD_GATEWAY, text)
         return unless_known(call.header("If-None-Match"), reply)
-
-    def _recent(self, address: str) -> Reply | None:
-        entry = self._cache.get(address)
-        return entry[0] if entry is not None and self._now_us() < entry[1] else None
 
     async def _load(self, address: str, _asker: str) -> Reply | None:
         entry = self._cache.get(address)

@@ -5,7 +5,7 @@ from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.items import ItemDraft, SkippedItem
 from smartfeeds.formats.json_feed import read_json_feed_item
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
-from smartfeeds.formats.post import checked_address, complete
+from smartfeeds.formats.post import checked_address, complete, split_tags
 from smartfeeds.formats.xml import Element
 from smartfeeds.http.post_fields import LINK
 from smartfeeds.http.sync_json import MEMBER
@@ -76,7 +76,7 @@ def _item(value: JsonObject, *, is_json_feed: bool) -> ItemDraft | SkippedItem:
 def _tags(value: Json) -> Json:
     """Tags as an array; the reader of JSON Feed leaves out others without a warning."""
     if isinstance(value, str):
-        return [tag.strip() for tag in value.split(",")]
+        return list(split_tags([value]))
     if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
         raise FeedError(Condition.INVALID_PAYLOAD, "tags is an array of texts")
     return value

@@ -10,8 +10,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
-from urllib.parse import quote, urlencode
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
@@ -31,14 +29,14 @@ from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import ANONYMOUS, HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.queries import read_parameters
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.queries import page_path, read_parameters
+from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.feed_list import ListPage, feed_list
 from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 from smartfeeds.service.river import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
 
@@ -83,14 +81,14 @@ LIST = Operation(
     parameters=(*_PAGE, *_SORT, IF_NONE_MATCH),
     cors=True,
 )
-LIST_REDIRECT = Operation("list-redirect", "Redirect to the list of feeds", {308: {}})
+LIST_REDIRECT = Operation("listRedirect", "Redirect to the list of feeds", {308: {}}, cors=True)
 
 
 def list_document(form: Representation) -> Operation:
     """The list in one form, under an address of its own."""
     media_type = form.bare_type
     return Operation(
-        f"list-{form.suffix}",
+        f"list{form.suffix.title()}",
         f"The feeds that the caller may see, as {media_type}",
         {200: {media_type: _CONTENT[media_type]}},
         parameters=(*PARAMETERS[form], IF_NONE_MATCH),
@@ -119,11 +117,6 @@ class Lists:
         self._making = asyncio.Lock()
         self._cache: ByteCache[tuple[object, ...], _WholeList] = ByteCache(CACHE_BYTES)
 
-    async def redirect(self, call: HttpCall) -> Reply:
-        """Redirects to the address with a slash at its end."""
-        query = f"?{call.query}" if call.query else ""
-        return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{call.base_path}{FEEDS}{query}"})
-
     async def get(self, call: HttpCall) -> Reply:
         """A list. Raises FeedError."""
         form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), n.OF_LIST, "the list of feeds")
@@ -132,7 +125,7 @@ class Lists:
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         if form in (n.JSON, n.HTML):
             body = await self._page(call, actor, query, form)
-            reply = call.zipped(list_reply(call, actor, form, body, _SUFFIXES))
+            reply = call.zipped(list_reply(call, form, body, _SUFFIXES))
         elif form is n.NNO:
             reply = await self._nno(call, actor, query, zipped=zipped)
         else:
@@ -142,8 +135,7 @@ class Lists:
     async def _page(self, call: HttpCall, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
         page = await (self._by_change(actor, query) if "sort" in query else self._by_name(actor, query))
         if form is n.HTML:
-            answer = await self._handle(GetHeadlines(actor, self._service, tuple(page.nodes)))
-            assert isinstance(answer, Headlines)
+            answer = await ask(self._handle, GetHeadlines(actor, self._service, tuple(page.nodes)), Headlines)
             return feed_list(frame_of(call), page, answer.items)
         site_url = call.site_url
         head: JsonObject = {"count": len(page.nodes), "totalItems": page.total, "url": f"{site_url}{FEEDS}"}
@@ -160,29 +152,29 @@ class Lists:
             first, last = nodes[0].name, nodes[-1].name
             following, _ = await self._nodes(actor, ResultSetRequest("1", last))
             preceding, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
-            next_path = _page_path(query, after=last) if following else ""
-            previous_path = _page_path(query, before=first) if preceding else ""
+            next_path = page_path(FEEDS, query, after=last) if following else ""
+            previous_path = page_path(FEEDS, query, before=first) if preceding else ""
         return ListPage(nodes, total, next_path, previous_path)
 
     async def _by_change(self, actor: Jid, query: Mapping[str, str]) -> ListPage:
         after = parse_node_place(query["place"]) if "place" in query else None
-        answer = await self._handle(GetChangedNodes(actor, self._service, query.get("max"), after))
-        assert isinstance(answer, ChangedNodes)
-        next_path = _page_path(query, place=str(answer.next), sort=CHANGED) if answer.next is not None else ""
+        answer = await ask(self._handle, GetChangedNodes(actor, self._service, query.get("max"), after), ChangedNodes)
+        next_path = page_path(FEEDS, query, place=str(answer.next), sort=CHANGED) if answer.next is not None else ""
         # A feed that changes leaves its page, so there is no page before another: the way back is the beginning.
-        previous_path = "" if after is None else _page_path(query, sort=CHANGED)
+        previous_path = "" if after is None else page_path(FEEDS, query, sort=CHANGED)
         return ListPage(answer.nodes, answer.total, next_path, previous_path, by_change=True)
 
     async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
         """The feeds as OPML."""
-        key = (n.OPML, actor, call.site_url, zipped)
+        # The response says who may store and read it, so equal lists for other credentials are other responses.
+        key = (n.OPML, actor, call.site_url, zipped, call.anonymous, call.bearer)
         async with self._making:
             whole = self._recent(key)
             if whole is None:
                 nodes, total = await self._all(actor)
                 make = partial(_opml, self._service, call.site_url, nodes, total)
                 left_out = total - len(nodes)
-                reply = await asyncio.to_thread(_document, call, actor, n.OPML, make, left_out, zipped=zipped)
+                reply = await asyncio.to_thread(_document, call, n.OPML, make, left_out, zipped=zipped)
                 whole = _WholeList(self._now_us(), left_out, reply)
                 self._cache.put(key, whole, len(reply.body) + HEAD_BYTES)
             assert whole.reply is not None
@@ -201,7 +193,7 @@ class Lists:
                 whole = _WholeList(self._now_us(), total - len(nodes), entries=entries, count=most)
                 self._cache.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
         make = partial(_nno_document, call.site_url, whole.entries[:count], whole.made_us)
-        return await asyncio.to_thread(_document, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
+        return await asyncio.to_thread(_document, call, n.NNO, make, whole.left_out, zipped=zipped)
 
     def _recent(self, key: tuple[object, ...]) -> _WholeList | None:
         """A cached list that is not too old. Older lists of all callers are removed."""
@@ -210,8 +202,7 @@ class Lists:
         return self._cache.get(key)
 
     async def _nodes(self, actor: Jid, page: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
-        answer = await self._handle(GetNodes(actor, self._service, page))
-        assert isinstance(answer, NodeList)
+        answer = await ask(self._handle, GetNodes(actor, self._service, page), NodeList)
         total = answer.result_set.count if answer.result_set is not None else None
         return answer.nodes, len(answer.nodes) if total is None else total
 
@@ -251,15 +242,20 @@ class Lists:
         for view in ("order=created", ""):
             page = ResultSetRequest(str(SEARCHED), None, "")
             try:
-                answer = await self._handle(PullFeed(actor, self._service, node.name, view, stock=True, page=page))
+                request = PullFeed(actor, self._service, node.name, view, stock=True, page=page)
+                answer = await ask(self._handle, request, FeedPage)
             except FeedError:
                 return None
-            assert isinstance(answer, FeedPage)
             assert answer.page is not None
             live = [item for item in answer.page.items if not item.deleted]
             if live:
                 return max(live, key=lambda item: item.created_us)
         return None
+
+
+async def redirect(call: HttpCall) -> Reply:
+    """The address of the list without its slash redirects to the address with it."""
+    return call.moved_to(FEEDS)
 
 
 def _query(raw: str, form: Representation) -> dict[str, str]:
@@ -276,39 +272,27 @@ def _query(raw: str, form: Representation) -> dict[str, str]:
     return query
 
 
-def _page_path(query: Mapping[str, str], **position: str) -> str:
-    fields = position | ({"max": query["max"]} if "max" in query else {})
-    return f"{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
-
-
 def reader_of(call: HttpCall) -> Jid:
     """The actor of a request for several feeds. A token for one feed does not say what its JID may see elsewhere."""
     return call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
 
 
-def list_reply(
-    call: HttpCall, actor: Jid, form: Representation, body: bytes, suffixes: Mapping[str, Representation]
-) -> Reply:
+def list_reply(call: HttpCall, form: Representation, body: bytes, suffixes: Mapping[str, Representation]) -> Reply:
     """The response with a list. `suffixes` are the paths of its other forms."""
     links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in suffixes.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
-        # A page names the signed-in user, also if the session is for one feed and the list is that of everybody.
-        "Cache-Control": "no-cache" if actor is ANONYMOUS and call.session is None else "private, no-cache",
         "Vary": "Accept, Accept-Encoding, Authorization",
-        "Link": ", ".join(links),
+        **({"Link": ", ".join(links)} if links else {}),
+        **access_headers(public=call.anonymous, bearer=call.bearer, expose=f"ETag, Link, {LEFT_OUT}"),
         **(PAGE_HEADERS if form is n.HTML else {}),
     }
-    if call.bearer or call.anonymous:
-        headers |= {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
     return Reply(body, form.media_type, headers=headers)
 
 
-def _document(
-    call: HttpCall, actor: Jid, form: Representation, make: Callable[[], bytes], left_out: int, *, zipped: bool
-) -> Reply:
+def _document(call: HttpCall, form: Representation, make: Callable[[], bytes], left_out: int, *, zipped: bool) -> Reply:
     """The response with an OPML or NNO document. Runs in a thread."""
-    reply = list_reply(call, actor, form, make(), _SUFFIXES).with_headers(**{LEFT_OUT: str(left_out)})
+    reply = list_reply(call, form, make(), _SUFFIXES).with_headers(**{LEFT_OUT: str(left_out)})
     return reply.zipped() if zipped else reply
 
 

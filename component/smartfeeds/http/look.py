@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import quote
 
+from smartfeeds.http.hashed_files import HashedFile
+
 IMAGES = "/images/"
 
 
@@ -35,12 +37,12 @@ class ImageLinks:
 
 @dataclass(frozen=True, slots=True)
 class SiteLook:
-    """The name of the site, its accent colour (`#rrggbb`, "" for the default), the path of its logo ("" for the
-    default), how pages show images, and the paths of images (None: they are always links to their hosts)."""
+    """The name of the site, the style sheet with its accent colour and its logo (None for the defaults), how pages show
+    images, and the paths of images (None: they are always links to their hosts)."""
 
     name: str = "Smart Feeds"
-    accent: str = ""
-    logo: str = ""
+    style: HashedFile | None = None
+    logo: HashedFile | None = None
     images: ImagePolicy = ImagePolicy.OFF
     image_links: ImageLinks | None = None
 

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import unquote
 
-from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope, covers
@@ -18,14 +17,13 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import microformats
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.entry_builder import EntryBuilder
-from smartfeeds.formats.json_text import JsonObject, dump_json, load_json
+from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
 from smartfeeds.formats.xml import Element, parse_stored
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import Authenticate, HttpCall, is_from_here
-from smartfeeds.http.changes import Changes
-from smartfeeds.http.entries import Entries, Handle, entry_url
+from smartfeeds.http.entries import Entries, entry_url
 from smartfeeds.http.http_errors import HttpError, error_reply
 from smartfeeds.http.micropub_requests import (
     TOKEN_FIELD,
@@ -39,13 +37,14 @@ from smartfeeds.http.micropub_requests import (
     values_of,
 )
 from smartfeeds.http.multipart import Parts, read_parts
-from smartfeeds.http.openapi_schemas import Schema, exactly
+from smartfeeds.http.openapi_schemas import TEXT, Schema, exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.post_fields import MAX_FIELDS
 from smartfeeds.http.queries import read_fields
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.uploads import Uploads
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
@@ -75,6 +74,10 @@ _ERRORS: Mapping[int, str] = {
 }
 _OBJECT: Content = {n.JSON.bare_type: {"type": "object"}}
 _TEXT = {"type": "string"}
+_VISIBLE: Schema = {"type": "string", "pattern": "\\S"}
+_TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
+_VALUES: Schema = {"type": "object", "additionalProperties": {"type": "array"}}
+_ADDRESS: Schema = TEXT | {"description": "the address of an entry of this service"}
 _H_ENTRY = exactly(
     {
         "type": {"const": [ENTRY_TYPE]},
@@ -82,12 +85,44 @@ _H_ENTRY = exactly(
             "type": "object",
             "required": ["content"],
             "properties": {
-                "content": {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[A-Za-z]"}}
+                "content": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"anyOf": [_VISIBLE, exactly({"html": _VISIBLE})]},
+                },
+                "name": _TEXTS,
+                "summary": _TEXTS,
+                "category": _TEXTS,
             },
-            "additionalProperties": False,
+            "additionalProperties": {"type": "array"},
         },
     }
 )
+_UPDATE = exactly(
+    {"action": {"const": "update"}, "url": _ADDRESS},
+    {"replace": _VALUES, "add": _VALUES, "delete": {"anyOf": [_VALUES, _TEXTS]}},
+)
+_DELETE = exactly({"action": {"const": "delete"}, "url": _ADDRESS})
+_FORM: Schema = {
+    "type": "object",
+    "anyOf": [
+        {
+            "required": ["content"],
+            "properties": {
+                "h": {"const": "entry"},
+                "content": _VISIBLE,
+                "name": {"type": "string"},
+                "summary": {"type": "string"},
+                "category": {"type": "string"},
+            },
+        },
+        {
+            "required": ["action", "url"],
+            "properties": {"action": {"const": "delete"}, "url": _ADDRESS},
+        },
+    ],
+}
+_FORM_WITH_FILES = _FORM | {"properties": {"photo": {"type": "string", "format": "binary"}}}
 _FILE_PART: Schema = {
     "type": "object",
     "required": ["file"],
@@ -110,11 +145,12 @@ QUERY = Operation(
 )
 CREATE = Operation(
     "micropub",
-    "Micropub: creates, updates, deletes an entry; a form, an h-entry in JSON, or a form with files",
+    "Micropub: creates, updates, deletes an entry; JSON, a form, or a form with files",
     {201: {}, 204: {}},
     errors=(403, 429),
-    body={n.JSON.bare_type: _H_ENTRY},
+    body={n.JSON.bare_type: {"anyOf": [_H_ENTRY, _UPDATE, _DELETE]}, n.WEB_FORM: _FORM, n.MULTIPART: _FORM_WITH_FILES},
     cors=True,
+    any_site=True,
 )
 MEDIA = Operation(
     "micropubMedia",
@@ -136,7 +172,7 @@ class Micropub:
 
     def __init__(
         self,
-        changes: Changes,
+        change: Handle,
         handle: Handle,
         authenticate: Authenticate,
         service: str,
@@ -144,7 +180,7 @@ class Micropub:
         uploads: Uploads,
         entries: Entries,
     ) -> None:
-        self._changes = changes
+        self._change = change
         self._handle = handle
         self._authenticate = authenticate
         self._service = service
@@ -185,10 +221,13 @@ class Micropub:
         return _json({"type": [ENTRY_TYPE], "properties": {**properties, "url": [entry_url(call, item.id)]}})
 
     async def _config(self, call: HttpCall) -> JsonObject:
-        own = await self._handle(GetAffiliations(call.actor, self._service, page=ResultSetRequest(max=DESTINATIONS)))
-        assert isinstance(own, AffiliationList)
+        own = await ask(
+            self._handle,
+            GetAffiliations(call.actor, self._service, page=ResultSetRequest(max=DESTINATIONS)),
+            AffiliationList,
+        )
         token = call.token
-        names = [one.node for one in own.entries if one.affiliation in _PUBLISHERS]
+        names = [entry.node for entry in own.entries if entry.affiliation in _PUBLISHERS]
         destinations = [
             {"uid": f"{call.site_url}{feed_path(name)}", "name": name}
             for name in names
@@ -259,7 +298,7 @@ class Micropub:
         """Deletes an entry."""
         item_id = _take_address(call, command(request, "url"))
         _require(call)
-        await self._changes.perform(Retract(call.actor, self._service, call.name, item_id))
+        await self._change(Retract(call.actor, self._service, call.name, item_id))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
 
     async def undelete(self, call: HttpCall, request: MicropubRequest) -> Reply:
@@ -270,7 +309,8 @@ class Micropub:
         )
 
     async def _publish(self, call: HttpCall, entry: Element, item_id: str, expected: ItemPrecondition | None) -> Reply:
-        result = await self._changes.perform(
+        result = await ask(
+            self._change,
             Publish(
                 call.actor,
                 self._service,
@@ -279,9 +319,9 @@ class Micropub:
                 draft_of(entry),
                 expected=expected,
                 may_create=False,
-            )
+            ),
+            Published,
         )
-        assert isinstance(result, Published)
         return _created(entry_url(call, result.item_id))
 
     # Requests.
@@ -292,10 +332,7 @@ class Micropub:
         if field:
             if header:
                 raise FeedError(Condition.BAD_REQUEST, f"send the token in the header or as {TOKEN_FIELD}, not both")
-            call.token = await self._authenticate(field)
-            actor = parse_jid(call.token.jid)
-            assert actor is not None
-            call.actor = actor
+            call.act_as(await self._authenticate(field))
         elif call.token is None or not header:
             raise FeedError(
                 Condition.NOT_AUTHORIZED, f"this takes a token, in the header Authorization or as {TOKEN_FIELD}"
@@ -305,17 +342,14 @@ class Micropub:
 
     async def _read(self, call: HttpCall) -> MicropubRequest:
         """The request of a body in one of its three forms, after the caller was identified. Raises FeedError."""
-        if call.media_type in n.JSON.accept_types:
+        if call.media_type in _JSON:
             await self._identify(call, "")
-            request = request_of_json(load_json(await self._bodies.read(call, _BODIES)).value)
+            request = request_of_json(await self._bodies.json(call, _JSON))
         elif call.media_type == n.MULTIPART:
             parts = await self._parts(call)
             request = request_of_form(parts.fields, parts)
         elif call.media_type == n.WEB_FORM:
-            try:
-                pairs = read_fields((await self._bodies.read(call, _BODIES)).decode(), MAX_FIELDS)
-            except UnicodeDecodeError:
-                raise FeedError(Condition.BAD_REQUEST, "the form is not UTF-8") from None
+            pairs = await self._bodies.form(call)
             await self._identify(call, first_of(lists_of(pairs), TOKEN_FIELD))
             request = request_of_form(pairs)
         else:
@@ -350,7 +384,8 @@ _ACTIONS: Mapping[str, _Action] = {
     "delete": Micropub.delete,
     "undelete": Micropub.undelete,
 }
-_BODIES = (n.WEB_FORM, *n.JSON.accept_types[:1], n.MULTIPART)
+_JSON = n.JSON.accept_types[:1]
+_BODIES = (n.WEB_FORM, *_JSON, n.MULTIPART)
 
 
 async def _answered(call: HttpCall, work: Callable[[HttpCall], Awaitable[Reply]]) -> Reply:

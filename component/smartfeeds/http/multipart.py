@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from aiohttp import BodyPartReader, MultipartReader
@@ -11,10 +10,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import EntryLink
+from smartfeeds.http.bodies import content_too_large, invite, paced, within
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.post_fields import MAX_FIELDS
-from smartfeeds.http.uploads import UploadName, Uploads, invite, paced, within
+from smartfeeds.http.uploads import UploadName, Uploads
 
 MAX_FILES = 20
 _FIRST_FIELD_BYTES = 1_024  # of a field that is read before the request is accepted
@@ -133,11 +132,7 @@ async def _read_field(part: BodyPartReader, parts: Parts, limit_bytes: int, time
     async for chunk in paced(_chunks(part), timeout_s):
         value += chunk
         if len(value) > limit_bytes:
-            raise HttpError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the fields have more than {limit_bytes} bytes",
-                Connection="close",
-            )
+            raise content_too_large(f"the fields have more than {limit_bytes} bytes")
     try:
         parts.fields.append((part.name or "", value.decode()))
     except UnicodeDecodeError:

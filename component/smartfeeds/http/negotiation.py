@@ -47,6 +47,8 @@ ATOM = Representation(
 EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
 HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
 RSS = Representation("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")
+# It has the media type of RSS 2.0, so only its suffix selects it.
+RSS_092 = Representation("rss092", "application/rss+xml; charset=utf-8", ())
 JSON_FEED = Representation("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",), "JSON Feed")
 ESS = Representation("ess", "application/ess", ("application/ess",), "ESS")
 NNO = Representation("nno", "application/nno", ("application/nno",))
@@ -61,6 +63,7 @@ FORM_TYPES = frozenset({WEB_FORM, MULTIPART, PLAIN, ""})
 
 # Among equals the first wins, so */* is JSON.
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
+DOCUMENTS_OF_FEED = (*OF_FEED, RSS_092)
 OF_LIST = (JSON, HTML, OPML, NNO)
 OF_RIVER = (JSON, HTML, ATOM)
 OF_SEARCH = (JSON, HTML)

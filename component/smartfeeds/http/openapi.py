@@ -11,7 +11,6 @@ from typing import Any
 from smartfeeds import __version__
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.administration import SCHEMAS as ADMINISTRATION_SCHEMAS
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import PROBLEM
@@ -90,7 +89,7 @@ def document(routes: Iterable[tuple[str, str, Operation]]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": {**SCHEMAS, **ADMINISTRATION_SCHEMAS},
+            "schemas": dict(SCHEMAS),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from smartfeeds.core.jid import JID_PATTERN, PART_LIMIT_BYTES
-from smartfeeds.core.model import NodeKind
+from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
+from smartfeeds.core.times import DURATION
+from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.errors import Condition
-from smartfeeds.http.bodies import KIND_NAME
+from smartfeeds.http.options_json import KIND_NAME
 from smartfeeds.sync.record import MAX_NUMBER
 
 Schema = dict[str, Any]
@@ -23,6 +25,9 @@ _DATE_TIME = (
     "(19[7-9][0-9]|20[0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
     "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9])"
 )
+AFFILIATIONS = tuple(affiliation.value for affiliation in Affiliation)
+_RATE: Schema = {"type": "number", "minimum": 0}
+_LIFETIME: Schema = {"type": "string", "pattern": f"^({DURATION})?$"}
 _TAGS: Schema = {"type": "array", "items": {"type": "string"}}
 _OF_TYPE: Mapping[FieldType, Schema] = {
     FieldType.BOOLEAN: {"type": "boolean"},
@@ -40,6 +45,11 @@ def exactly(required: Mapping[str, Schema], optional: Mapping[str, Schema] | Non
     """An object with the required members, perhaps the optional ones, and no others."""
     properties = {**required, **(optional or {})}
     return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+
+
+def place_schema(pattern: str) -> Schema:
+    """The position of a page in a list, whose text has this pattern; the empty text is the beginning."""
+    return {"type": "string", "pattern": f"^({pattern})?$"}
 
 
 def many(schema: Schema) -> Schema:
@@ -63,6 +73,8 @@ def _options() -> dict[str, Schema]:
         for name, option in OPTIONS.items()
     }
 
+
+_OPTION_MEMBERS = {KIND_NAME: {"enum": [kind.value for kind in NodeKind]}, **_options()}
 
 SCHEMAS: Mapping[str, Schema] = {
     "Collection": {
@@ -243,8 +255,42 @@ SCHEMAS: Mapping[str, Schema] = {
     "Options": {
         "type": "object",
         "description": "options of the node without the prefix pubsub#, and its kind",
-        "properties": {KIND_NAME: {"enum": [kind.value for kind in NodeKind]}, **_options()},
+        "properties": _OPTION_MEMBERS,
         "additionalProperties": False,
         "examples": [{"title": "News", "access_model": "open"}],
     },
+    "OptionChanges": {
+        "type": "object",
+        "properties": {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in _OPTION_MEMBERS.items()},
+        "additionalProperties": False,
+        "description": "options of the node without the prefix pubsub#; null restores the default",
+        "examples": [{"title": "News", "description": None}],
+    },
+    "Rows": exactly(
+        {"count": COUNT, "items": {"type": "array", "items": {"type": "object"}}},
+        {"totalItems": COUNT, "next": {**TEXT, "description": "address of the next page"}},
+    ),
+    "Member": exactly({"affiliation": {"enum": list(AFFILIATIONS)}}),
+    "TokenRequest": exactly(
+        {
+            "feed": {**TEXT, "description": f"the node that the token is valid for, or {ALL_FEEDS} for all"},
+            "scope": {"enum": list(SCOPES)},
+        },
+        {
+            "jid": {**JID, "description": "the bare JID whose rights the token has; default: yours"},
+            "expires": {**_LIFETIME, "description": "the time until it expires, such as 90d; default: never"},
+            "label": {"type": "string", "maxLength": MAX_LABEL_BYTES},
+        },
+    ),
+    "TokenCreated": exactly({"id": TEXT, "token": TEXT, "nodeExists": {"type": "boolean"}}),
+    "Retry": exactly({"consumer": {**TEXT, "description": f"the name of a consumer, or {ALL_FEEDS} for all"}}),
+    "Statistics": exactly(
+        {
+            **dict.fromkeys(("nodes", "items", "deleted", "subscriptions", "requests", "notifications"), COUNT),
+            "uptime_s": _RATE,
+            "rates": exactly(
+                dict.fromkeys(("published", "notified", "pulled", "refused"), _RATE),
+            ),
+        }
+    ),
 }

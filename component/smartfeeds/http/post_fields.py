@@ -14,7 +14,7 @@ from smartfeeds.core.sessions import FORM_TOKEN
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import Parameter
-from smartfeeds.http.queries import MAX_QUERY_BYTES, read_fields
+from smartfeeds.http.queries import read_fields
 
 MAX_FIELDS = 64
 _TEXT = {"type": "string"}
@@ -69,8 +69,6 @@ def fields_of_call(call: HttpCall) -> dict[str, str]:
 
     Raises FeedError(BAD_REQUEST) for a value that cannot be read.
     """
-    if len(call.query) > MAX_QUERY_BYTES:
-        raise FeedError(Condition.BAD_REQUEST, f"a query string is at most {MAX_QUERY_BYTES} bytes long")
     parameters = dict(read_fields(call.query, MAX_FIELDS)) if call.query else {}
     fields: dict[str, str] = {}
     for field, row in FIELDS.items():

@@ -212,5 +212,5 @@ _UNDECLARED = frozenset({"", n.WEB_FORM})
 _WHOLE_FEEDS = frozenset(
     {"application/xml", "text/xml", n.EVENTS.bare_type}
     | {kind for form in (n.RSS, n.ESS, n.NNO, n.OPML) for kind in form.accept_types}
-) - {*n.ATOM.accept_types}
+)
 _OWN_FIELDS = frozenset({*n.ATOM.accept_types, *n.JSON.accept_types, _JSON_FEED})

@@ -14,15 +14,16 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.changes import Changes
 from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.options_json import options_of_json
 from smartfeeds.http.post_fields import POST_PARAMETERS
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
     DeleteNode,
@@ -40,6 +41,7 @@ _log = structlog.get_logger()
 _CHANGED = {"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
 _EXPOSED = {**_CHANGED, "Access-Control-Expose-Headers": "ETag, Location"}
 
+_JSON = n.JSON.accept_types[:1]
 _HTML = n.HTML.accept_types[:1]
 _BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, *_HTML)} | {
     kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.JSON_FEED.bare_type, n.WEB_FORM, n.MULTIPART)
@@ -93,8 +95,8 @@ DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204:
 class Publishing:
     """Handles PUT, POST and DELETE of items and feeds."""
 
-    def __init__(self, changes: Changes, service: str, bodies: BodyReader, posts: PostReader, entries: Entries) -> None:
-        self._changes = changes
+    def __init__(self, change: Handle, service: str, bodies: BodyReader, posts: PostReader, entries: Entries) -> None:
+        self._change = change
         self._service = service
         self._bodies = bodies
         self._posts = posts
@@ -103,19 +105,18 @@ class Publishing:
     async def retract(self, call: HttpCall) -> Reply:
         """Retracts an item (XEP-0060 7.2)."""
         expected = expected_of(call)
-        await self._changes.perform(Retract(call.actor, self._service, call.name, call.item_id, expected=expected))
+        await self._change(Retract(call.actor, self._service, call.name, call.item_id, expected=expected))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def purge(self, call: HttpCall) -> Reply:
         """Retracts all items of a feed (XEP-0060 8.5)."""
-        await self._changes.perform(Purge(call.actor, self._service, call.name))
+        await self._change(Purge(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def create_feed(self, call: HttpCall) -> Reply:
         """Creates a feed with the options in the body (XEP-0060 8.1). A repeated request changes nothing."""
-        options = await self._bodies.options(call)
-        result = await self._changes.perform(EnsureNode(call.actor, self._service, call.name, options))
-        assert isinstance(result, NodeEnsured)
+        options = options_of_json(await self._bodies.json(call, _JSON) if call.request.body_exists else {})
+        result = await ask(self._change, EnsureNode(call.actor, self._service, call.name, options), NodeEnsured)
         if not result.created:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
         headers: Mapping[str, str] = {**_EXPOSED, "Location": f"{call.site_url}{feed_path(call.name)}"}
@@ -123,7 +124,7 @@ class Publishing:
 
     async def delete_feed(self, call: HttpCall) -> Reply:
         """Deletes a feed with all its items (XEP-0060 8.4)."""
-        await self._changes.perform(DeleteNode(call.actor, self._service, call.name))
+        await self._change(DeleteNode(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def publish(self, call: HttpCall) -> Reply:
@@ -142,8 +143,7 @@ class Publishing:
             # Only a token with the scope admin may create a feed by publishing to it.
             may_create=call.token is not None and call.token.scope >= TokenScope.ADMIN,
         )
-        result = await self._changes.perform(request)
-        assert isinstance(result, Published)
+        result = await ask(self._change, request, Published)
         if not result.tag:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
         url = entry_url(call, result.item_id)

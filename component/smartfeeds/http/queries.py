@@ -4,11 +4,11 @@ The parameters of the view belong to the base URL and are kept as they were writ
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote_plus
+from urllib.parse import parse_qsl, quote, unquote_plus, urlencode
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.view import PARAMETER_SCHEMAS, PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
@@ -27,7 +27,7 @@ SINCE = Parameter(
 UNTIL = Parameter("until", ref("Position"), "items before this position; empty for the newest page")
 MAX = Parameter("max", WHOLE_NUMBER, "largest number of items")
 # The schema of a parameter cannot depend on the suffix and on another parameter, so the word is only in the text.
-MAX_OR_ALL = Parameter("max", WHOLE_NUMBER, f"{MAX.text}; for Atom with sync=true also the word {ALL}")
+MAX_OR_ALL = Parameter("max", WHOLE_NUMBER, f"{MAX.text}; for Atom, RSS and OPML with sync=true also the word {ALL}")
 TIMEOUT = Parameter(
     "timeout",
     WHOLE_NUMBER,
@@ -132,6 +132,18 @@ def read_parameters(raw: str, names: Collection[str]) -> dict[str, str]:
         expected = f"one each of {', '.join(names)}" if names else "no parameters"
         raise FeedError(Condition.BAD_REQUEST, f"this takes {expected}")
     return parameters
+
+
+def write_query(fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
+    """A query string with these parameters, a space as %20."""
+    pairs = list(fields.items()) if isinstance(fields, Mapping) else list(fields)
+    return urlencode(pairs, quote_via=quote, safe="")
+
+
+def page_path(path: str, query: Mapping[str, str], **position: str) -> str:
+    """The address of another page of a list, with as many entries as the query asks for."""
+    size = {"max": query["max"]} if "max" in query else {}
+    return f"{path}?{write_query(position | size)}"
 
 
 def read_flag(raw: str, name: str) -> bool:

@@ -79,6 +79,21 @@ class Reply:
         return b"%b\r\nDate: %b\r\n\r\n%b" % (self._head[0], _date(int(time.time())), self.body)
 
 
+def access_headers(*, public: bool, bearer: bool, expose: str = "") -> dict[str, str]:
+    """The headers that say who may store a representation of a feed, and whether other hosts' pages may read it (CORS).
+
+    `public`: it is for everybody, and the request has no credentials. `bearer`: the request has a bearer token. A
+    browser adds a password or a cookie by itself, so a response to these must not be readable elsewhere, not even later
+    from the cache. `expose` names the headers that other pages may read.
+    """
+    headers = {"Cache-Control": "no-cache" if public else "private, no-cache"}
+    if public or bearer:
+        headers["Access-Control-Allow-Origin"] = "*"
+        if expose:
+            headers["Access-Control-Expose-Headers"] = expose
+    return headers
+
+
 async def begin_stream(request: web.BaseRequest, media_type: str, headers: Mapping[str, str]) -> web.StreamResponse:
     """Sends the head of a response whose body is written in pieces."""
     response = web.StreamResponse(headers=Reply(media_type=media_type, headers=headers).all_headers())

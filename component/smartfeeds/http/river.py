@@ -1,23 +1,17 @@
-"""What all feeds have together: the river of their newest entries at `/`, and the search over all feeds at `/search`.
+"""The river at `/`: the newest entries of all feeds of the lists (`http.lists`) whose entries the caller may read.
 
-Both have the feeds of the lists (`http.lists`) whose entries the caller may read. The entity tag is a hash of the body:
-no version of all feeds exists that would not show changes of closed feeds.
+The entity tag is a hash of the body: no version of all feeds exists that would not show changes of closed feeds.
 """
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from urllib.parse import quote, urlencode
 
-from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.river import ENTRY_PLACE, NODE_PLACE, NodePlace, parse_entry_place, parse_node_place
-from smartfeeds.core.urls import RIVER, SEARCH, entry_path, feed_path, river_path
-from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.core.river import ENTRY_PLACE, parse_entry_place
+from smartfeeds.core.urls import RIVER, entry_path, feed_path, river_path
 from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
@@ -27,15 +21,15 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_comments, title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.lists import list_reply, reader_of
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.openapi_schemas import Schema, ref
+from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.queries import MAX_QUERY_BYTES, read_fields, read_parameters
+from smartfeeds.http.queries import page_path, read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import frame_of
 from smartfeeds.http.web.river_page import RiverPages
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.river import (
     ChangedNodes,
     FeedEntry,
@@ -44,25 +38,17 @@ from smartfeeds.service.river import (
     GetRiver,
     Headlines,
     River,
-    SearchFeeds,
-    SearchResult,
 )
 
 ENTRIES = 30  # entries of a page by default, and at most
 ENTRIES_MOST = 100
 FEEDS = 10  # feeds beside the river
 _SUFFIXES = {river_path(suffix): form for suffix, form in n.by_suffix(n.OF_RIVER).items()}
-_AFTER = "after"
-
-
-def _place(pattern: str) -> Schema:
-    """The schema of a place; the empty text is the beginning, as in the lists."""
-    return {"type": "string", "pattern": f"^({pattern})?$"}
 
 
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, f"largest number of entries, at most {ENTRIES_MOST}"),
-    Parameter(_AFTER, _place(ENTRY_PLACE), "older entries than the one at this place; next has it"),
+    Parameter("after", place_schema(ENTRY_PLACE), "older entries than the one at this place; next has it"),
 )
 _CONTENT: Content = {
     n.JSON.bare_type: ref("River"),
@@ -78,25 +64,13 @@ GET_RIVER = Operation(
     parameters=(*_PAGE, IF_NONE_MATCH),
     cors=True,
 )
-SEARCH_FEEDS = Operation(
-    "search",
-    "The entries that match in all feeds that the caller may read, grouped by feed; the feed that changed last first",
-    {200: {n.JSON.bare_type: ref("SearchResult"), n.HTML.bare_type: {"type": "string"}}},
-    errors=(406,),
-    parameters=(
-        *(Parameter(row.name, dict(PARAMETER_SCHEMAS[row.name]), row.text) for row in FILTERS.values()),
-        Parameter(_AFTER, _place(NODE_PLACE), "feeds after this place; next has it"),
-        IF_NONE_MATCH,
-    ),
-    cors=True,
-)
 
 
 def river_document(form: Representation) -> Operation:
     """The river in one form, under an address of its own."""
     media_type = form.bare_type
     return Operation(
-        f"river-{form.suffix}",
+        f"river{form.suffix.title()}",
         f"The entries of all feeds that the caller may read, as {media_type}",
         {200: {media_type: _CONTENT[media_type]}},
         parameters=(*_PAGE, IF_NONE_MATCH),
@@ -104,22 +78,8 @@ def river_document(form: Representation) -> Operation:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
-    """A search: the view without an order, its query string as written, and the place to go on from."""
-
-    view: View
-    text: str
-    after: NodePlace | None = None
-
-    @property
-    def words(self) -> str:
-        """The value of `q`."""
-        return dict(read_fields(self.text, MAX_FIELDS)).get("q", "") if self.text else ""
-
-
 class Rivers:
-    """Handles GET and HEAD of the river and of the search. `service` is the address of the service."""
+    """Handles GET and HEAD of the river. `service` is the address of the service."""
 
     def __init__(self, handle: Handle, service: str, pages: RiverPages) -> None:
         self._handle = handle
@@ -132,11 +92,11 @@ class Rivers:
         form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), n.OF_RIVER, "the river of all feeds")
         query = read_parameters(call.query, [parameter.name for parameter in _PAGE])
         limit = min(parse_number(query.get("max", str(ENTRIES)), "max"), ENTRIES_MOST)
-        after = parse_entry_place(query[_AFTER]) if query.get(_AFTER) else None
+        after = parse_entry_place(query["after"]) if query.get("after") else None
         actor = reader_of(call)
-        river = await self._handle(GetRiver(actor, self._service, limit, after))
-        assert isinstance(river, River)
-        next_path = _page_path(river_path("" if form is n.HTML else form.suffix), query, river.next)
+        river = await ask(self._handle, GetRiver(actor, self._service, limit, after), River)
+        path = river_path("" if form is n.HTML else form.suffix)
+        next_path = page_path(path, query, after=str(river.next)) if river.next is not None else ""
         if form is n.HTML:
             feeds, headlines = await self._feeds(actor) if after is None else (ChangedNodes((), None, 0), {})
             write = partial(self._pages.river, frame_of(call), river, next_path, feeds, headlines, first=after is None)
@@ -144,78 +104,26 @@ class Rivers:
             write = partial(_atom, call, river, query, next_path)
         else:
             write = partial(_json, call, river, next_path)
-        return await self._reply(call, actor, form, write)
-
-    async def search(self, call: HttpCall) -> Reply:
-        """A page of the search over all feeds; without filters nothing, in HTML with a form. Raises FeedError."""
-        form = n.negotiate(call.header("Accept"), n.OF_SEARCH, "a search")
-        query = read_search(call.query)
-        actor = reader_of(call)
-        result = SearchResult((), None, 0)
-        if query.view.filtered:
-            found = await self._handle(SearchFeeds(actor, self._service, query.view, query.after))
-            assert isinstance(found, SearchResult)
-            result = found
-        next_path = f"{SEARCH}?{query.text}&{urlencode({_AFTER: str(result.next)})}" if result.next else ""
-        if form is n.HTML:
-            write = partial(self._pages.search, frame_of(call), query.view, query.text, query.words, result, next_path)
-        else:
-            write = partial(_search_json, call, query, result, next_path)
-        return await self._reply(call, actor, form, write)
+        # In a thread, because reading 100 entries of the greatest size takes more than 50 ms. One page at a time: the
+        # pages share a cache.
+        async with self._writing:
+            body = await asyncio.to_thread(write)
+        return unless_known(call.header("If-None-Match"), call.zipped(list_reply(call, form, body, _SUFFIXES)))
 
     async def _feeds(self, actor: Jid) -> tuple[ChangedNodes, Mapping[str, Item]]:
         """The feeds beside the river, with their newest entries."""
-        nodes = await self._handle(GetChangedNodes(actor, self._service, str(FEEDS)))
-        assert isinstance(nodes, ChangedNodes)
-        headlines = await self._handle(GetHeadlines(actor, self._service, nodes.nodes))
-        assert isinstance(headlines, Headlines)
+        nodes = await ask(self._handle, GetChangedNodes(actor, self._service, str(FEEDS)), ChangedNodes)
+        headlines = await ask(self._handle, GetHeadlines(actor, self._service, nodes.nodes), Headlines)
         return nodes, headlines.items
 
-    async def _reply(self, call: HttpCall, actor: Jid, form: Representation, write: "partial[bytes]") -> Reply:
-        # In a thread, because reading 100 entries of the greatest size takes more than 50 ms. One page at a time: the
-        # pages share caches.
-        async with self._writing:
-            body = await asyncio.to_thread(write)
-        reply = call.zipped(list_reply(call, actor, form, body, _SUFFIXES))
-        return unless_known(call.header("If-None-Match"), reply)
 
-
-def read_search(raw: str) -> SearchQuery:
-    """The search of a raw query string, in the syntax of the filters of a view. Raises FeedError(BAD_REQUEST)."""
-    if len(raw) > MAX_QUERY_BYTES:
-        raise FeedError(Condition.BAD_REQUEST, f"a query string is at most {MAX_QUERY_BYTES} bytes long")
-    fields = read_fields(raw, MAX_FIELDS)
-    values: dict[str, list[str]] = {}
-    for name, value in fields:
-        values.setdefault(name, []).append(value)
-    after = values.pop(_AFTER, [""])
-    if len(after) > 1 or not values.keys() <= FILTERS.keys():
-        raise FeedError(Condition.BAD_REQUEST, f"a search takes {', '.join(FILTERS)}, and {_AFTER} once")
-    filters = []
-    for row in FILTERS.values():
-        selected = row.read(values.get(row.name, ()))
-        if selected is None:
-            raise FeedError(Condition.BAD_REQUEST, f"{row.name}: the value is not valid; /openapi.json has the schema")
-        if selected:
-            filters.append((row.name, selected))
-    text = urlencode([pair for pair in fields if pair[0] != _AFTER], quote_via=quote, safe="")
-    return SearchQuery(View(filters=tuple(filters)), text, parse_node_place(after[0]) if after[0] else None)
-
-
-def _page_path(path: str, query: Mapping[str, str], place: object) -> str:
-    """The path of the page after a place, "" for None."""
-    if place is None:
-        return ""
-    fields = {_AFTER: str(place)} | ({"max": query["max"]} if "max" in query else {})
-    return f"{path}?{urlencode(fields, quote_via=quote, safe='')}"
-
-
-def _activity(node: Node, item: Item) -> bytes:
-    # Without the cache of `encode.Encoder`, which belongs to the thread of the event loop.
+def activity_json(node: Node, item: Item) -> bytes:
+    """An entry as an activity. Without the cache of `encode.Encoder`, which belongs to the thread of the event loop."""
     return write_activity(read_entry(item), comments=is_comments(node))
 
 
-def _feed(call: HttpCall, node: Node) -> JsonObject:
+def feed_json(call: HttpCall, node: Node) -> JsonObject:
+    """The feed of an entry."""
     return {"id": node.name, "title": title_of(node), "url": f"{call.site_url}{feed_path(node.name)}"}
 
 
@@ -224,35 +132,15 @@ def _json(call: HttpCall, river: River, next_path: str) -> bytes:
     if next_path:
         head["next"] = f"{call.site_url}{next_path}"
     items = (
-        b'{"feed":%b,"item":%b}' % (dump_json(_feed(call, node)), _activity(node, item))
+        b'{"feed":%b,"item":%b}' % (dump_json(feed_json(call, node)), activity_json(node, item))
         for node, item in ((entry.node, entry.item) for entry in river.entries)
     )
     return dump_json(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
-def _search_json(call: HttpCall, query: SearchQuery, result: SearchResult, next_path: str) -> bytes:
-    head: JsonObject = {
-        "count": len(result.feeds),
-        "searched": result.searched,
-        "url": f"{call.site_url}{SEARCH}?{query.text}",
-    }
-    if next_path:
-        head["next"] = f"{call.site_url}{next_path}"
-    feeds = []
-    for hits in result.feeds:
-        own: JsonObject = {
-            "feed": _feed(call, hits.node),
-            "more": hits.more,
-            "url": f"{call.site_url}{feed_path(hits.node.name)}?{query.text}",
-        }
-        items = b",".join(_activity(hits.node, item) for item in hits.items)
-        feeds.append(dump_json(own)[:-1] + b',"items":[' + items + b"]}")
-    return dump_json(head)[:-1] + b',"items":[' + b",".join(feeds) + b"]}"
-
-
 def _atom(call: HttpCall, river: River, query: Mapping[str, str], next_path: str) -> bytes:
     site_url = call.site_url
-    own = f"?{urlencode(query, quote_via=quote, safe='')}" if query else ""
+    own = f"?{write_query(query)}" if query else ""
     head = FeedHead(
         id=f"{site_url}{RIVER}",
         title=call.look.name,

@@ -111,10 +111,10 @@ class HttpRouter:
         await self._sessions.identify(call)
         if values:
             _read_values(call, values)
-        bound = resource.methods.get("GET" if call.method == "HEAD" else call.method)
-        if bound is None or resource.template.text == _SERVER:
+        route = resource.methods.get("GET" if call.method == "HEAD" else call.method)
+        if route is None or resource.template.text == _SERVER:
             return _without_handler(call, resource)
-        operation, handler = bound
+        operation, handler = route
         _authorize(call, operation)
         if call.session is not None or operation.guests:
             await self._sessions.check_form(call)

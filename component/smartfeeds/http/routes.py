@@ -23,8 +23,10 @@ from smartfeeds.http import (
     openapi,
     publishing,
     river,
+    search,
 )
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.hashed_files import STATIC
 from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
@@ -42,6 +44,7 @@ class Handlers:
     pull: Handler
     lists: lists.Lists
     rivers: river.Rivers
+    searches: search.Searches
     entries: entries.Entries
     publishing: publishing.Publishing
     files: files.FileReplies
@@ -87,7 +90,7 @@ def _submit(section: web_admin.Section, handlers: Handlers) -> Handler:
 
 # fmt: off
 TABLE: tuple[Route, ...] = (
-    Route("GET", "/feeds", "feeds", lists.LIST_REDIRECT, lambda h: h.lists.redirect),
+    Route("GET", "/feeds", "feeds", lists.LIST_REDIRECT, lambda _: lists.redirect),
     Route("GET", "/feeds/", "feeds", lists.LIST, lambda h: h.lists.get),
     Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON), lambda h: h.lists.get),
     Route("GET", "/feeds.opml", "feeds", lists.list_document(n.OPML), lambda h: h.lists.get),
@@ -132,17 +135,17 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
-    Route("GET", api_docs.OPENAPI, "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
+    Route("GET", urls.OPENAPI, "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
     Route("GET", urls.DOCS, "docs", api_docs.GET_DOCS, lambda h: h.api_docs.get),
     Route("GET", "/", "river", river.GET_RIVER, lambda h: h.rivers.get),
     Route("GET", "/river.json", "river", river.river_document(n.JSON), lambda h: h.rivers.get),
     Route("GET", "/river.atom", "river", river.river_document(n.ATOM), lambda h: h.rivers.get),
-    Route("GET", "/search", "search", river.SEARCH_FEEDS, lambda h: h.rivers.search),
+    Route("GET", "/search", "search", search.SEARCH_FEEDS, lambda h: h.searches.get),
     Route("GET", urls.LOGIN, "login", sign_in.SHOW, lambda h: h.sign_in.show),
     Route("POST", urls.LOGIN, "login", sign_in.SIGN_IN, lambda h: h.sign_in.post),
     Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),
     Route("POST", urls.LOGIN_WAIT, "login", sign_in.COMPLETE, lambda h: h.sign_in.complete),
-    Route("GET", urls.LOGIN_BASIC, "login", static.ASK_LOGIN, lambda _: static.get_login),
+    Route("GET", urls.LOGIN_BASIC, "login", sign_in.ASK_PASSWORD, lambda _: sign_in.ask_password),
     Route("GET", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
     Route("POST", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
     Route("GET", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
@@ -153,7 +156,7 @@ TABLE: tuple[Route, ...] = (
     Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("POST", urls.THEME, "theme", theme.CHOOSE_THEME, lambda h: h.themes.choose),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
-    Route("GET", f"{static.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
+    Route("GET", f"{STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )
 # fmt: on
 

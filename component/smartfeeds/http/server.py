@@ -9,7 +9,6 @@ import errno
 import os
 import resource
 import socket
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,6 +21,7 @@ from aiohttp.web_protocol import RequestHandler
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import Network, is_within, peer_of
 from smartfeeds.http.http_errors import failure_reply
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.wire import has_begun
 from smartfeeds.service.networks import network_of
 
@@ -32,6 +32,8 @@ SHUTDOWN_S = 2.0
 # After an early refusal the rest of the body is read for so long. A close with unread bytes resets the connection, and
 # a proxy that still sends the body then loses the response (RFC 9112 9.6).
 LINGER_S = 2.0
+# No more of it is read, or refused uploads from a fast network would occupy the process all that time.
+LINGER_BYTES = 16 * 2**20
 
 _log = structlog.get_logger()
 
@@ -53,42 +55,18 @@ class ConnectionLimits:
     unread_s: float
 
 
-class AddressQuota:
-    """Counts what each address has in use, at most `most` at a time."""
-
-    __slots__ = ("_counts", "_most")
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._counts: Counter[str] = Counter()
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def take(self, address: str) -> bool:
-        """Whether an address may use one more; if so it is counted until `release`."""
-        if self._counts.get(address, 0) >= self._most:
-            return False
-        self._counts[address] += 1
-        return True
-
-    def release(self, address: str) -> None:
-        """An address uses one less."""
-        self._counts[address] -= 1
-        if not self._counts[address]:
-            del self._counts[address]
-
-
 class HttpConnection(RequestHandler):
     """One connection. It is rejected with 429 and closed at once if there are too many."""
 
-    __slots__ = ("_first", "_listener", "address", "stalled_bytes", "stalled_since")
+    __slots__ = ("_first", "_listener", "_unread_bytes", "address", "answered", "stalled_bytes", "stalled_since")
 
     def __init__(self, listener: "HttpListener", **options: object) -> None:
         super().__init__(listener.server, **options)  # type: ignore[arg-type]
         self._listener = listener
         self._first: asyncio.TimerHandle | None = None
         self.address = ""
+        self.answered = False
+        self._unread_bytes = 0
         self.stalled_bytes = 0
         self.stalled_since = 0.0
 
@@ -113,6 +91,20 @@ class HttpConnection(RequestHandler):
             self._first.cancel()
             self._listener.release(self)
             super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Reads the rest of a refused body up to LINGER_BYTES."""
+        if self.answered:
+            self._unread_bytes += len(data)
+            if self._unread_bytes > LINGER_BYTES and self.transport is not None:
+                self.transport.close()
+                return
+        super().data_received(data)
+
+    def begin(self) -> None:
+        """Notes that a request is handled; its body may be long."""
+        self.answered = False
+        self._unread_bytes = 0
 
     def handle_error(
         self,
@@ -154,7 +146,7 @@ class HttpListener:
         self._listen = listen
         self._handler = handler
         self._proxies = proxies
-        self._per_address = AddressQuota(bounds.per_address)
+        self._per_address = Quota(bounds.per_address)
         self._open: set[HttpConnection] = set()
         self._most = bounds.connections
         self._socket: asyncio.Server | None = None
@@ -178,7 +170,7 @@ class HttpListener:
         self._most = min(self.bounds.connections, _files(self.bounds.connections + SPARE_FILES) - SPARE_FILES)
         if self._most < self.bounds.connections:
             _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
-        self.server = web.Server(self._handler, handler_cancellation=True)
+        self.server = web.Server(self._serve, handler_cancellation=True)
         options = {
             "keepalive_timeout": self.bounds.idle_s,
             "access_log": None,
@@ -196,6 +188,15 @@ class HttpListener:
             )
         except OSError as error:
             raise self._failure(error) from None
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, HttpConnection)
+        connection.begin()
+        try:
+            return await self._handler(request)
+        finally:
+            connection.answered = True
 
     def unbind(self) -> None:
         """Releases the address. Does nothing after `stop`."""
@@ -271,10 +272,10 @@ _BIND_FAILURES = {
 }
 
 
-def _files(wanted: int) -> int:
-    """How many files this process may have open, after it has raised its limit to `wanted` if possible."""
+def _files(count: int) -> int:
+    """How many files this process may have open, after it has raised its limit to `count` if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        soft = count if hard == resource.RLIM_INFINITY else min(count, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return count if soft == resource.RLIM_INFINITY else soft

@@ -9,23 +9,19 @@ import re
 import secrets
 from http import HTTPStatus
 
-from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.sessions import FORM_TOKEN, MOST_S, form_token, is_form_token, parse_session
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall, is_from_elsewhere, is_from_here
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.multipart import read_first_field
-from smartfeeds.http.queries import read_fields
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.sessions import BeginSession, GetSession, RenewSession, SessionShown, new_session
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_TOKEN_HEADER = "X-CSRF-Token"  # noqa: S105 - the name of the header
-MAX_FIELDS = 200
 _SESSION, _GUEST = "session", "guest"
 _GUEST_TEXT = re.compile(r"[A-Za-z0-9_-]{43}")
 _STALE = "this form is too old, or comes from another page: load the page again"
@@ -54,13 +50,9 @@ class Sessions:
         """Sets the actor of a call from its token or from the cookie of its session. A session that has ended is no
         session. Raises FeedError for an invalid token."""
         if call.credential:
-            call.token = await self._authenticate(call.credential)
+            call.act_as(await self._authenticate(call.credential))
         elif cookie := _cookie(call, _SESSION):
             await self._resume(call, cookie)
-        if call.token is not None:
-            actor = parse_jid(call.token.jid)
-            assert actor is not None
-            call.actor = actor
 
     async def check_form(self, call: HttpCall) -> None:
         """Raises HttpError(403) if a change does not come from a page of ours that was made for this browser.
@@ -81,11 +73,9 @@ class Sessions:
 
         A session always gets a new id, so a cookie from before the sign-in is worth nothing.
         """
-        actor = parse_jid(token.jid)
-        assert actor is not None
         session, cookie = new_session(token, browser_of(call.header("User-Agent")))
-        await self._handle(BeginSession(actor, self._service, session))
-        return set_cookie(call, _SESSION, cookie, MOST_S)
+        await self._handle(BeginSession(token.actor, self._service, session))
+        return set_cookie(call, _cookie_name(call, _SESSION), cookie, MOST_S)
 
     async def _resume(self, call: HttpCall, cookie: str) -> None:
         if parse_session(cookie) is None or is_from_elsewhere(call):
@@ -94,7 +84,8 @@ class Sessions:
             answer = await self._shown(cookie)
         except FeedError:
             return
-        call.session, call.token, call.credential = answer.session, answer.session.token, cookie
+        call.act_as(answer.session.token)
+        call.session, call.credential = answer.session, cookie
         call.form_token = form_token(cookie)
         if answer.due:
             await self._handle(RenewSession(ANONYMOUS, self._service, answer.session.session_id))
@@ -110,12 +101,7 @@ class Sessions:
             return text if name == FORM_TOKEN else ""
         if call.media_type != n.WEB_FORM:
             return ""
-        return dict(await self.fields(call)).get(FORM_TOKEN, "")
-
-    async def fields(self, call: HttpCall) -> list[tuple[str, str]]:
-        """The fields of a form. Raises FeedError, HttpError."""
-        body = await self._bodies.read(call, (n.WEB_FORM,))
-        return read_fields(body.decode("ascii", "replace"), MAX_FIELDS)
+        return dict(await self._bodies.form(call)).get(FORM_TOKEN, "")
 
 
 def new_guest() -> str:
@@ -131,22 +117,19 @@ def guest_of(call: HttpCall) -> str:
 
 def guest_cookie(call: HttpCall, text: str, age_s: int) -> str:
     """The header Set-Cookie for a browser that is to sign in."""
-    return set_cookie(call, _GUEST, text, age_s)
+    return set_cookie(call, _cookie_name(call, _GUEST), text, age_s)
 
 
 def cleared_cookie(call: HttpCall) -> str:
     """The header Set-Cookie that removes the cookie of a session."""
-    return set_cookie(call, _SESSION, "", 0)
+    return set_cookie(call, _cookie_name(call, _SESSION), "", 0)
 
 
 def set_cookie(call: HttpCall, name: str, text: str, age_s: int) -> str:
-    """The header Set-Cookie (RFC 6265bis 4.1). No script can read the cookie, and browsers send it to this site only.
-
-    Other hosts of the same domain cannot set a cookie with the prefix `__Host-`.
-    """
+    """The header Set-Cookie (RFC 6265bis 4.1). No script can read the cookie, and browsers send it to us only."""
     secure = "; Secure" if call.origin.startswith("https:") else ""
     path = call.base_path or "/"
-    return f"{_cookie_name(call, name)}={text}; Path={path}; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}"
+    return f"{name}={text}; Path={path}; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}"
 
 
 def browser_of(user_agent: str) -> str:
@@ -177,7 +160,7 @@ _SYSTEMS = (
 def _cookie_name(call: HttpCall, name: str) -> str:
     if not call.origin.startswith("https:"):
         return f"smartfeeds-{name}"
-    # __Host- requires the path "/".
+    # Other hosts of the same domain cannot set a cookie with the prefix __Host-, which requires the path "/".
     return f"{'__Secure-' if call.base_path else '__Host-'}smartfeeds-{name}"
 
 

@@ -1,6 +1,6 @@
 """The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
@@ -25,10 +25,12 @@ from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
-from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
+from smartfeeds.http.search import Searches
+from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
@@ -39,8 +41,9 @@ from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.http.web.theme import Themes
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.networks import network_of
-from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
+from smartfeeds.service.requests import FeedPage, PullFeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Site:
     def __init__(
         self,
         options: HttpOptions,
-        handle: Callable[[Request], Awaitable[Answer]],
+        handle: Handle,
         authenticate: Authenticate,
         observe: Observe,
         health: Health,
@@ -83,14 +86,14 @@ class Site:
     ) -> None:
         self._handle = handle
         encoder = Encoder()
-        entries = Entries(handle, options.domain, encoder)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
         sessions = Sessions(handle, authenticate, options.domain, bodies)
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         markdown = MarkdownTurns()
-        publishing = Publishing(changes, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
-        editor = Editor(handle, changes.perform, options.domain, sessions, markdown)
+        editor = Editor(handle, changes.perform, options.domain, bodies, markdown)
+        entries = Entries(handle, options.domain, encoder, editor.writing, editor.reply_node)
+        publishing = Publishing(changes.perform, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
         self.feeds = Feeds(
             self._pull,
             sessions.authenticate,
@@ -109,9 +112,10 @@ class Site:
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
             rivers=Rivers(handle, options.domain, RiverPages()),
+            searches=Searches(handle, options.domain),
             entries=entries,
             publishing=publishing,
-            micropub=Micropub(changes, handle, authenticate, options.domain, bodies, uploads, entries),
+            micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
             health=health,
@@ -121,14 +125,14 @@ class Site:
             web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
             editor=editor,
-            sign_in=SignInPages(handle, sessions, options.domain, xmpp),
-            themes=Themes(sessions),
+            sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
+            themes=Themes(bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe
         )
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
-        self.behind_proxies = AddressQuota(options.bounds.per_address)
+        self.behind_proxies = Quota(options.bounds.per_address)
 
     def readings(self) -> dict[str, int]:
         """The metrics of connections and pulls, by name."""
@@ -147,9 +151,7 @@ class Site:
         await self._changes.stop()
 
     async def _pull(self, request: PullFeed) -> FeedPage:
-        answer = await self._handle(request)
-        assert isinstance(answer, FeedPage)
-        return answer
+        return await ask(self._handle, request, FeedPage)
 
     async def _get_feed(self, call: HttpCall) -> Answered:
         if not call.proxied:

@@ -16,7 +16,7 @@ from smartfeeds.http.encode import PageAddress, last_cursor
 from smartfeeds.http.feeds import FeedRequest, Feeds, FeedUpdate
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.queries import FeedQuery, read_query
-from smartfeeds.http.replies import begin_stream
+from smartfeeds.http.replies import access_headers, begin_stream
 
 RECONNECT_MS = 3_000
 
@@ -49,9 +49,8 @@ class Streams:
         update = await self._feeds.update(feed_request)
         if update is not None and not update.cursor:
             return update.reply.response()
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        if call.bearer or (answer.public and call.anonymous):
-            headers["Access-Control-Allow-Origin"] = "*"
+        headers = access_headers(public=answer.public and call.anonymous, bearer=call.bearer)
+        headers |= {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         response = await begin_stream(call.request, n.EVENTS.media_type, headers)
         if call.method == "HEAD":
             return response

@@ -33,7 +33,7 @@ def write_version(item: Item, dialect: Dialect, version: Version, *, comments: b
     activity = write_activity(read_entry(item._replace(payload=payload, deleted=deleted)), comments=comments)
     sync = dump_json(_sync(version, dialect))
     if version.conflicts:
-        inside = b",".join([write_version(item, dialect, one, comments=comments) for one in version.conflicts])
+        inside = b",".join([write_version(item, dialect, loser, comments=comments) for loser in version.conflicts])
         sync = sync[:-1] + b',"conflicts":[' + inside + b"]}"
     return activity[:-1] + b',"' + MEMBER.encode() + b'":' + sync + b"}"
 

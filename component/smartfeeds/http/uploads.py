@@ -5,32 +5,25 @@ A file is never in memory as a whole. A client that disconnects, is too slow or 
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
-from typing import IO, Protocol, Self, TypeVar
-
-from aiohttp import HttpVersion11
+from typing import IO, Protocol, Self
 
 from smartfeeds.core.files import OCTETS, StoredFile, media_type_of, safe_name
 from smartfeeds.core.urls import FILES, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import EntryLink
-from smartfeeds.http.bodies import SPILLED_BYTES
+from smartfeeds.http.bodies import SPILLED_BYTES, check_coding, content_too_large, invite, paced
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.server import AddressQuota
-from smartfeeds.http.wire import invite_body
+from smartfeeds.http.quotas import Quota
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import AddFile, FileShown, PlanUpload, UploadPlan, too_little_space
-from smartfeeds.service.requests import Answer, Request
-
-T = TypeVar("T")
 
 AT_ONCE = 4  # uploads of one user
-SLOWEST_BYTES_PER_S = 8_192
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}")
-_CLOSE = {"Connection": "close"}
 
 
 class ReceivedFile(Protocol):
@@ -89,8 +82,8 @@ class Uploads:
 
     def __init__(
         self,
-        handle: Callable[[Request], Awaitable[Answer]],
-        change: Callable[[Request], Awaitable[Answer]],
+        handle: Handle,
+        change: Handle,
         service: str,
         files: Files,
         limit_bytes: int,
@@ -102,14 +95,11 @@ class Uploads:
         self._files = files
         self.limit_bytes = limit_bytes
         self.timeout_s = timeout_s
-        self._running = AddressQuota(AT_ONCE)
+        self._running = Quota(AT_ONCE)
 
     async def from_body(self, call: HttpCall, name: UploadName) -> EntryLink:
         """The file that a body is. Raises as `receive` does."""
-        if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
-            raise HttpError(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a file must have no Content-Encoding", Accept_Encoding="identity"
-            )
+        check_coding(call, ("*/*",))
         length = call.request.content_length
         most_bytes = await self.space_bytes(call)
         if length is not None and length > most_bytes:
@@ -121,8 +111,7 @@ class Uploads:
         """The size of the largest file that the caller may add. Raises FeedError if the caller may not publish."""
         if not self.limit_bytes:
             raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this service takes no files; link to the file instead")
-        plan = await self._handle(PlanUpload(call.actor, self._service, call.name))
-        assert isinstance(plan, UploadPlan)
+        plan = await ask(self._handle, PlanUpload(call.actor, self._service, call.name), UploadPlan)
         return min(self.limit_bytes, plan.left_bytes)
 
     async def receive(
@@ -144,10 +133,9 @@ class Uploads:
                     request = AddFile(
                         call.actor, self._service, call.name, await file.keep(), name.name, name.media_type
                     )
-                    answer = await self._change(request)
+                    answer = await ask(self._change, request, FileShown)
         finally:
             self._running.release(user)
-        assert isinstance(answer, FileShown)
         url = f"{call.site_url}{entry_path(call.name, answer.file.file_id, FILES)}"
         return EntryLink("enclosure", url, name.media_type, name.name, size_bytes)
 
@@ -165,32 +153,6 @@ class Uploads:
     def _check(self, size_bytes: int, most_bytes: int) -> None:
         """Raises HttpError(413) for a file above the limit, FeedError for one above the space of its owner."""
         if size_bytes > self.limit_bytes:
-            text = f"a file is at most {self.limit_bytes} bytes long"
-            raise HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, **_CLOSE)
+            raise content_too_large(f"a file is at most {self.limit_bytes} bytes long")
         if size_bytes > most_bytes:
             raise too_little_space(most_bytes)
-
-
-async def invite(call: HttpCall) -> None:
-    """Tells a client that waits for it to send its body (RFC 9110 10.1.1)."""
-    if call.header("Expect").lower() == "100-continue" and call.request.version == HttpVersion11:
-        await invite_body(call.request)
-
-
-async def within(work: Awaitable[T], timeout_s: float) -> T:
-    """The result of reading from a client. Raises HttpError(408)."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await work
-    except TimeoutError:
-        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
-
-
-async def paced(chunks: AsyncIterator[bytes], timeout_s: float) -> AsyncIterator[bytes]:
-    """The chunks of a body. Raises HttpError(408) after a pause of `timeout_s`, or if the whole is slower than
-    SLOWEST_BYTES_PER_S."""
-    loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + timeout_s
-    while (chunk := await within(anext(chunks, None), min(timeout_s, deadline_s - loop.time()))) is not None:
-        deadline_s += len(chunk) / SLOWEST_BYTES_PER_S
-        yield chunk

@@ -6,9 +6,11 @@ The bot, the commands and the operations use this function. It is a module of it
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from smartfeeds.service.requests import Request
+from smartfeeds.service.requests import Answer, Request
 
 T = TypeVar("T")
+# The service: returns the response to a request. Raises FeedError, StoreError.
+Handle = Callable[[Request], Awaitable[Answer]]
 
 
 async def ask(handle: Callable[[Request], Awaitable[object]], request: Request, kind: type[T]) -> T:

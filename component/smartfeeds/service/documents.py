@@ -1,15 +1,17 @@
 """Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
 
 from dataclasses import replace
+from urllib.parse import urlsplit
 
+from smartfeeds.core.mirror import Direction, is_web
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import PagePlan
-from smartfeeds.core.view import BARE, SMART
+from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
 from smartfeeds.service.pulls import edge_of, key_of, read_page
-from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
+from smartfeeds.service.requests import FeedOrigin, FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 
@@ -29,7 +31,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     items, result_set = read_page(tx, context, node, view, page_plan)
     page = Page(request.node, items, result_set, node.options.shows_publisher)
     if not items:
-        return FeedPage(node, view, version, public, page)
+        return FeedPage(node, view, version, public, page, origins=origins_of(tx, node, view))
     before = None
     if request.both_sides and result_set.index != 0:
         edge = Edge(key_of(view.order, items[0]), items[0].item_no - 1)
@@ -43,6 +45,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         newer=_newer(tx, context, located, page_plan, result_set, items),
         older=before is not None,
         before_us=None if before is None else key_of(view.order, before),
+        origins=origins_of(tx, node, view),
     )
 
 
@@ -58,6 +61,24 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
     if view is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
     return LocatedNode(node, view, access)
+
+
+def origins_of(tx: ReadTx, node: Node, view: View) -> tuple[FeedOrigin, ...]:
+    """The feeds elsewhere that fill a node, for readers of sync data, who may follow them too (FS-021, SSE-015).
+
+    The query or the login of a web address can be a secret of the operator, so such addresses are left out.
+    """
+    if not view.sync:
+        return ()
+    mirrors = [row.mirror for row in tx.mirrors() if row.mirror.node == node.name]
+    origins = [FeedOrigin(one.address) for one in mirrors if Direction.IN in one.direction.ways]
+    origins += [FeedOrigin(one.url, one.progress.title) for one in tx.sources_of(node.name) if not one.settings.user]
+    return tuple(one for one in origins if not (is_web(one.address) and _has_secret(one.address)))
+
+
+def _has_secret(address: str) -> bool:
+    parts = urlsplit(address)
+    return bool(parts.query or parts.username)
 
 
 def version_of(node: Node) -> str:

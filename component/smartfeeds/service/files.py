@@ -9,11 +9,12 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
 from smartfeeds.service.requests import Answer, NodeRequest
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # A file is uploaded before the item that refers to it is published. A file that is unused for longer is removed.
 GRACE_US = 3_600_000_000
-REMOVED = 200  # rows in one transaction
+STEP = 200  # rows that one transaction removes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,12 @@ def get_file(tx: ReadTx, context: Context, request: GetFile) -> FileShown:
     return FileShown(file, _is_public(located.node))
 
 
-def remove_unused(tx: WriteTx, context: Context) -> int:
-    """Removes a bounded number of rows of unused files, and returns their number. The bytes go with
-    `FileFolder.remove_unknown`."""
-    files = tx.unused_files(context.now_us - GRACE_US, REMOVED)
+def remove_unused(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
+    """Removes the rows of unused files. `FileFolder.remove_unknown` then removes their bytes."""
+    files = tx.unused_files(context.now_us - GRACE_US, STEP)
     for file in files:
         tx.remove_file(file)
-    return len(files)
+    return MoreSteps(remove_unused) if len(files) == STEP else None
 
 
 def too_little_space(left_bytes: int) -> FeedError:

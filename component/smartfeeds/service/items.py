@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from smartfeeds.core.attachments import AttachmentTarget, summary_name
 from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
+from smartfeeds.core.options import SSE
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
@@ -49,6 +51,9 @@ def write_state(
     item go with it, whatever deletes it.
     """
     modified_us = next_key(node.last_modified_us, context.now_us)
+    if node.options.sync_dialect == SSE:
+        # The bounds of SSE have whole seconds and grow with each change (SSE-008, A-86), so the keys do, too.
+        modified_us = -(-modified_us // US_PER_S) * US_PER_S
     context.changed.add(node.node_no)
     sync_id = "" if state.sync_id == item_id else state.sync_id
     if existing is None:

@@ -18,6 +18,8 @@ from smartfeeds.service.drafts import LEFT_FAULT
 from smartfeeds.service.items import ItemState, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
+from smartfeeds.sync.arriving import passed_through
+from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.feedsync import FEEDSYNC, known_sequences
 from smartfeeds.sync.markup import SyncItem, without_sync
 from smartfeeds.sync.merging import MergedVersion, Outcome, merge
@@ -30,10 +32,14 @@ MAX_ENDPOINTS = MAX_HISTORY // 2
 
 @dataclass(frozen=True, slots=True)
 class IncomingItem:
-    """A version of another service. A new item gets the id `item_id`, or its sync id if `item_id` is no valid id."""
+    """A version of another service. A new item gets the id `item_id`, or its sync id if `item_id` is no valid id.
+
+    `form` is the form in which the version came; here its payload is an entry in any case.
+    """
 
     item_id: str
     sync_item: SyncItem
+    form: FeedFormat = FeedFormat.ATOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def merge_item(
     if not own:
         _check_own(context, local, sync_item)
     if local is not None:
-        version = _as_written(version, local)
+        version = _as_written(context, version, local, incoming.form)
         if not own:
             _check_content(context, local, version)
     merged = merge(sync_item.dialect, local, version)
@@ -167,16 +173,25 @@ def _normal_version(version: Version) -> Version:
     return version._replace(payload=stripped(atom_id, updated))
 
 
-def _as_written(version: Version, here: Version) -> Version:
-    """Returns the version with the local bytes if it differs only in prefixes that a server has rewritten (A-59).
+def _as_written(context: Context, version: Version, here: Version, form: FeedFormat) -> Version:
+    """Returns the version with the local bytes if it is the local version in another spelling: with prefixes that a
+    server has rewritten (A-59), or as `form` represents it.
 
-    Otherwise an item that comes back to its first service would change there.
+    Otherwise an item that comes back to its first service would change there. RSS and OPML cannot represent every
+    entry, and programs write them anew, so under a change that was made here only the content here counts.
     """
 
     def as_written(one: Version) -> Version:
         for local in here.versions:
-            if local.key == one.key and means_the_same(local.payload, one.payload):
+            if local.key != one.key:
+                continue
+            if means_the_same(local.payload, one.payload):
                 return one._replace(payload=local.payload)
+            if form is FeedFormat.ATOM or local.deleted.on is not one.deleted.on:
+                continue
+            returned = _normal_version(local._replace(payload=passed_through(local, form), conflicts=()))
+            if is_own_endpoint(context.policy.domain, one.top.by) or means_the_same(returned.payload, one.payload):
+                return one._replace(payload=local.payload, extra=local.extra)
         return one
 
     return version.each(as_written)

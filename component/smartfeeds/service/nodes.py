@@ -48,8 +48,8 @@ def ensure(tx: WriteTx, context: Context, request: EnsureNode) -> NodeEnsured:
         add_node(tx, context, request.actor, request.node or "", request.form)
         return NodeEnsured(created=True)
     limits = context.policy.options
-    wanted = decide_kind(request.form, context.policy.default_kind, limits, name=node.name, foreign=False)
-    if wanted is not node.kind:
+    kind = decide_kind(request.form, context.policy.default_kind, limits, name=node.name, foreign=False)
+    if kind is not node.kind:
         raise FeedError(Condition.CONFLICT, f"{node.name} exists already, with the kind {node.kind.value}")
     options = node.options.apply(request.form, limits)
     for name, option in OPTIONS.items():

@@ -108,9 +108,9 @@ def begin_session(tx: WriteTx, context: Context, request: BeginSession) -> Empty
     token = tx.token(session.token_id) if session.token_id else None
     if session.token_id and token is None:
         raise FeedError(Condition.NOT_AUTHORIZED, "this token was revoked: ask for a new one")
-    former = [one for one in tx.sessions_of(session.jid) if one.token_id == session.token_id]
-    for other in former[: max(0, len(former) + 1 - SESSIONS_PER_TOKEN)]:
-        tx.remove_session(other.session_id)
+    former = [stored for stored in tx.sessions_of(session.jid) if stored.token_id == session.token_id]
+    for unused in former[: max(0, len(former) + 1 - SESSIONS_PER_TOKEN)]:
+        tx.remove_session(unused.session_id)
     tx.put_session(begun(session, context.now_us, None if token is None else token.expires_us))
     return EmptyResult()
 
@@ -137,7 +137,7 @@ def list_sessions(tx: ReadTx, context: Context, request: ListSessions) -> Sessio
     """Returns the sessions of the actor. Their number is bounded by SESSIONS_PER_TOKEN and by the
     number of tokens (TOKENS_PER_JID)."""
     sessions = _sessions(tx, request)
-    return SessionList(tuple(one for one in reversed(sessions) if one.expires_us > context.now_us))
+    return SessionList(tuple(session for session in reversed(sessions) if session.expires_us > context.now_us))
 
 
 def end_sessions(tx: WriteTx, _context: Context, request: EndSessions) -> EmptyResult:
@@ -155,7 +155,7 @@ def end_sessions(tx: WriteTx, _context: Context, request: EndSessions) -> EmptyR
 
 def _sessions(tx: ReadTx, request: ListSessions | EndSessions) -> list[Session]:
     sessions = tx.sessions_of(str(request.actor.bare))
-    return [one for one in sessions if request.token_id in ("", one.token_id)]
+    return [session for session in sessions if request.token_id in ("", session.token_id)]
 
 
 def due_sessions(tx: ReadTx, context: Context, _after: int) -> tuple[Sequence[WriteStep[None]], None]:

@@ -78,9 +78,9 @@ class SignIns:
         self._forget()
         sign_ins = self._by_code.values()
         network = network_of(address)
-        if len(sign_ins) >= MOST or sum(network_of(one.address) == network for one in sign_ins) >= PER_ADDRESS:
+        if len(sign_ins) >= MOST or sum(network_of(sign_in.address) == network for sign_in in sign_ins) >= PER_ADDRESS:
             raise FeedError(Condition.BUSY, "too many sign-ins from your address; try again in five minutes")
-        if target is not None and sum(one.target == target for one in sign_ins) >= PER_JID:
+        if target is not None and sum(sign_in.target == target for sign_in in sign_ins) >= PER_JID:
             raise FeedError(Condition.BUSY, f"{target} received {PER_JID} requests; try again in five minutes")
         code = "".join(self._choose(ALPHABET) for _ in range(CODE_CHARACTERS))
         sign_in = SignIn(browser, code, address, site, target, path, self._clock())
@@ -96,7 +96,7 @@ class SignIns:
     def of_browser(self, browser: str) -> SignIn | None:
         """The sign-in of a browser; None if there is none, or if it is too old."""
         self._forget()
-        return next((one for one in self._by_code.values() if browser and one.browser == browser), None)
+        return next((sign_in for sign_in in self._by_code.values() if browser and sign_in.browser == browser), None)
 
     def find(self, text: str, user: Jid) -> SignIn | None:
         """The sign-in that waits for a user, by its code as people write it. A wrong code is counted, and after

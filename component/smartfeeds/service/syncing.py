@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item, Node, NodeKind
+from smartfeeds.core.options import SSE as SSE_DIALECT
 from smartfeeds.core.text import is_nss, to_nss, wire_bytes
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
@@ -27,6 +28,7 @@ from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_stored, without_blanks, without_sync
 from smartfeeds.sync.record import Edit, HistoryRecord, Version
+from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_first, write_sync
 
 # Edits stop below the limit of merges, so that other services can still merge the item and users can still resolve its
@@ -135,12 +137,15 @@ def shared_payload(item: Item) -> Payload:
 
 
 def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> ItemState:
-    """Returns the state of an item that is published here for the first time (FeedSync 3.1)."""
+    """Returns the state of an item that is published here for the first time (FeedSync 3.1, SSE 4.1)."""
     if node.kind is not NodeKind.FEED:
         return ItemState(payload)
     sync_id = _sync_id(item_id)
     while tx.item_of_sync(node.node_no, sync_id) is not None:
         sync_id = _sync_id(context.new_id())
+    if node.options.sync_dialect == SSE_DIALECT:
+        first = SSE.create(sync_id, payload, editor(context, node, publisher))
+        return ItemState(payload, sync_id=sync_id, sync=write_sync(first, SSE))
     return ItemState(payload, sync_id=sync_id, sync=_endpoint_of(context, node, publisher).encode())
 
 

@@ -38,7 +38,8 @@ from smartfeeds.sources.mirror_state import MirrorStateStore, unchanged
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
-from smartfeeds.sync.documents import DocumentPiece, FeedReader, PieceKind
+from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind, form_of
+from smartfeeds.sync.outlines import pieces_of, read_sync_outline
 from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, PartialFeedFollower, Sharing, to_drop
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -311,16 +312,22 @@ class WebMirrorReader(IncomingMirror):
 
 def read_page(response: Response) -> WebDocument:
     """A document, read whole. Raises FeedError where that cannot be."""
-    reader = FeedReader(lenient=True)
     body = document_bytes(response.body, response.charset)
-    pieces = list(reader.read(body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)))
+    if form_of(body) is FeedFormat.OPML:
+        outline = read_sync_outline(body, lenient=True)
+        pieces = tuple(pieces_of(outline))
+        return WebDocument(
+            response.url, pieces, outline.sharing, notes=tuple(outline.notes[:3]), validators=response.validators
+        )
+    reader = FeedReader(lenient=True)
+    read = list(reader.read(body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)))
     head = etree.fromstring(reader.head() + reader.tail(), strict_parser())
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
     cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
     next_url = urljoin(response.url, links[0]) if links and cursor else ""
     notes = tuple(reader.notes[:3])
-    return WebDocument(response.url, tuple(pieces), reader.sharing, next_url, cursor, notes, response.validators)
+    return WebDocument(response.url, tuple(read), reader.sharing, next_url, cursor, notes, response.validators)
 
 
 def read_pieces(pieces: Sequence[DocumentPiece], now_us: int) -> IncomingBatch:

@@ -75,6 +75,7 @@ MIRROR = Table("mirror", "name", "configured, settings, state")
 REDIRECT = Table("redirect", "name", "uri, creator")
 CHAT = Table("chat", "jid", "room, settings")
 FILE = Table("file", "node_no, file_id", "digest, name, media_type, size_bytes, owner, created_us, unused_us")
+# Its statements match all files of an item, although file_id is a part of the primary key.
 FILE_USE = Table("file_use", "node_no, item_no", "file_id")
 CALLBACK = Table(
     "callback",

@@ -12,9 +12,12 @@ from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ATOM_NS, ENTRY, ENTRY_START, derived_id, string_of
 from smartfeeds.formats.documents import read_one
 from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.opml import ITEM_ID
 from smartfeeds.formats.payload import with_id_and_title
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
+from smartfeeds.sync.bindings import in_form
+from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 from smartfeeds.sync.merging import in_order
@@ -23,18 +26,20 @@ from smartfeeds.sync.record import Version
 _SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
 
 
-def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
-    """Reads an entry or RSS item with sync data. Returns the item id that a Smart Feed wrote into it, or an empty text,
-    and the item in Atom.
+def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem, FeedFormat]:
+    """Reads an entry, RSS item or outline with sync data.
+
+    Returns the item id that a Smart Feed wrote into it, or an empty text, the item in Atom, and the form it came in.
 
     `raw` is that of a `Piece`. Raises FeedError for an invalid item.
     """
     item = parse_stored(raw)
-    item_id = (take_additions(item).item_id or "").strip()
+    item_id = (take_additions(item).item_id or item.get(ITEM_ID) or "").strip()
     sync_item = read_item(item, lenient=lenient)
     if sync_item is None:
         raise FeedError(Condition.INVALID_PAYLOAD, "the item has no sync data")
-    return (item_id if len(item_id.encode()) <= MAX_ID_BYTES else ""), in_atom(sync_item)
+    form = FeedFormat.ATOM if item.tag == ENTRY else FeedFormat.OPML if item.tag == "outline" else FeedFormat.RSS
+    return (item_id if len(item_id.encode()) <= MAX_ID_BYTES else ""), in_atom(sync_item), form
 
 
 def in_atom(item: SyncItem) -> SyncItem:
@@ -43,6 +48,11 @@ def in_atom(item: SyncItem) -> SyncItem:
     convert = as_entry if item.dialect is FEEDSYNC else _anything_as_entry
     conflicts = in_order(one._replace(payload=convert(one)) for one in version.conflicts)
     return item._replace(version=version._replace(payload=as_entry(version), conflicts=conflicts))
+
+
+def passed_through(version: Version, form: FeedFormat) -> bytes:
+    """Returns the entry that this service reads if it gets its own version back in a form."""
+    return as_entry(version._replace(payload=in_form(version, form).payload))
 
 
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:
@@ -57,13 +67,23 @@ def is_deletion_alone(raw: bytes) -> bool:
 
 
 def as_entry(version: Version) -> bytes:
-    """Returns the payload of a version in Atom. A payload that is neither an entry nor an RSS item is returned
-    unchanged; the store rejects it later.
+    """Returns the payload of a version in Atom. A payload that is no entry, RSS item or outline is returned unchanged;
+    the store rejects it later.
     """
     if version.payload.startswith(ENTRY_START):
         return version.payload
-    item = parse_stored(version.payload)
-    return _of_rss(item, version) if rss_name(item) == "item" else version.payload
+    return _converted(parse_stored(version.payload), version) or version.payload
+
+
+def _converted(item: Element, version: Version) -> bytes:
+    """Returns an RSS item or an outline as an entry, and any other element as empty bytes."""
+    if rss_name(item) == "item":
+        return _of_rss(item, version)
+    if item.tag != "outline":
+        return b""
+    item.set(ITEM_ID, item.get(ITEM_ID) or version.sync_id)
+    read = read_one(item, len(version.payload))
+    return with_id_and_title(read.payload, derived_id(read.id))
 
 
 def _of_rss(item: Element, version: Version) -> bytes:
@@ -86,8 +106,8 @@ def _anything_as_entry(version: Version) -> bytes:
         item = parse_stored(version.payload)
         if item.tag == ENTRY:
             return version.payload
-        if rss_name(item) == "item":
-            return _of_rss(item, version)
+        if converted := _converted(item, version):
+            return converted
     entry = new_element(ENTRY, {None: ATOM_NS})
     content = etree.SubElement(entry, f"{{{ATOM_NS}}}content")
     if len(holder):

@@ -10,22 +10,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from smartfeeds.core.model import MAX_ID_BYTES, Item
+from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.text import to_nss
-from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import string_of
-from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.rss_channel import rss_name
-from smartfeeds.formats.rss_writer import write_rss_item
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
+from smartfeeds.sync.bindings import to_rss, with_payloads
 from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_item, read_rest
 from smartfeeds.sync.merging import Dialect, MergeReport, Outcome, difference, merge, newer_of
-from smartfeeds.sync.record import Edit, Version
+from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
 
@@ -129,7 +127,7 @@ class Joiner:
         item = self._read(parse_stored(raw))
         version = item.version
         if form is not self._form:
-            version = _with_payloads(version, _to_rss if self._form is FeedFormat.RSS else as_entry)
+            version = with_payloads(version, to_rss if self._form is FeedFormat.RSS else as_entry)
         return write_item(version, item.dialect, namespace)
 
     def _merge(self, raw: bytes, incoming: SyncItem) -> Outcome:
@@ -202,28 +200,6 @@ class Joiner:
     def results(self) -> Iterator[bytes]:
         """Returns the items of the merged feed: local items in their order, then new items."""
         return map(self._raw, range(len(self._offsets)))
-
-
-def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Version:
-    """Returns the version with converted payloads. Conflicts of SSE may have any content; content that is no item is
-    unchanged.
-    """
-
-    def change(one: Version) -> Version:
-        is_item = one is version or one.payload.endswith((b"</item>", b"entry>"))
-        return one._replace(payload=convert(one)) if is_item else one
-
-    return version.each(change)
-
-
-def _to_rss(version: Version) -> bytes:
-    """Returns a version as an RSS item. Its date, which RSS requires, is the entry's, else that of the last change."""
-    payload, when_us = version.payload, version.top.when_us or 0
-    root = payload_of(payload).root
-    item_id = (root.findtext(atom.ID) or "").strip()
-    dates = [parse_datetime((root.findtext(tag) or "").strip()) for tag in (atom.PUBLISHED, atom.UPDATED)]
-    time_us = next((date for date in dates if date is not None), when_us)
-    return write_rss_item(Item(1, item_id, time_us, time_us, payload, "", deleted=False))
 
 
 def _made_id(item: Element, payload: bytes) -> str:

@@ -16,7 +16,6 @@ from smartfeeds.sync.record import MAX_NUMBER, Flag, check_name
 from smartfeeds.sync.sse import SSE
 
 SSE_NS = "https://www.microsoft.com/schemas/rss/sse"  # as printed in the specification
-SSE_VERSION = "0.91"
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 _RFC3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}[Zz]")

@@ -9,16 +9,26 @@ from dataclasses import dataclass, field, replace
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import with_child
-from smartfeeds.formats.opml import MAX_LEVELS, Outline, OutlineDocument, outline_bytes, read_outline, write_outline
+from smartfeeds.formats.opml import (
+    MAX_LEVELS,
+    Outline,
+    OutlineDocument,
+    alone,
+    outline_bytes,
+    read_outline,
+    write_outline,
+)
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
+from smartfeeds.sync.documents import DocumentPiece
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport
 from smartfeeds.sync.markup import SyncItem, read_item
 from smartfeeds.sync.merging import merge
-from smartfeeds.sync.outline import ROOT, Tree, WinnerSide, merge_trees, parents_of
+from smartfeeds.sync.outline import ROOT, Tree, WinnerSide, merge_trees, parents_of, walk
+from smartfeeds.sync.places import places_in, with_place
 from smartfeeds.sync.record import Flag
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
-from smartfeeds.sync.writing import write_sync
+from smartfeeds.sync.writing import write_item, write_sync
 
 # Prefix of the keys of outlines without sync data. No sync id can contain this character.
 _PLAIN = "\0"
@@ -67,10 +77,11 @@ def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
 
 def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) -> str:
     """Reads one outline and returns its key."""
-    raw = outline_bytes(replace(outline, children=()) if outline.children else outline)
+    childless = replace(outline, children=()) if outline.children else outline
+    raw, line = alone(childless), outline_bytes(childless)
     plain = f"{_PLAIN}{index:08d}"
     if not outline.extensions:
-        outlines.plain[plain] = raw
+        outlines.plain[plain] = line
         return plain
     try:
         if len(raw) > MAX_PAYLOAD_BYTES:
@@ -82,12 +93,25 @@ def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) 
         outlines.refused.append((index, error.text))
         item = None
     if item is None:
-        outlines.plain[plain] = raw
+        outlines.plain[plain] = line
         return plain
     outlines.items[item.version.sync_id] = item
     outlines.indices[item.version.sync_id] = index
     outlines.notes += item.notes
     return item.version.sync_id
+
+
+def pieces_of(outlines: SyncOutline) -> Iterator[DocumentPiece]:
+    """Yields the outlines as items of a feed, in document order. Each item with sync data has its place with it."""
+    places = places_in(outlines.tree)
+    reasons = dict(outlines.refused)
+    for index, (_, key) in enumerate(walk(outlines.full)):
+        item = outlines.items.get(key)
+        if item is None:
+            yield DocumentPiece(index, outlines.plain[key], reason=reasons.get(index, ""))
+            continue
+        item = item._replace(version=with_place(item.version, places[key]))
+        yield DocumentPiece(index, write_item(item.version, item.dialect, item.namespace), item)
 
 
 def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport) -> SyncOutline:
@@ -168,9 +192,13 @@ def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
     return full
 
 
-def write_sync_outline(outline: SyncOutline) -> Iterator[bytes]:
-    """The outline as OPML, without sx:sharing (FS-014). Raises FeedError(INVALID_PAYLOAD) beyond MAX_LEVELS."""
+def write_sync_outline(outline: SyncOutline, sharing: bytes = b"") -> Iterator[bytes]:
+    """The outline as OPML with this sx:sharing; that of the document itself is not published again (FS-014).
+
+    Raises FeedError(INVALID_PAYLOAD) beyond MAX_LEVELS.
+    """
     extensions = tuple(one for one in outline.document.head_extensions if parse_stored(one).tag not in SHARINGS)
+    extensions += (sharing,) if sharing else ()
     head, *tail = write_outline(replace(outline.document, outlines=(), head_extensions=extensions))
     namespaces: dict[str, str] = {}
     for item in outline.items.values():

@@ -6,13 +6,14 @@ never published again (FS-014, A-156).
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 
 from smartfeeds.core.times import EPOCH, US_PER_S
 
 DAY_US = 24 * 60 * 60 * US_PER_S
+SSE_VERSION = "0.91"
 
 
 class RelatedKind(Enum):
@@ -194,3 +195,9 @@ class FeedWindow:
         """Returns the sx:sharing of the partial feed (4.2.1, FS-077, FS-081). A complete feed has none (A-47)."""
         related = (RelatedFeed(complete_link, RelatedKind.COMPLETE),) if complete_link else ()
         return Sharing(format_bound(self.since_us), format_bound(self.until_us), None, related)
+
+    def sse_sharing(self, complete_link: str = "") -> Sharing:
+        """Returns the same for SSE (2.1, 2.2). The bounds are whole seconds that include the items of this second."""
+        since_s, until_s = self.since_us // US_PER_S + 1, -(-self.until_us // US_PER_S)
+        bounds = FeedWindow(since_s * US_PER_S, until_s * US_PER_S)
+        return replace(bounds.sharing(complete_link), version=SSE_VERSION)

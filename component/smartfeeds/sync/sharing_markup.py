@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from smartfeeds.core.text import attribute, one_line
-from smartfeeds.core.times import format_datetime
+from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS, SYNC_NAMESPACES
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.xml import Element
-from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_VERSION, DialectSyntax
-from smartfeeds.sync.sharing import NO_SHARING, RelatedFeed, RelatedKind, Sharing, format_bound
+from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, DialectSyntax
+from smartfeeds.sync.sharing import NO_SHARING, SSE_VERSION, RelatedFeed, RelatedKind, Sharing, format_bound
 
 SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in SYNC_NAMESPACES)
 _KINDS = {kind.value: kind for kind in RelatedKind}
@@ -84,17 +84,27 @@ def _related(node: Element, namespace: str, notes: list[str], sse: DialectSyntax
 
 
 def write_sharing(sharing: Sharing) -> bytes:
-    """Returns sx:sharing of FeedSync. Raises ForbiddenCharacterError."""
+    """Returns sx:sharing: that of SSE if it has a version, else that of FeedSync. Raises ForbiddenCharacterError."""
+    is_sse = bool(sharing.version)
+    lexis = SSE_LEXIS if is_sse else FEEDSYNC_LEXIS
     values = {
-        "since": sharing.since,
-        "until": sharing.until,
-        "expires": None if sharing.expires_us is None else format_datetime(sharing.expires_us // 1_000_000 * 1_000_000),
+        "version": sharing.version,
+        "since": _bound(sharing.since, is_sse=is_sse),
+        "until": _bound(sharing.until, is_sse=is_sse),
+        "expires": None if sharing.expires_us is None else lexis.write_time(sharing.expires_us),
+        "window": None if sharing.window_days is None else str(sharing.window_days),
     }
-    attributes = "".join(f' {name}="{attribute(value)}"' for name, value in values.items() if value is not None)
+    attributes = "".join(f' {name}="{attribute(value)}"' for name, value in values.items() if value)
     related = "".join(
         f'<sx:related link="{attribute(one.link)}" type="{one.kind.value}"'
         + (f' title="{attribute(one.title)}"' if one.title else "")
         + "/>"
         for one in sharing.related
     )
-    return f'<sx:sharing xmlns:sx="{FEEDSYNC_NS}"{attributes}>{related}</sx:sharing>'.encode()
+    return f'<sx:sharing xmlns:sx="{lexis.namespace}"{attributes}>{related}</sx:sharing>'.encode()
+
+
+def _bound(text: str | None, *, is_sse: bool) -> str | None:
+    """Returns a bound as the dialect writes it: a date for SSE (SSE-003), the text itself for FeedSync (A-45)."""
+    time_us = parse_datetime(text) if is_sse and text else None
+    return text if time_us is None else SSE_LEXIS.write_time(time_us)

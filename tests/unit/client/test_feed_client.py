@@ -1,12 +1,14 @@
 """The client of a bot over a model link: what shares the session, and what it says when there is none."""
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
 import pytest
 
-from smartfeeds.client import AddressError, FeedClient, RefusedError, UnreachableError
+from smartfeeds.client import AddressError, FeedClient, FollowError, RefusedError, UnreachableError
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.client.transport import parse_server
@@ -106,10 +108,21 @@ async def test_follower_that_is_closed_leaves_the_session_open() -> None:
                 assert [change.item_id async for change in changes.until_caught_up()] == ["a"]
         assert not link.closed
         assert await feeds.publish(ADDRESS, title="x") == "fresh"
-        open_one = feeds.follow(ADDRESS, mirror=True)
-        assert (await anext(open_one)).item_id == "a"
-    with pytest.raises(Exception, match="the follower was closed"):
-        await anext(open_one)
+        follower = feeds.follow(ADDRESS, mirror=True)
+        assert (await anext(follower)).item_id == "a"
+    with pytest.raises(FollowError, match="the follower was closed"):
+        await anext(follower)
+
+
+async def test_client_keeps_no_follower_that_was_closed() -> None:
+    """A bot that looks at feeds every hour must not grow."""
+    async with client(Link()) as feeds:
+        async with feeds.follow(ADDRESS, mirror=True) as follower:
+            assert [change async for change in follower.until_caught_up()] == []
+        closed = weakref.ref(follower)
+        del follower
+        gc.collect()
+        assert closed() is None
 
 
 async def test_until_caught_up_proves_it_anew_at_each_call() -> None:

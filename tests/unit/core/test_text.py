@@ -3,7 +3,7 @@
 import pytest
 from lxml import etree
 
-from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape, is_nss, is_xml_text, to_nss, words
+from smartfeeds.core.text import ForbiddenCharacterError, attribute, cut, escape, is_nss, is_xml_text, to_nss, words
 
 FORBIDDEN = ["\0", "\x08", "\x0b", "\x1f", "\ud800", "\udfff", "\ufffe", "\uffff"]
 ALLOWED = "\t\n\r \x7f\x85é東😀\ufffd\ue000"
@@ -62,3 +62,11 @@ def test_forbidden_character_error_shows_the_text() -> None:
         attribute("a\x00b")
 
     assert caught.value.args == ("a\x00b",)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a b", "a b"), ("a b ", "a b"), ("a b c", "a …"), ("a      c", "a…"), ("a\n\n\n\n", "a"), ("abcd", "ab…")],
+)
+def test_cut_text_ends_with_an_ellipsis_if_something_is_missing(text: str, shown: str) -> None:
+    assert cut(text, 3) == shown

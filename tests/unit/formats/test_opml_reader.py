@@ -109,7 +109,7 @@ def test_list_of_feeds_is_items_that_link_to_them():
     assert first.summary.plain == "All of it"
     assert first.links == [
         EntryLink("alternate", "http://x.example/"),
-        EntryLink("related", "http://x.example/f.rss"),
+        EntryLink("related", "http://x.example/f.rss", "application/rss+xml"),
         EntryLink("related", "xmpp:x.example?;node=n"),
     ]
     assert second.item_id != first.item_id

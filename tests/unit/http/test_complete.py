@@ -131,12 +131,14 @@ async def test_document_has_no_end_where_a_page_cannot_be_read(monkeypatch: pyte
         ("atom", "sync=true&max=all", True),
         ("atom", "max=all", True),
         ("atom", "sync=true&max=10", False),
-        ("rss", "sync=true&max=all", False),
+        ("rss", "sync=true&max=all", True),
+        ("opml", "sync=true&max=all", True),
+        ("jsonfeed", "sync=true&max=all", False),
         ("", "sync=true&max=all", False),
         ("atom", "q=max=all", False),
     ],
 )
-def test_only_documents_of_atom_are_whole_feeds(suffix: str, query: str, expected: bool) -> None:
+def test_only_documents_with_sync_data_are_whole_feeds(suffix: str, query: str, expected: bool) -> None:
     """[A-47] What else says max=all is refused where pages are made."""
     asked = HttpCall(make_mocked_request("GET", "/"), "", "http://x", "/feeds/notes", query, suffix=suffix)
     assert is_complete(asked) is expected

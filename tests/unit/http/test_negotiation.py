@@ -82,7 +82,12 @@ def test_only_what_is_offered_is_chosen() -> None:
 
 def test_suffixes_are_of_documents_only() -> None:
     """A page and a stream have no address of their own."""
-    assert set(n.by_suffix(n.OF_FEED)) == {"json", "atom", "rss", "jsonfeed", "ess", "opml"}
+    assert set(n.by_suffix(n.DOCUMENTS_OF_FEED)) == {"json", "atom", "rss", "rss092", "jsonfeed", "ess", "opml"}
+
+
+def test_rss_of_any_kind_is_rss_20() -> None:
+    """RSS 0.92 has the same media type, so only its suffix selects it."""
+    assert n.choose("application/rss+xml", n.DOCUMENTS_OF_FEED) is n.RSS
 
 
 GZIP = {

@@ -7,12 +7,11 @@ to a page that shows the result. One response cannot redirect: that with a new t
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from urllib.parse import quote, urlencode
 
+from smartfeeds.core.options import FormFields
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import ADMIN_FEEDS
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.admin_lists import (
     RowList,
     RowPage,
@@ -20,10 +19,9 @@ from smartfeeds.http.admin_lists import (
 )
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import STATUSES, HttpError
 from smartfeeds.http.operations import Operation, page_for_people
-from smartfeeds.http.queries import read_fields, read_parameters
+from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.admin_pages import (
     Form,
@@ -38,20 +36,17 @@ from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.http.web.problem_page import prefers_page
 from smartfeeds.service.admin_process import GetStatistics, Statistics
 from smartfeeds.service.administration import GetStanding, Standing
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
-    Answer,
     Configuration,
     Configure,
     DeleteNode,
     GetConfiguration,
-    Request,
 )
 from smartfeeds.texts import N_
 
 ROWS = 50  # in a page
-_MAX_FIELDS = 64
 _RIGHT = TokenScope.ADMIN
 # The messages after a form, by the parameter `done`.
 DONE: Mapping[str, str] = {
@@ -66,15 +61,25 @@ Fields = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What follows an action: the key of its message and the path of the next page ("" for the same one), or a secret
+    text, which no other page can show."""
+
+    done: str = ""
+    path: str = ""
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A page with a table. `read` returns the rows behind a position, and `actions` the function for each value of the
-    form field `action`, which returns the key of its message and the path of the next page ("" for this one)."""
+    """A page with a table. `read` returns the rows behind a position, and `actions` has the function for each value of
+    the form field `action`."""
 
     key: str
     path: str
     table: Table
     read: Callable[["WebAdmin", HttpCall, str], Awaitable[RowPage]]
-    actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[tuple[str, str]]]]
+    actions: Mapping[str, Callable[["WebAdmin", HttpCall, Fields], Awaitable[Outcome]]]
     form: Callable[["WebAdmin", HttpCall, Standing], Form | None] = lambda _admin, _call, _standing: None
 
     @property
@@ -103,7 +108,7 @@ class WebAdmin:
     def __init__(
         self,
         handle: Handle,
-        change: Callable[[Request], Awaitable[Answer]],
+        change: Handle,
         service: str,
         bodies: BodyReader,
         now_us: Callable[[], int],
@@ -128,56 +133,52 @@ class WebAdmin:
 
     async def submit(self, section: Section, call: HttpCall) -> Reply:
         """Performs the action of a form. Raises HttpError."""
-        fields = await self._fields(call)
+        fields = await self._bodies.fields(call)
         action = section.actions.get(fields.get("action", ""))
         if action is None:
             raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
         try:
-            done, path = await action(self, call, fields)
+            outcome = await action(self, call, fields)
         except FeedError as error:
-            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
-                raise
-            view = replace(await self._view(call), problem=_problem(call, error))
-            return replace(await self._table(section, call, view), status=STATUSES[error.condition])
-        if done == "token":  # the only text that no other page can show
-            view = await self._view(call)
-            return replace(await self._table(section, call, view, secret=path), status=HTTPStatus.CREATED)
-        return _redirect(call, path or call.path, done)
+            view = _with_problem(call, await self._view(call), error)
+            return (await self._table(section, call, view)).with_status(STATUSES[error.condition])
+        if outcome.secret:
+            table = await self._table(section, call, await self._view(call), outcome.secret)
+            return table.with_status(HTTPStatus.CREATED)
+        return call.see_other(f"{outcome.path or call.path}?done={outcome.done}")
 
     async def feed(self, call: HttpCall) -> Reply:
         """The options of a node. Raises FeedError."""
         view = await self._view(call)
-        found = await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
-        body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options))
-        return call.zipped(page_reply(body))
+        return call.zipped(page_reply(_feed_page(call, view, await self._configuration(call))))
 
     async def submit_feed(self, call: HttpCall) -> Reply:
         """Configures or deletes a node. Raises FeedError."""
-        fields = await self._fields(call)
+        fields = await self._bodies.fields(call)
         view = await self._view(call)
-        found = await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
+        configuration = await self._configuration(call)
         form = None
         try:
             if fields.get("action") == "delete":
                 if fields.get("confirm") != call.name:
                     raise FeedError(Condition.BAD_REQUEST, "to delete the feed, type its name exactly as it is shown")
                 await self.change(DeleteNode(call.actor, self.service, call.name))
-                return _redirect(call, ADMIN_FEEDS, "deleted")
+                return call.see_other(f"{ADMIN_FEEDS}?done=deleted")
             form = form_of_options(fields)
             expected = frozenset({fields.get("tag", "")})
             await self.change(Configure(call.actor, self.service, call.name, form, expected))
         except FeedError as error:
-            if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
-                raise
-            view = replace(view, problem=_problem(call, error))
+            view = _with_problem(call, view, error)
             # The values of the reader stay in the form, and the next attempt replaces what somebody else has saved.
-            body = feed_page(frame_of(call), view, found.options, found.limits, options_tag(found.options), form)
-            return replace(page_reply(body), status=STATUSES[error.condition])
-        return _redirect(call, call.path, "saved")
+            return page_reply(_feed_page(call, view, configuration, form)).with_status(STATUSES[error.condition])
+        return call.see_other(f"{call.path}?done=saved")
 
     async def rows(self, rows: RowList, call: HttpCall, after: str) -> RowPage:
         """A page of rows of a list. Raises FeedError."""
         return await read_rows(self.handle, rows, call.actor, self.service, call.name, ROWS, after)
+
+    async def _configuration(self, call: HttpCall) -> Configuration:
+        return await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
 
     async def _view(self, call: HttpCall) -> View:
         """Raises FeedError(FORBIDDEN) for users who administer nothing."""
@@ -194,7 +195,7 @@ class WebAdmin:
             section.table,
             rows=page.rows,
             total=page.total,
-            next_path=f"{call.path}?{urlencode({'after': page.after}, quote_via=quote, safe='')}" if page.after else "",
+            next_path=page_path(call.path, {}, after=page.after) if page.after else "",
             first=not after,
             form=section.form(self, call, view.standing),
             row_action=None if action is not None and action.for_admins and not view.standing.admin else action,
@@ -202,30 +203,18 @@ class WebAdmin:
         )
         return call.zipped(page_reply(table_page(frame_of(call), view, table)))
 
-    async def _fields(self, call: HttpCall) -> Fields:
-        """The fields of a form, each once. Raises FeedError, HttpError."""
-        if call.media_type != n.WEB_FORM:
-            text = f"a form is {n.WEB_FORM}; programs use the resources that /openapi.json describes"
-            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=n.WEB_FORM)
-        body = await self._bodies.read(call, (n.WEB_FORM,))
-        try:
-            pairs = read_fields(body.decode("ascii"), _MAX_FIELDS)
-        except UnicodeDecodeError:
-            raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            raise FeedError(Condition.BAD_REQUEST, "a field of the form is repeated; load the page again")
-        return fields
-
 
 def _query(call: HttpCall) -> dict[str, str]:
     return read_parameters(call.query, ("after", "done"))
 
 
-def _problem(call: HttpCall, error: FeedError) -> str:
-    return frame_of(call).texts.message(error.text or error.condition.value)
+def _feed_page(call: HttpCall, view: View, configuration: Configuration, form: FormFields | None = None) -> bytes:
+    options = configuration.options
+    return feed_page(frame_of(call), view, options, configuration.limits, options_tag(options), form)
 
 
-def _redirect(call: HttpCall, path: str, done: str) -> Reply:
-    headers = {"Location": f"{call.base_path}{path}?done={done}", "Cache-Control": "no-store"}
-    return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
+def _with_problem(call: HttpCall, view: View, error: FeedError) -> View:
+    """The view with the message of an error. Raises the error if the client does not prefer a page."""
+    if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
+        raise error
+    return replace(view, problem=frame_of(call).texts.message(error.text or error.condition.value))

@@ -106,7 +106,7 @@ class Table:
     about: str
     empty: str
     columns: tuple[Column, ...]
-    rows: Sequence[Row]
+    rows: Sequence[Row] = ()
     total: int | None = None
     next_path: str = ""
     first: bool = True

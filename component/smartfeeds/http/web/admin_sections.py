@@ -1,14 +1,12 @@
 """The tables of the web administration: their columns, forms and actions.
 
-A new page is one more row of SECTIONS.
+A new page is one more row of SECTIONS, and a link in `admin_frame.html`.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import KIND, PUBSUB, AccessModel
 from smartfeeds.core.tokens import ALL_FEEDS, SCOPES
@@ -24,66 +22,55 @@ from smartfeeds.http.admin_lists import (
     RowPage,
     read_consumers,
 )
-from smartfeeds.http.administration import create_token
+from smartfeeds.http.administration import create_token, set_affiliation, set_subscription
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.web.admin import ROWS, Fields, Section, WebAdmin
+from smartfeeds.http.web.admin import ROWS, Fields, Outcome, Section, WebAdmin
 from smartfeeds.http.web.admin_pages import Column, Field, Form, RowAction, Table
 from smartfeeds.service.admin_consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.service.admin_process import GetRecentEvents, RecentEventList
 from smartfeeds.service.admin_tokens import RevokeToken, TokenRevoked
-from smartfeeds.service.administration import Standing, check_applied
+from smartfeeds.service.administration import Standing
 from smartfeeds.service.answers import ask
-from smartfeeds.service.requests import CreateNode, NodeCreated, SetAffiliations, SetSubscriptions
+from smartfeeds.service.requests import CreateNode, NodeCreated
 from smartfeeds.texts import N_
 
 
-async def _create_feed(admin: WebAdmin, call: HttpCall, fields: Fields) -> tuple[str, str]:
+async def _create_feed(admin: WebAdmin, call: HttpCall, fields: Fields) -> Outcome:
     form = {PUBSUB + name: (fields[name],) for name in ("title", "access_model") if fields.get(name)}
     name = fields.get("name", "").strip()
     if not name:
         raise FeedError(Condition.BAD_REQUEST, "the feed needs a name")
     request = CreateNode(call.actor, admin.service, name, {KIND: (fields.get("kind", NodeKind.FEED.value),), **form})
     created = await ask(admin.change, request, NodeCreated)
-    return "created", entry_path(created.node, folder=ADMIN_FEEDS)
+    return Outcome("created", entry_path(created.node, folder=ADMIN_FEEDS))
 
 
-async def _affiliate(admin: WebAdmin, call: HttpCall, fields: Fields) -> tuple[str, str]:
+async def _affiliate(admin: WebAdmin, call: HttpCall, fields: Fields) -> Outcome:
     affiliation = fields.get("affiliation", Affiliation.NONE.value)
-    entries = ((_bare_jid(fields), affiliation),)
-    check_applied(await admin.change(SetAffiliations(call.actor, admin.service, call.name, entries)))
-    return "saved" if "affiliation" in fields else "removed", ""
+    await set_affiliation(admin.change, call, admin.service, fields.get("jid", "").strip(), affiliation)
+    return Outcome("saved" if "affiliation" in fields else "removed")
 
 
-async def _subscribe(admin: WebAdmin, call: HttpCall, fields: Fields, state: str) -> tuple[str, str]:
-    entries = ((fields.get("jid", "").strip(), state),)
-    answer = await admin.change(SetSubscriptions(call.actor, admin.service, call.name, entries))
-    check_applied(answer, ends=state == "none")
-    return "removed" if state == "none" else "saved", ""
+async def _subscribe(admin: WebAdmin, call: HttpCall, fields: Fields, state: str) -> Outcome:
+    await set_subscription(admin.change, call, admin.service, fields.get("jid", "").strip(), state)
+    return Outcome("removed" if state == "none" else "saved")
 
 
-async def _create_token(admin: WebAdmin, call: HttpCall, fields: Fields) -> tuple[str, str]:
-    names = ("feed", "scope", "jid", "expires", "label")
-    given = {name: fields[name].strip() for name in names if fields.get(name, "").strip()}
-    _, text, _ = await create_token(admin.change, call, admin.service, given)
-    return "token", text
+async def _create_token(admin: WebAdmin, call: HttpCall, fields: Fields) -> Outcome:
+    texts = {name: text.strip() for name, text in fields.items() if text.strip()}
+    _, secret, _ = await create_token(admin.change, call, admin.service, texts)
+    return Outcome(secret=secret)
 
 
-async def _revoke(admin: WebAdmin, call: HttpCall, fields: Fields) -> tuple[str, str]:
+async def _revoke(admin: WebAdmin, call: HttpCall, fields: Fields) -> Outcome:
     await ask(admin.change, RevokeToken(call.actor, admin.service, fields.get("id", "")), TokenRevoked)
-    return "revoked", ""
+    return Outcome("revoked")
 
 
-async def _retry(admin: WebAdmin, call: HttpCall, fields: Fields) -> tuple[str, str]:
+async def _retry(admin: WebAdmin, call: HttpCall, fields: Fields) -> Outcome:
     request = RetryConsumers(call.actor, admin.service, fields.get("consumer") or None)
     await ask(admin.change, request, ConsumersRetried)
-    return "retried", ""
-
-
-def _bare_jid(fields: Fields) -> str:
-    jid = parse_jid(fields.get("jid", "").strip())
-    if jid is None or jid.resource:
-        raise FeedError(Condition.JID_MALFORMED, "the address is not a bare JID such as alice@example.org")
-    return str(jid)
+    return Outcome("retried")
 
 
 async def _read_consumers(admin: WebAdmin, call: HttpCall, after: str) -> RowPage:
@@ -172,7 +159,7 @@ def _token_form(_admin: WebAdmin, call: HttpCall, standing: Standing) -> Form:
     )
 
 
-def _member_form(*_: Any) -> Form:
+def _member_form(_admin: WebAdmin, _call: HttpCall, _standing: Standing) -> Form:
     roles = tuple((affiliation.value, text) for affiliation, text in _ROLES.items())
     return Form(
         "affiliate",
@@ -182,7 +169,7 @@ def _member_form(*_: Any) -> Form:
     )
 
 
-def _subscription_form(*_: Any) -> Form:
+def _subscription_form(_admin: WebAdmin, _call: HttpCall, _standing: Standing) -> Form:
     return Form("subscribe", N_("Add a subscription, or approve a request"), N_("Subscribe"), (_JID,))
 
 
@@ -202,7 +189,6 @@ SECTIONS: tuple[Section, ...] = (
                 Column("creator", N_("Created by")),
                 Column("created", N_("Created"), "time"),
             ),
-            (),
             links=True,
         ),
         _read(NODES),
@@ -217,7 +203,6 @@ SECTIONS: tuple[Section, ...] = (
             N_("Who has a role at this feed. The access model of the feed decides about all others."),
             N_("Nobody has a role at this feed."),
             (Column("jid", N_("XMPP address")), Column("affiliation", N_("Role"), "word")),
-            (),
             row_action=RowAction("affiliate", N_("Remove"), "jid"),
         ),
         _read(MEMBERS),
@@ -232,7 +217,6 @@ SECTIONS: tuple[Section, ...] = (
             N_("The addresses that are notified of new entries over XMPP."),
             N_("Nobody is subscribed."),
             (Column("jid", N_("XMPP address")),),
-            (),
             row_action=RowAction("unsubscribe", N_("End"), "jid"),
         ),
         _read(SUBSCRIPTIONS),
@@ -259,7 +243,6 @@ SECTIONS: tuple[Section, ...] = (
                 Column("created", N_("Created"), "time"),
                 Column("expires", N_("Expires"), "time"),
             ),
-            (),
             row_action=RowAction("revoke", N_("Revoke"), "id"),
         ),
         _read(TOKENS),
@@ -283,7 +266,6 @@ SECTIONS: tuple[Section, ...] = (
                 Column("next_attempt", N_("Next attempt"), "time"),
                 Column("error", N_("Last error")),
             ),
-            (),
             row_action=RowAction("retry", N_("Retry"), "consumer", for_admins=True),
         ),
         _read_consumers,
@@ -306,7 +288,6 @@ SECTIONS: tuple[Section, ...] = (
                 Column("refused", N_("Refused"), "number"),
                 Column("failure", N_("Last error")),
             ),
-            (),
         ),
         _read_mirrors,
         {},
@@ -324,7 +305,6 @@ SECTIONS: tuple[Section, ...] = (
                 Column("event", N_("Event")),
                 Column("fields", N_("Details")),
             ),
-            (),
         ),
         _read_events,
         {},

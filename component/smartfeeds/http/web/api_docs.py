@@ -8,6 +8,7 @@ from functools import lru_cache
 from shlex import quote
 from typing import Any, Final
 
+from smartfeeds.core.urls import OPENAPI
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.openapi_schemas import Schema
@@ -16,7 +17,6 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import Frame, frame_of, page_reply
 from smartfeeds.texts import N_
 
-OPENAPI: Final = "/openapi.json"
 GET_DOCS = Operation("docs", "This documentation as a page", {200: {n.HTML.bare_type: {"type": "string"}}})
 
 _VARIABLE: Final = re.compile(r"\{(\w+)\}")
@@ -123,21 +123,21 @@ def _operation(path: str, method: str, written: Schema, shared: list[Schema], si
         path=path,
         summary=written["summary"],
         needs_token={} not in written["security"],
-        parameters=tuple((one, describe(one["schema"])) for one in (*shared, *written.get("parameters", []))),
+        parameters=tuple((row, describe(row["schema"])) for row in (*shared, *written.get("parameters", []))),
         body_required=body.get("required", False),
         body=_content(body),
-        responses=tuple((status, one["description"], _content(one)) for status, one in written["responses"].items()),
+        responses=tuple((status, row["description"], _content(row)) for status, row in written["responses"].items()),
         curl=_curl(path, method, written, site_url),
     )
 
 
 def _content(holder: Schema) -> tuple[tuple[str, SchemaText], ...]:
-    return tuple((kind, describe(one["schema"])) for kind, one in holder.get("content", {}).items())
+    return tuple((kind, describe(row["schema"])) for kind, row in holder.get("content", {}).items())
 
 
 def _curl(path: str, method: str, written: Schema, site_url: str) -> str:
     """The command: variables of the path are names in capitals, the token is a variable of the shell."""
-    address = site_url + _VARIABLE.sub(lambda found: found[1].upper(), path)
+    address = site_url + _VARIABLE.sub(lambda match: match[1].upper(), path)
     parts = ["curl"]
     if method != "GET":
         parts.append(f"-X {method}")

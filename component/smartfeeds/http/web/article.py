@@ -37,13 +37,16 @@ def article(
     """An item as an article element with the positions right before it in both orders (SF-032).
 
     With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
-    The words of `search` are marked. Then the text is shown whole, so that the marks can be seen.
+    The words of `search` are marked. If all of them are below the part of a text that a page shows, a snippet has them.
     """
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None
     entry = read_entry(item._replace(payload=payload))
     body = body_of(frame, entry)
-    hit = "" if not (search and body.cut) or "<mark>" in mark_html(body.html, search) else _hit(entry, search)
+    text = mark_html(body.html, search) if search else body.html
+    long = _is_long(body.html)
+    before, mark, _ = text.partition("<mark>")
+    hidden = bool(search) and (long or body.cut) and (not mark or _is_long(before))
     html = frame.render(
         "article.html",
         entry=entry,
@@ -53,9 +56,9 @@ def article(
         path=feed_path(node.name),
         own_path=entry_path(node.name, item.id),
         heading=Markup(mark_text(entry.title.plain, search)),  # noqa: S704 - it was escaped
-        body=Markup(mark_html(body.html, search) if search else body.html),  # noqa: S704 - it was cleaned
-        long=not search and _is_long(body.html),
-        snippet=Markup(hit),  # noqa: S704 - it was escaped
+        body=Markup(text),  # noqa: S704 - it was cleaned
+        long=long,
+        snippet=Markup(_hit(entry, search) if hidden else ""),  # noqa: S704 - it was escaped
         cut=body.cut,
         edited=item.revision > 1 and not item.deleted,
         modified_us=item.modified_us,

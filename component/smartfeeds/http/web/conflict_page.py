@@ -31,14 +31,14 @@ def conflicts_page(
         next_path=next_path,
         items=[
             {
-                "anchor": f"e-{one.item.item_no}",
-                "path": entry_path(name, one.item.id, CONFLICTS),
-                "id": one.item.id,
-                "tags": one.tags,
-                "decides": may_edit(frame, one.item),
-                "sides": _sides(frame, one),
+                "anchor": f"e-{entry.item.item_no}",
+                "path": entry_path(name, entry.item.id, CONFLICTS),
+                "id": entry.item.id,
+                "tags": entry.tags,
+                "decides": may_edit(frame, entry.item),
+                "sides": _sides(frame, entry),
             }
-            for one in conflict_list.entries
+            for entry in conflict_list.entries
         ],
     )
 

@@ -5,49 +5,47 @@ keeps the text of the user, who merges the other one into it. Nothing that was t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 
 from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.tokens import TokenScope, covers
-from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path
+from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.entry import TextKind, read_entry
-from smartfeeds.formats.written import WrittenFields, edit, fields_of, new_entry
+from smartfeeds.formats.entry import Entry, TextKind, read_entry
+from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.xml import parse_stored
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import title_of
-from smartfeeds.http.entries import Handle
 from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.operations import page_for_people
+from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.differences import highlighted
+from smartfeeds.http.web.entry_page import comments_node
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
 from smartfeeds.http.web.sanitise import SHORT, clean
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
-    Answer,
     GetItem,
     ItemPrecondition,
     ItemShown,
     Publish,
     Published,
-    Request,
     Retract,
 )
 from smartfeeds.service.writing import GetWriting, WritingShown
 from smartfeeds.texts import Texts
 
 PREVIEW = "preview"
-REPLY = "reply"
+REPLY, REPLY_FEED = "reply", "of"
 MARKDOWN = "markdown"
 _KINDS = {MARKDOWN: TextKind.TEXT, TextKind.TEXT.value: TextKind.TEXT, TextKind.HTML.value: TextKind.HTML}
 
@@ -61,12 +59,14 @@ DELETE_ENTRY = page_for_people("deleteEntry", "Deletes an entry", form=True, sco
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A form as it was sent. `tag` is that of the version that the edit began with. With `markdown` the text of the
-    fields is Markdown, which is stored as HTML."""
+    fields is Markdown, which is stored as HTML. `reply` is the item that the entry answers, `reply_feed` its feed if
+    that is another one."""
 
     fields: WrittenFields
     markdown: bool = False
     tag: str = ""
     reply: str = ""
+    reply_feed: str = ""
     action: str = ""
 
 
@@ -77,15 +77,15 @@ class Editor:
     def __init__(
         self,
         handle: Handle,
-        change: Callable[[Request], Awaitable[Answer]],
+        change: Handle,
         service: str,
-        sessions: Sessions,
+        bodies: BodyReader,
         markdown: MarkdownTurns,
     ) -> None:
         self._handle = handle
         self._change = change
         self._service = service
-        self._sessions = sessions
+        self._bodies = bodies
         self._markdown = markdown
 
     async def writing(self, call: HttpCall) -> Writing | None:
@@ -97,13 +97,31 @@ class Editor:
             return None
         return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False))
 
+    async def reply_node(self, call: HttpCall, item: Item) -> str:
+        """The node in which the user may answer an item of the feed: that of its comments if this service has it, or
+        else the feed. "" if the user may not publish there. Raises FeedError."""
+        try:
+            writing = await self._writing(call, comments_node(self._service, read_entry(item)) or call.name)
+        except FeedError as error:
+            if error.condition is not Condition.ITEM_NOT_FOUND:
+                raise
+            writing = await self._writing(call)
+        name = writing.node.name
+        may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
+        return name if may else ""
+
     async def show(self, call: HttpCall) -> Reply:
         """The form for a new entry, or for the entry of the path. Raises FeedError."""
+        query = read_parameters(call.query, (REPLY, REPLY_FEED))
+        reply, feed = query.get(REPLY, ""), query.get(REPLY_FEED, "")
+        if reply and not feed and not call.item_id:
+            node = await self.reply_node(call, await self._item(call, reply))
+            if node and node != call.name:
+                return call.see_other(reply_path(node, reply, call.name))
         writing = await self._writing(call)
         if not call.item_id:
             writing.access.check_publish()
-            reply = call.request.rel_url.query.get(REPLY, "")
-            return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply))
+            return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply, reply_feed=feed))
         item = await self._item(call)
         _check_overwrite(call, writing, item)
         return await self._page(call, writing, _Form(fields_of(read_entry(item)), tag=item_tag(item)))
@@ -111,7 +129,7 @@ class Editor:
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
         writing = await self._writing(call)
-        form = _read_form(dict(await self._sessions.fields(call)))
+        form = _read_form(await self._bodies.fields(call))
         if form.action == PREVIEW:
             return await self._page(call, writing, form, preview=True)
         try:
@@ -122,7 +140,7 @@ class Editor:
             if error.condition in _ABOUT_FIELDS:
                 return await self._page(call, writing, form, error=error.text)
             raise
-        return _see_other(call, feed_path(call.name))
+        return call.see_other(feed_path(call.name))
 
     async def confirm(self, call: HttpCall) -> Reply:
         """The page that asks before an entry is deleted. Raises FeedError."""
@@ -132,7 +150,7 @@ class Editor:
     async def delete(self, call: HttpCall) -> Reply:
         """Deletes the entry if it is still the version that the user saw."""
         writing = await self._writing(call)
-        tag = dict(await self._sessions.fields(call)).get("tag", "")
+        tag = (await self._bodies.fields(call)).get("tag", "")
         expected = ItemPrecondition(frozenset({tag}))
         try:
             await self._change(
@@ -142,7 +160,7 @@ class Editor:
             if error.condition is not Condition.PRECONDITION_NOT_MET:
                 raise
             return self._delete_page(call, writing, await self._item(call), changed=True)
-        return _see_other(call, feed_path(call.name))
+        return call.see_other(feed_path(call.name))
 
     async def _publish(self, call: HttpCall, writing: WritingShown, form: _Form) -> None:
         fields = await self._rendered(call, form)
@@ -156,7 +174,8 @@ class Editor:
             else:
                 edit(root, fields_of(read_entry(item)), fields)
         else:
-            root = new_entry(fields, _author(call, writing.node), await self._reply_id(call, form.reply))
+            replied = await self._replied(call, form)
+            root = new_entry(fields, _author(call, writing.node), "" if replied is None else replied.atom_id)
         expected = ItemPrecondition(frozenset({form.tag})) if call.item_id else None
         request = Publish(
             call.actor,
@@ -167,11 +186,16 @@ class Editor:
             expected=expected,
             may_create=False,
         )
-        assert isinstance(await self._change(request), Published)
+        await ask(self._change, request, Published)
 
-    async def _reply_id(self, call: HttpCall, item_id: str) -> str:
-        """The atom:id of the item that an entry answers. Raises FeedError if the user may not read the item."""
-        return read_entry(await self._item(call, item_id)).atom_id if item_id else ""
+    async def _replied(self, call: HttpCall, form: _Form) -> Entry | None:
+        """The entry that the one of a form answers. Raises FeedError if the user may not read it."""
+        if not form.reply:
+            return None
+        feed = form.reply_feed or call.name
+        if call.token is None or not covers(call.token, TokenScope.READ, feed):
+            raise FeedError(Condition.FORBIDDEN, f"this takes a token with the scope read on the feed {feed!r}")
+        return read_entry(await self._item(call, form.reply, feed))
 
     async def _page(
         self,
@@ -185,12 +209,18 @@ class Editor:
     ) -> Reply:
         frame = frame_of(call)
         try:
-            shown = await self._rendered(call, form) if preview else form.fields
+            preview_fields = await self._rendered(call, form) if preview else form.fields
         except FeedError as fault:
-            shown, preview, error = form.fields, False, fault.text
-        replied = await self._item(call, form.reply) if form.reply else None
-        render = partial(
-            frame.page,
+            preview_fields, preview, error = form.fields, False, fault.text
+        limits = SHORT.below(preview_fields.title)
+        preview_html = Markup(clean(preview_fields.content, frame.image, limits).html) if preview else None  # noqa: S704 - cleaned
+        target = await self._replied(call, form)
+        # In a thread: comparing long texts takes a time in which no other request would run.
+        comparison = None
+        if other is not None:
+            theirs = fields_of(read_entry(other))
+            comparison = await asyncio.to_thread(_compared, frame.texts, theirs, form.fields)
+        body = frame.page(
             "editor.html",
             **_place(call, writing.node),
             action_path=entry_path(call.name, call.item_id, WRITE),
@@ -199,19 +229,15 @@ class Editor:
             kind=MARKDOWN if form.markdown else form.fields.kind.value,
             tag=form.tag if other is None else item_tag(other),
             reply=form.reply,
-            replied="" if replied is None else read_entry(replied).title.plain,
+            reply_feed=form.reply_feed,
+            replied="" if target is None else target.title.plain,
             editing=bool(call.item_id),
             error=frame.texts.message(error),
-            preview=Markup(clean(shown.content, frame.image, SHORT.below(shown.title)).html) if preview else None,  # noqa: S704 - cleaned
-            preview_title=shown.title,
-            other=None,
+            preview=preview_html,
+            preview_title=preview_fields.title,
+            other=comparison,
+            gone=other is not None and other.deleted,
         )
-        if other is not None:
-            # Comparing long texts takes a time in which no other request would run.
-            compared = await asyncio.to_thread(_compared, frame.texts, fields_of(read_entry(other)), form.fields)
-            body = render(other=compared, gone=other.deleted)
-        else:
-            body = render()
         reply = call.zipped(page_reply(body))
         if other is not None:
             return reply.with_status(HTTPStatus.CONFLICT)
@@ -235,11 +261,11 @@ class Editor:
         reply = call.zipped(page_reply(body))
         return reply.with_status(HTTPStatus.CONFLICT) if changed else reply
 
-    async def _writing(self, call: HttpCall) -> WritingShown:
-        return await ask(self._handle, GetWriting(call.actor, self._service, call.name), WritingShown)
+    async def _writing(self, call: HttpCall, name: str = "") -> WritingShown:
+        return await ask(self._handle, GetWriting(call.actor, self._service, name or call.name), WritingShown)
 
-    async def _item(self, call: HttpCall, item_id: str = "") -> Item:
-        request = GetItem(call.actor, self._service, call.name, item_id or call.item_id)
+    async def _item(self, call: HttpCall, item_id: str = "", feed: str = "") -> Item:
+        request = GetItem(call.actor, self._service, feed or call.name, item_id or call.item_id)
         return (await ask(self._handle, request, ItemShown)).item
 
     async def _rendered(self, call: HttpCall, form: _Form) -> WrittenFields:
@@ -274,16 +300,23 @@ def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping
 
 
 def _read_form(fields: Mapping[str, str]) -> _Form:
-    tags = tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip())
     kind = fields.get("kind", "")
     written = WrittenFields(
         fields.get("title", ""),
         fields.get("text", ""),
         _KINDS.get(kind, TextKind.TEXT),
         fields.get("link", ""),
-        tags,
+        # The limit for tags is checked when the entry is published, so that the form can be shown again.
+        tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip()),
     )
-    return _Form(written, kind == MARKDOWN, fields.get("tag", ""), fields.get(REPLY, ""), fields.get("action", ""))
+    return _Form(
+        written,
+        kind == MARKDOWN,
+        fields.get("tag", ""),
+        fields.get(REPLY, ""),
+        fields.get(REPLY_FEED, ""),
+        fields.get("action", ""),
+    )
 
 
 def _place(call: HttpCall, node: Node) -> dict[str, object]:
@@ -299,9 +332,3 @@ def _check_overwrite(call: HttpCall, writing: WritingShown, item: Item) -> None:
     writing.access.check_publish()
     if not writing.access.may_overwrite(own=item.publisher == str(call.actor.bare)):
         raise FeedError(Condition.FORBIDDEN, "you may not change this entry")
-
-
-def _see_other(call: HttpCall, path: str) -> Reply:
-    return Reply(
-        status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{path}", "Cache-Control": "no-store"}
-    )

@@ -8,12 +8,12 @@ from markupsafe import Markup
 
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item
-from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path, xmpp_uri
+from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path, reply_path, xmpp_uri
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.conditions import representation_mark
 from smartfeeds.http.encode import title_of
-from smartfeeds.http.web.article import body_of
+from smartfeeds.http.web.article import body_of, may_delete, may_edit
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.sanitise import WHOLE, link_of
 from smartfeeds.service.preconditions import item_tag
@@ -38,18 +38,19 @@ class EntryFile:
     picture: Markup
 
 
-def page_mark(frame: Frame, site_url: str, shown: ItemShown) -> str:
+def page_mark(frame: Frame, site_url: str, shown: ItemShown, reply_node: str) -> str:
     """A hash of everything beside the version of the item that its page depends on."""
     node, item = shown.node, shown.item
     neighbours = [(one.id, item_tag(one)) if one else None for one in (shown.older, shown.newer)]
     options = node.options
     return representation_mark(
-        frame, site_url, node.name, options.title, options.language, item.id, item.conflicts, *neighbours
+        frame, site_url, node.name, options.title, options.language, item.id, item.conflicts, reply_node, *neighbours
     )
 
 
-def entry_page(frame: Frame, site_url: str, domain: str, shown: ItemShown) -> bytes:
-    """The page of an item, or of its tombstone. `domain` is that of the component.
+def entry_page(frame: Frame, site_url: str, domain: str, shown: ItemShown, reply_node: str = "") -> bytes:
+    """The page of an item, or of its tombstone. `domain` is that of the component. `reply_node` is the node in which
+    the reader may answer the item, "" if there is none.
 
     The page of a text with many nested elements takes up to 0.4 s.
     """
@@ -75,6 +76,9 @@ def entry_page(frame: Frame, site_url: str, domain: str, shown: ItemShown) -> by
         modified_us=item.modified_us,
         conflicts=item.conflicts,
         conflicts_path=entry_path(node.name, item.id, CONFLICTS),
+        edit_path=entry_path(node.name, item.id, WRITE) if may_edit(frame, item) else "",
+        delete_path=entry_path(node.name, item.id, DELETE) if may_delete(frame, item) else "",
+        reply_path=reply_path(reply_node, item.id, node.name) if reply_node else "",
         path=path,
         url=f"{site_url}{path}",
         forms=[(form.name, form.bare_type, f"{path}.{form.suffix}") for form in n.OF_ENTRY],
@@ -125,13 +129,23 @@ def _linked(entry: Entry, *rels: str) -> list[EntryLink]:
     return [link for link in entry.links if link.rel in rels and link_of(link.href)][:_MAX_LINKS]
 
 
-def _page(frame: Frame, domain: str, link: EntryLink) -> str:
-    """The address of the comments that a link leads to: of a feed of this service the path of its page."""
+def comments_node(domain: str, entry: Entry) -> str:
+    """The node of this service that has the comments of an entry (XEP-0277 4), "" without one. It need not exist."""
+    return next((node for link in _linked(entry, "replies") if (node := _node(domain, link))), "")
+
+
+def _node(domain: str, link: EntryLink) -> str:
     try:
         address = parse_address(link.href, smart=False)
     except AddressError:
-        return link.href
-    return f"{frame.base}{feed_path(address.node)}" if address.service == domain else link.href
+        return ""
+    return address.node if address.service == domain else ""
+
+
+def _page(frame: Frame, domain: str, link: EntryLink) -> str:
+    """The address of the comments that a link leads to: of a feed of this service the path of its page."""
+    node = _node(domain, link)
+    return f"{frame.base}{feed_path(node)}" if node else link.href
 
 
 def _neighbour(name: str, item: Item | None) -> dict[str, str] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.urls import SEARCH, feed_path, list_path
+from smartfeeds.core.urls import feed_path, list_path
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.web.feed_page import offers
@@ -46,5 +46,4 @@ def feed_list(frame: Frame, page: ListPage, headlines: Mapping[str, Item]) -> by
         page=page,
         nno=_NNO,
         opml=_OPML,
-        search=SEARCH,
     )

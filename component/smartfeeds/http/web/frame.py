@@ -69,6 +69,11 @@ class Frame:
         return Texts(self.language)
 
     @property
+    def icon_path(self) -> str:
+        """The path of the logo of the site, without the base path."""
+        return self.look.logo.path if self.look.logo is not None else static_path("icon.svg")
+
+    @property
     def next_theme(self) -> str:
         """The theme after the present one in the turn: that of the system, light, dark."""
         turn = ("", *THEMES)

@@ -1,29 +1,31 @@
-"""Marks the words of a search in the texts of a page (`<mark>`).
+"""Marks the words of a search in the texts of a page (`<mark>`), and cuts the part of a long text that has them.
 
-It works on text as `sanitise` writes it: every "<" begins a tag, and no attribute contains ">". So tags and attributes
-stay as they are, and each text between two tags is unescaped, marked and escaped again.
+`mark_html` works on HTML as `sanitise` writes it: every "<" begins a tag, and no attribute contains ">". So tags and
+attributes stay as they are, and each text between two tags is unescaped, marked and escaped again.
 """
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from html import escape, unescape
 
-from smartfeeds.core.text import words
+from smartfeeds.core.text import cut, words
 
+EXCERPT_CHARACTERS = 280
+BEFORE_HIT = 60  # characters of an excerpt before the first word that a search found
 _TAG = re.compile(r"(<[^>]*>)")
-_WORD = re.compile(r"\w+")
-SNIPPET_CHARACTERS = 240
+_WORD = re.compile(r"[^\W_]+")  # as `core.text.words` separates words
 
 
 def mark_text(text: str, search: AbstractSet[str]) -> str:
     """Returns plain text as HTML in which the words of a search are marked."""
+    text = _composed(text)
     parts: list[str] = []
     end = 0
-    for match in _WORD.finditer(text):
-        if not words(match[0]).isdisjoint(search):
-            parts += (escape(text[end : match.start()]), "<mark>", escape(match[0]), "</mark>")
-            end = match.end()
+    for match in _hits(text, search):
+        parts += (escape(text[end : match.start()]), "<mark>", escape(match[0]), "</mark>")
+        end = match.end()
     return "".join((*parts, escape(text[end:])))
 
 
@@ -34,12 +36,27 @@ def mark_html(html: str, search: AbstractSet[str]) -> str:
 
 
 def snippet(text: str, search: AbstractSet[str]) -> str:
-    """Returns the part of a plain text around the first word of a search as marked HTML, "" if it has none of them."""
-    text = unicodedata.normalize("NFC", text)
-    match = next((one for one in _WORD.finditer(text) if not words(one[0]).isdisjoint(search)), None)
-    if match is None:
-        return ""
-    start = max(match.start() - SNIPPET_CHARACTERS // 2, 0)
-    part = text[start : start + SNIPPET_CHARACTERS]
-    before, after = "…" if start else "", "…" if start + len(part) < len(text) else ""
-    return f"{before}{mark_text(part, search)}{after}"
+    """Returns the excerpt of a plain text with the first word of a search, "" if the text has none of them."""
+    return excerpt(text, search) if any(_hits(_composed(text), search)) else ""
+
+
+def excerpt(text: str, search: AbstractSet[str], start: int = 0) -> str:
+    """Returns the beginning of a plain text behind `start` as marked HTML. If the first word of a search is further
+    behind, returns the part with that word."""
+    text = _composed(text)
+    hit = next(_hits(text, search), None)
+    if hit is not None and hit.end() > EXCERPT_CHARACTERS:
+        start = max(hit.start() - BEFORE_HIT, start)
+        start = text.find(" ", start, hit.start()) + 1 or start
+    part = cut(text[start:], EXCERPT_CHARACTERS)
+    return mark_text(f"\N{HORIZONTAL ELLIPSIS}{part}" if start and part else part, search)
+
+
+def _hits(text: str, search: AbstractSet[str]) -> Iterator[re.Match[str]]:
+    """Yields the words of a text that a search finds."""
+    return (match for match in _WORD.finditer(text) if not words(match[0]).isdisjoint(search)) if search else iter(())
+
+
+def _composed(text: str) -> str:
+    """A text in which each letter and its accents are one character: an accent of its own would end the word."""
+    return unicodedata.normalize("NFC", text)

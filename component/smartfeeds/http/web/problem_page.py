@@ -2,7 +2,6 @@
 
 from http import HTTPStatus
 
-from smartfeeds.core.urls import LOGIN
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import BEARER_CHALLENGE, CHALLENGE, Problem
 from smartfeeds.http.replies import Reply
@@ -30,7 +29,6 @@ def problem(frame: Frame, status: HTTPStatus, title: str, detail: str) -> bytes:
         detail=text,
         # Errors that have values, and those that only programs cause, are in English.
         translated=text != detail,
-        login=LOGIN,
     )
 
 

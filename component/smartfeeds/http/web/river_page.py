@@ -1,34 +1,28 @@
-"""The pages with entries of several feeds: the river and the search. Entries are cards with the beginning of the text.
+"""The page of the river, and cards: entries of several feeds with the beginning of their text.
 
 A card of a search shows the part of the text where the words occur, and marks them.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
-from smartfeeds.core.text import words as words_of
-from smartfeeds.core.urls import SEARCH, entry_path, feed_path, list_path, river_path
-from smartfeeds.core.view import View
+from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import title_of
 from smartfeeds.http.web.frame import Frame
-from smartfeeds.service.river import ChangedNodes, River, SearchResult
+from smartfeeds.http.web.highlight import excerpt, mark_text
+from smartfeeds.service.river import ChangedNodes, River
 
 CACHE_BYTES = 4 * 1024 * 1024
-EXCERPT = 280  # characters of the text on a card
 TITLE = 160
-BEFORE_HIT = 60  # characters before the first word that a search found
 # Of a text that is longer than this only the beginning is read: cards show little of it.
 READ_CHARACTERS = 16_384
-_WORD = re.compile(r"[^\W_]+")
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -83,28 +77,6 @@ class RiverPages:
             atom=river_path(n.ATOM.suffix),
             nno=list_path(n.NNO.suffix),
             opml=list_path(n.OPML.suffix),
-            search=SEARCH,
-        )
-
-    def search(self, frame: Frame, view: View, text: str, words: str, result: SearchResult, next_path: str) -> bytes:
-        """A page of the search: `text` is its query string, `words` the value of `q`."""
-        return frame.page(
-            "search.html",
-            feeds=[
-                {
-                    "title": title_of(hits.node),
-                    "path": feed_path(hits.node.name),
-                    "all_path": f"{feed_path(hits.node.name)}?{text}" if hits.more else "",
-                    "cards": [make_card(hits.node, item, view.query) for item in hits.items],
-                }
-                for hits in result.feeds
-            ],
-            words=words,
-            filters=[(name, ", ".join(sorted(values))) for name, values in view.filters if FILTERS[name].index],
-            filtered=view.filtered,
-            searched=result.searched,
-            next_path=next_path,
-            search=SEARCH,
         )
 
     def _of(self, node: Node, headlines: Mapping[str, Item]) -> Card | None:
@@ -126,9 +98,9 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING) -> Card:
     text = _text(entry)
     title = cut(entry.title.plain, TITLE)
     return Card(
-        title=marked(title or cut(text, TITLE // 2), words),
+        title=Markup(mark_text(title or cut(text, TITLE // 2), words)),  # noqa: S704 - it was escaped
         # Without a title the beginning of the text stands for it.
-        excerpt=marked(_around(text, words, 0 if title else TITLE // 2 - 1), words),
+        excerpt=Markup(excerpt(text, words, 0 if title else TITLE // 2 - 1)),  # noqa: S704 - it was escaped
         path=entry_path(node.name, item.id),
         author=", ".join(author.label for author in entry.authors[:3]),
         issued_us=entry.issued_us,
@@ -138,31 +110,6 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING) -> Card:
         feed_title=title_of(node),
         feed_path=feed_path(node.name),
     )
-
-
-def marked(text: str, words: frozenset[str]) -> Markup:
-    """A text as HTML with the words of a search marked."""
-    parts: list[str] = []
-    end = 0
-    for match in _hits(text, words):
-        parts += [escape(text[end : match.start()]), Markup("<mark>"), escape(match[0]), Markup("</mark>")]
-        end = match.end()
-    return Markup("").join([*parts, escape(text[end:])])
-
-
-def _hits(text: str, words: frozenset[str]) -> list["re.Match[str]"]:
-    """The words of a text that a search for `words` finds."""
-    return [match for match in _WORD.finditer(text) if words_of(match[0]) & words] if words else []
-
-
-def _around(text: str, words: frozenset[str], start: int) -> str:
-    """The part of a text with the first hit of a search, or its beginning behind `start`."""
-    hits = _hits(text, words)
-    if hits and hits[0].end() > EXCERPT:
-        start = max(hits[0].start() - BEFORE_HIT, start)
-        start = text.find(" ", start, hits[0].start()) + 1 or start
-    part = cut(text[start : start + EXCERPT + 1], EXCERPT)
-    return f"\N{HORIZONTAL ELLIPSIS}{part}" if start and part else part
 
 
 def _text(entry: Entry) -> str:

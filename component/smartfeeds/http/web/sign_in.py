@@ -4,8 +4,7 @@ A browser that is to sign in has a cookie of its own. The forms of these pages a
 so nobody can sign a stranger's browser in, nor use a code that another browser shows.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote
@@ -13,29 +12,30 @@ from urllib.parse import quote
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.sessions import Session, form_token
 from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, covers
-from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
+from smartfeeds.core.urls import ACCOUNT, ADMIN, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.entries import Handle
-from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.operations import page_for_people
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import MAX_TOKEN, HttpCall
+from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
+from smartfeeds.http.operations import Operation, page_for_people
+from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.http.web.frame import frame_of, page_reply
-from smartfeeds.http.web.theme import path_of_referer
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
 from smartfeeds.texts import N_
 
 GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded again
-MAX_TOKEN_CHARACTERS = 256
 EVERY_SESSION = "all"
 _NEXT = "next"
 _STATE_FORMS = (n.HTML, n.JSON)
 
 
+ASK_PASSWORD = Operation("login", "Makes a browser ask for the password", {303: {}})
 SHOW = page_for_people("signInPage", "The page to sign in with a token or through XMPP")
 SIGN_IN = page_for_people("signIn", "Signs in with a token, or begins a sign-in through XMPP", form=True, guests=True)
 WAIT = page_for_people("signInWait", "The state of a sign-in through XMPP")
@@ -59,9 +59,10 @@ class XmppSignIn:
 class SignInPages:
     """Handles the pages. `service` is the address of the service."""
 
-    def __init__(self, handle: Handle, sessions: Sessions, service: str, xmpp: XmppSignIn) -> None:
+    def __init__(self, handle: Handle, sessions: Sessions, bodies: BodyReader, service: str, xmpp: XmppSignIn) -> None:
         self._handle = handle
         self._sessions = sessions
+        self._bodies = bodies
         self._service = service
         self._xmpp = xmpp
 
@@ -69,12 +70,12 @@ class SignInPages:
         """The page to sign in. Signed-in users are redirected."""
         path = _next_of(call)
         if call.session is not None:
-            return _see_other(call, path)
+            return call.see_other(path)
         return self._page(call, path)
 
     async def post(self, call: HttpCall) -> Reply:
         """Signs in with a token, or begins a sign-in through XMPP. Raises FeedError."""
-        fields = dict(await self._sessions.fields(call))
+        fields = await self._bodies.fields(call)
         path = local_path(fields.get(_NEXT, "")) or FEEDS
         if "token" in fields:
             return await self._by_token(call, fields["token"].strip(), path)
@@ -86,9 +87,9 @@ class SignInPages:
         if n.choose(call.header("Accept"), _STATE_FORMS) is n.JSON:
             state = "ended" if sign_in is None else sign_in.state.value
             headers = {"Cache-Control": "no-store", "Vary": "Accept, Cookie"}
-            return Reply(json.dumps({"state": state}).encode(), n.JSON.media_type, headers=headers)
+            return Reply(dump_json({"state": state}), n.JSON.media_type, headers=headers)
         if sign_in is None:
-            return _see_other(call, LOGIN)
+            return call.see_other(LOGIN)
         frame = frame_of(call)
         body = frame.page(
             "sign_in_wait.html",
@@ -101,8 +102,7 @@ class SignInPages:
             message=message_uri(self._service, f"login {sign_in.shown_code}"),
             minutes=LIFETIME_S // 60,
             wait_path=LOGIN_WAIT,
-            login_path=LOGIN,
-            csrf=_form_token(call),
+            guest_csrf=_form_token(call),
         )
         return call.zipped(page_reply(body))
 
@@ -117,13 +117,13 @@ class SignInPages:
     async def account(self, call: HttpCall) -> Reply:
         """The sessions of the user."""
         if call.session is None:
-            return _see_other(call, f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
+            return call.see_other(f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
         answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call.session)), SessionList)
         body = frame_of(call).page(
             "sessions.html",
             sessions=answer.sessions,
             own=call.session.session_id,
-            account_path=ACCOUNT,
+            admin_path=ADMIN,
             administers=_has_all_rights(call.session),
         )
         return call.zipped(page_reply(body))
@@ -132,13 +132,13 @@ class SignInPages:
         """Ends one session of the user, or all. Raises FeedError."""
         if call.session is None:
             raise FeedError(Condition.NOT_AUTHORIZED, "you are not signed in")
-        chosen = dict(await self._sessions.fields(call)).get("session", "") or call.session.session_id
-        every = chosen == EVERY_SESSION
-        request = EndSessions(call.actor, self._service, None if every else chosen, _token_id(call.session))
+        session_id = (await self._bodies.fields(call)).get("session", "") or call.session.session_id
+        all_sessions = session_id == EVERY_SESSION
+        request = EndSessions(call.actor, self._service, None if all_sessions else session_id, _token_id(call.session))
         await self._handle(request)
-        if every or chosen == call.session.session_id:
-            return _see_other(call, FEEDS, cleared_cookie(call))
-        return _see_other(call, ACCOUNT)
+        if all_sessions or session_id == call.session.session_id:
+            return call.see_other(FEEDS, cleared_cookie(call))
+        return call.see_other(ACCOUNT)
 
     def _page(self, call: HttpCall, path: str, error: str = "", jid: str = "") -> Reply:
         # A page that is loaded again keeps the cookie, so that the forms in other tabs stay valid.
@@ -146,13 +146,12 @@ class SignInPages:
         frame = frame_of(call)
         body = frame.page(
             "sign_in.html",
-            login_path=LOGIN,
             next_path=path,
             error=frame.texts.message(error),
             jid=jid,
             chat=self._xmpp.chat,
             asks=self._xmpp.request is not None,
-            csrf=_form_token(call) or form_token(guest),
+            guest_csrf=_form_token(call) or form_token(guest),
         )
         reply = call.zipped(page_reply(body, {"Set-Cookie": guest_cookie(call, guest, GUEST_AGE_S)}))
         # 401 needs a challenge, after which browsers ask for a password in a dialog of their own.
@@ -160,7 +159,7 @@ class SignInPages:
 
     async def _by_token(self, call: HttpCall, text: str, path: str) -> Reply:
         try:
-            token = await self._sessions.read_token(text[:MAX_TOKEN_CHARACTERS])
+            token = await self._sessions.read_token(text[:MAX_TOKEN])
         except FeedError as error:
             return self._page(call, path, error.text)
         return await self._enter(call, token, path)
@@ -187,13 +186,25 @@ class SignInPages:
         if target is not None and request is not None:
             request(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
             sign_in.informed = target
-        return _see_other(call, LOGIN_WAIT, guest_cookie(call, guest, GUEST_AGE_S))
+        return call.see_other(LOGIN_WAIT, guest_cookie(call, guest, GUEST_AGE_S))
 
     async def _enter(self, call: HttpCall, token: Token, path: str) -> Reply:
         """Begins a session, which replaces the session that this browser has."""
         if call.session is not None:
             await self._handle(EndSessions(call.actor, self._service, call.session.session_id))
-        return _see_other(call, path, await self._sessions.begin(call, token))
+        return call.see_other(path, await self._sessions.begin(call, token))
+
+
+async def ask_password(call: HttpCall) -> Reply:
+    """Makes the browser ask for the password, which it then sends for all paths (RFC 7617 2.2).
+
+    A closed feed cannot ask for the password itself: that would reveal that the feed exists.
+    """
+    if call.token is None:
+        raise HttpError(
+            HTTPStatus.UNAUTHORIZED, "log in with a token as the password", WWW_Authenticate=BASIC_CHALLENGE
+        )
+    return call.see_other(FEEDS)
 
 
 def _token_id(session: Session) -> str:
@@ -220,11 +231,9 @@ def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:
 
 def _next_of(call: HttpCall) -> str:
     """The page to return to: the parameter `next`, else the page of ours that led here."""
-    query: Mapping[str, str] = call.request.rel_url.query
-    if path := local_path(query.get(_NEXT, "")):
+    if path := local_path(read_parameters(call.query, (_NEXT,)).get(_NEXT, "")):
         return path
-    came_from = path_of_referer(call)
-    return FEEDS if not came_from or came_from.startswith(LOGIN) else came_from
+    return FEEDS if not call.referer_path or call.referer_path.startswith(LOGIN) else call.referer_path
 
 
 def _form_token(call: HttpCall) -> str:
@@ -232,10 +241,3 @@ def _form_token(call: HttpCall) -> str:
         return call.form_token
     guest = guest_of(call)
     return form_token(guest) if guest else ""
-
-
-def _see_other(call: HttpCall, path: str, cookie: str = "") -> Reply:
-    headers = {"Location": f"{call.base_path}{path}", "Cache-Control": "no-store"}
-    if cookie:
-        headers["Set-Cookie"] = cookie
-    return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)

@@ -1,22 +1,18 @@
-"""Style, script and icon of the pages, and the login.
-
-The name of each file holds a hash of its content, so browsers may cache it for ever (RFC 8246).
-"""
+"""Style, scripts and icon of the pages."""
 
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from http import HTTPStatus
 from importlib.resources import files
 
-from smartfeeds.core.urls import FEEDS
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
+from smartfeeds.http.hashed_files import HashedFile, hashed_file
+from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.site_look import LOGO_TYPES
 
-STATIC = "/static/"
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
@@ -24,65 +20,52 @@ _TYPES = {
     "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "api.css": "text/css; charset=utf-8",
+    "feed.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 
-ASK_LOGIN = Operation("login", "Makes a browser ask for the password", {303: {}})
-GET_ICON = Operation("icon", "The icon", {200: {_TYPES["icon.svg"]: {"type": "string"}}}, parameters=(IF_NONE_MATCH,))
+_MEDIA_TYPES = sorted({media_type.partition(";")[0] for media_type in (*_TYPES.values(), *LOGO_TYPES.values())})
+
+GET_ICON = Operation(
+    "icon",
+    "The icon",
+    {200: {media_type: {"type": "string"} for media_type in LOGO_TYPES.values()}},
+    parameters=(IF_NONE_MATCH,),
+)
 GET_FILE = Operation(
     "static",
     "Style, script and icon of the pages",
-    {200: {media_type.partition(";")[0]: {"type": "string"} for media_type in _TYPES.values()}},
+    {200: {media_type: {"type": "string"} for media_type in _MEDIA_TYPES}},
     parameters=(IF_NONE_MATCH,),
 )
 
 
 @cache
-def static_files() -> Mapping[str, tuple[str, Reply]]:
-    """The path and the response of every file, by its name in the package. The files are read once."""
+def static_files() -> Mapping[str, HashedFile]:
+    """Every file by its name in the package. The files are read once."""
     return {name: _read(name, media_type) for name, media_type in _TYPES.items()}
 
 
 def static_path(name: str) -> str:
     """The path of a file."""
-    return static_files()[name][0]
+    return static_files()[name].path
 
 
 async def get_static(call: HttpCall) -> Reply:
     """A file. Raises HttpError for an unknown name."""
-    for path, reply in static_files().values():
-        if call.path == path:
-            return call.zipped(unless_known(call.header("If-None-Match"), reply))
+    own = (file for file in (call.look.style, call.look.logo) if file is not None)
+    for file in (*static_files().values(), *own):
+        if call.path == file.path:
+            return call.zipped(unless_known(call.header("If-None-Match"), file.reply))
     raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file; reload the page")
 
 
 async def get_icon(call: HttpCall) -> Reply:
-    """The icon under its fixed name."""
-    reply = static_files()["icon.svg"][1].with_headers(Cache_Control="public, max-age=86400")
+    """The icon, or the logo of the operator, under its fixed name."""
+    icon = call.look.logo or static_files()["icon.svg"]
+    reply = icon.reply.with_headers(Cache_Control="public, max-age=86400")
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
 
 
-async def get_login(call: HttpCall) -> Reply:
-    """Makes the browser ask for the password, which it then sends for all paths (RFC 7617 2.2).
-
-    A closed feed cannot ask for the password itself: that would reveal that the feed exists.
-    """
-    if call.token is None:
-        raise HttpError(
-            HTTPStatus.UNAUTHORIZED, "log in with a token as the password", WWW_Authenticate=BASIC_CHALLENGE
-        )
-    return Reply(
-        status=HTTPStatus.SEE_OTHER, headers={"Location": f"{call.base_path}{FEEDS}", "Cache-Control": "no-store"}
-    )
-
-
-def _read(name: str, media_type: str) -> tuple[str, Reply]:
-    body = (files(__package__) / "static" / name).read_bytes()
-    digest = sha256(body).hexdigest()[:16]
-    stem, _, suffix = name.partition(".")
-    headers = {
-        "ETag": f'"{digest}"',
-        "Cache-Control": "public, max-age=31536000, immutable",
-        "Vary": "Accept-Encoding",
-    }
-    return f"{STATIC}{stem}.{digest}.{suffix}", Reply(body, media_type, headers=headers)
+def _read(name: str, media_type: str) -> HashedFile:
+    return hashed_file(name, media_type, (files(__package__) / "static" / name).read_bytes())

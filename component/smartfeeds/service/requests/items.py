@@ -1,6 +1,7 @@
 """Publishing, retracting and reading items (XEP-0060 6.5, 7)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import FormFields
@@ -135,13 +136,21 @@ class ItemShown(Answer):
     newer: Item | None = None
 
 
+class FeedOrigin(NamedTuple):
+    """The address of a feed elsewhere, and its title if it is known."""
+
+    address: str
+    title: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class FeedPage(Answer):
     """A page of a feed, ascending, with its node. `version` changes with everything that a page depends on.
 
     `page` is None if the client has it already. `newer` and `older` say whether the view has items behind and before
     the page; `older` is only set on request (`PullFeed.both_sides`), and `before_us` is then the ordering key of the
-    item right before the page. `public` is true if everybody may read the feed.
+    item right before the page. `public` is true if everybody may read the feed. `origins` are the feeds elsewhere that
+    fill the node, if the view has sync data (FeedSync 2.3.1).
     """
 
     node: Node
@@ -152,3 +161,4 @@ class FeedPage(Answer):
     newer: bool = False
     older: bool = False
     before_us: int | None = None
+    origins: tuple[FeedOrigin, ...] = ()

@@ -15,6 +15,7 @@
   const locale = navigator.language.split("-")[0] === language ? navigator.language : language;
   const exact = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" });
   const short = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+  const clock = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
   const distance = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
 
   function wording(moment) {
@@ -30,7 +31,17 @@
       const moment = new Date(time.dateTime);
       if (Number.isNaN(moment.getTime()) || time.closest(".body")) continue;
       time.title = exact.format(moment);
-      time.textContent = wording(moment);
+      time.textContent = "exact" in time.dataset ? short.format(moment) : wording(moment);
+    }
+    // An entry that was edited on the day of its publication shows the day once.
+    for (const edit of root.querySelectorAll(".meta .what time")) {
+      const former = edit.closest(".meta").querySelector("time");
+      edit.hidden = former !== edit && former.textContent === edit.textContent;
+    }
+    // SVG has no element for times: the hours below a plot, and the title of a bar.
+    for (const text of root.querySelectorAll("svg [data-time]")) {
+      const moment = new Date(text.dataset.time);
+      text.textContent = text.localName === "title" ? short.format(moment) + text.dataset.more : clock.format(moment);
     }
   }
 

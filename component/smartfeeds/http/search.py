@@ -1,0 +1,120 @@
+"""The search at `/search` over all feeds of the lists (`http.lists`) whose entries the caller may read."""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+
+from smartfeeds.core.filters import FILTERS
+from smartfeeds.core.river import NODE_PLACE, NodePlace, parse_node_place
+from smartfeeds.core.urls import SEARCH, feed_path
+from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.conditions import unless_known
+from smartfeeds.http.lists import list_reply, reader_of
+from smartfeeds.http.openapi_schemas import place_schema, ref
+from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
+from smartfeeds.http.queries import read_fields, write_query
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.river import activity_json, feed_json
+from smartfeeds.http.web.frame import frame_of
+from smartfeeds.http.web.search_page import search_page
+from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.river import SearchFeeds, SearchResult
+
+_AFTER = "after"
+SEARCH_FEEDS = Operation(
+    "search",
+    "The entries that match in all feeds that the caller may read, grouped by feed; the feed that changed last first",
+    {200: {n.JSON.bare_type: ref("SearchResult"), n.HTML.bare_type: {"type": "string"}}},
+    errors=(406,),
+    parameters=(
+        *(Parameter(row.name, dict(PARAMETER_SCHEMAS[row.name]), row.text) for row in FILTERS.values()),
+        Parameter(_AFTER, place_schema(NODE_PLACE), "feeds after this place; next has it"),
+        IF_NONE_MATCH,
+    ),
+    cors=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A search: the view without an order, its query string as written, and the place to go on from."""
+
+    view: View
+    text: str
+    after: NodePlace | None = None
+
+    @property
+    def words(self) -> str:
+        """The value of `q`."""
+        return dict(read_fields(self.text, MAX_FIELDS)).get("q", "") if self.text else ""
+
+
+class Searches:
+    """Handles GET and HEAD of the search. `service` is the address of the service."""
+
+    def __init__(self, handle: Handle, service: str) -> None:
+        self._handle = handle
+        self._service = service
+        self._writing = asyncio.Lock()
+
+    async def get(self, call: HttpCall) -> Reply:
+        """A page of the search over all feeds; without filters nothing, in HTML with a form. Raises FeedError."""
+        form = n.negotiate(call.header("Accept"), n.OF_SEARCH, "a search")
+        query = read_search(call.query)
+        result = SearchResult((), None, 0)
+        if query.view.filtered:
+            request = SearchFeeds(reader_of(call), self._service, query.view, query.after)
+            result = await ask(self._handle, request, SearchResult)
+        next_path = f"{SEARCH}?{query.text}&{write_query({_AFTER: str(result.next)})}" if result.next else ""
+        if form is n.HTML:
+            write = partial(search_page, frame_of(call), query.view, query.text, query.words, result, next_path)
+        else:
+            write = partial(_json, call, query, result, next_path)
+        # In a thread, as the river, and one page at a time, so that searches leave threads to others.
+        async with self._writing:
+            body = await asyncio.to_thread(write)
+        return unless_known(call.header("If-None-Match"), call.zipped(list_reply(call, form, body, {})))
+
+
+def read_search(raw: str) -> SearchQuery:
+    """The search of a raw query string, in the syntax of the filters of a view. Raises FeedError(BAD_REQUEST)."""
+    fields = read_fields(raw, MAX_FIELDS)
+    values: dict[str, list[str]] = {}
+    for name, value in fields:
+        values.setdefault(name, []).append(value)
+    after = values.pop(_AFTER, [""])
+    if len(after) > 1 or not values.keys() <= FILTERS.keys():
+        raise FeedError(Condition.BAD_REQUEST, f"a search takes {', '.join(FILTERS)}, and {_AFTER} once")
+    filters = []
+    for row in FILTERS.values():
+        selected = row.read(values.get(row.name, ()))
+        if selected is None:
+            raise FeedError(Condition.BAD_REQUEST, f"{row.name}: the value is not valid; /openapi.json has the schema")
+        if selected:
+            filters.append((row.name, selected))
+    text = write_query(pair for pair in fields if pair[0] != _AFTER)
+    return SearchQuery(View(filters=tuple(filters)), text, parse_node_place(after[0]) if after[0] else None)
+
+
+def _json(call: HttpCall, query: SearchQuery, result: SearchResult, next_path: str) -> bytes:
+    head: JsonObject = {
+        "count": len(result.feeds),
+        "searched": result.searched,
+        "url": f"{call.site_url}{SEARCH}?{query.text}",
+    }
+    if next_path:
+        head["next"] = f"{call.site_url}{next_path}"
+    feeds = []
+    for hits in result.feeds:
+        own: JsonObject = {
+            "feed": feed_json(call, hits.node),
+            "more": hits.more,
+            "url": f"{call.site_url}{feed_path(hits.node.name)}?{query.text}",
+        }
+        items = b",".join(activity_json(hits.node, item) for item in hits.items)
+        feeds.append(dump_json(own)[:-1] + b',"items":[' + items + b"]}")
+    return dump_json(head)[:-1] + b',"items":[' + b",".join(feeds) + b"]}"

@@ -1,0 +1,63 @@
+"""Updates for held pulls and event streams."""
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import NodeOptions
+from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope
+from smartfeeds.core.view import SMART
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.encode import Encoder, PageAddress
+from smartfeeds.http.feeds import FeedRequest, Feeds
+from smartfeeds.http.negotiation import JSON
+from smartfeeds.http.queries import FeedQuery
+from smartfeeds.http.web.frame import Frame, Writing
+from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
+
+KEY_US = 1_767_225_600_000_000
+ALICE = Jid("alice", "example.org")
+NODE = Node(1, "notes", NodeKind.FEED, str(ALICE), KEY_US, NodeOptions(NodeKind.FEED))
+ITEM = Item(1, "a", KEY_US, KEY_US, f'<entry xmlns="{ATOM_NS}"><id>urn:x:a</id></entry>'.encode(), str(ALICE))
+
+
+async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> None:
+    """[SF-110] Somebody may end a session and publish before the page is read: the check comes after the page."""
+    valid = True
+
+    async def pull(_request: PullFeed) -> FeedPage:
+        nonlocal valid
+        valid = False
+        cursor = "cursor:1_0_00000000"
+        return FeedPage(NODE, SMART, "v", False, Page("notes", (ITEM,), ResultSet(1, cursor, cursor, 0), False))
+
+    async def authenticate(_credential: str) -> Token:
+        if not valid:
+            raise FeedError(Condition.NOT_AUTHORIZED, "the session has ended")
+        return Token("", b"", str(ALICE), TokenScope.READ, ALL_FEEDS, "", KEY_US)
+
+    async def writing(_call: HttpCall) -> Writing | None:
+        return None
+
+    def write_page(_frame: Frame, _page: FeedPage, _place: PageAddress) -> bytes:
+        return b""
+
+    feeds = Feeds(
+        pull,
+        authenticate,
+        "feeds.example.org",
+        Encoder(),
+        {},
+        write_page,
+        writing,
+        poll_default_s=55,
+        poll_max_s=120,
+    )
+    place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
+    request = FeedRequest(place, JSON, ALICE, document=False, reader=False, zipped=False, credential="sfs_1")
+
+    update = await feeds.update(request)
+
+    assert update is not None
+    assert (update.reply.status, update.cursor) == (401, "")
+    assert b"urn:x:a" not in update.reply.body

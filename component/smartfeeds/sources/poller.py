@@ -140,9 +140,8 @@ class Poller:
         """Requests the address of a source once, and stores what every source of this address gets (SRC-019)."""
         with failures_logged():
             sources = await self._service.read(partial(sharing_address, source=source))
-            sources = sources if any(other.source_no == source.source_no for other in sources) else []
-            if not sources:
-                return  # it was removed or paused meanwhile
+            if not any((other.source_no, other.due_us) == (source.source_no, source.due_us) for other in sources):
+                return  # it was polled, removed or paused since it was read
             try:
                 response = await self._fetch(sources)
             except FetchError as error:

@@ -809,3 +809,13 @@ async def test_poller_runs_until_it_is_cancelled(polling, site, world):
 
     assert [log["event"] for log in logs if log["log_level"] == "error"] == ["store_failed"]
     assert await polling.titles() == ["a"]
+
+
+async def test_source_that_was_polled_since_the_look_is_not_polled_again(polling, site):
+    """[SRC-017] [SRC-030] The row that a look has read may be old when its turn comes."""
+    site.pages[PATH] = atom("a")
+    source = await polling.add()
+    await polling.poller.poll(source)
+    await polling.poller.poll(source)
+
+    assert site.paths == [PATH]

@@ -225,7 +225,7 @@ def _log_poll(stored: StoredPoll, answer: Answer) -> None:
             "source_failing", node=after.node, url=shown(after.url), state=after.state.value, reason=after.reason
         )
     if after.url != before.url:
-        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url))
+        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url), sharing=stored.sharing)
     for item_id, reason in stored.counts.skipped:
         _log.warning("source_item_skipped", node=after.node, url=shown(after.url), item=item_id, reason=reason)
     _log.debug("source_polled", node=after.node, url=shown(after.url), result=answer.kind.value)

@@ -398,8 +398,10 @@ async def test_redirects_to_the_address_of_another_source_leave_both(polling, si
     site.pages["/old"] = web.Response(status=308, headers={"Location": PATH})
     site.pages[PATH] = atom("a")
     old, new = await polling.add("/old", node="one"), await polling.add(node="two")
-    for later_s in (0, DAY_S):
-        old = await polling.poll(old, later_s)
+    with capture_logs() as logs:
+        for later_s in (0, DAY_S):
+            old = await polling.poll(old, later_s)
+    assert [(log["node"], log["sharing"]) for log in logs if log["event"] == "source_moved"] == [("one", 1)]
     site.asked.clear()
     await polling.poll(new, HOUR_S)
 

@@ -185,7 +185,7 @@ class Poller:
             if not response.not_modified:
                 # Reading a large feed takes long enough to hold up everything else.
                 document = await self._tools.aside(
-                    read_source, response.body, response.charset, response.url, source.first_url, self._own_url
+                    read_source, response.body, response.charset, response.url, source, self._own_url
                 )
             await self._store(source, good_answer(source, response, document), document)
         except FeedError as error:

@@ -821,3 +821,15 @@ async def test_source_that_was_polled_since_the_look_is_not_polled_again(polling
     await polling.poller.poll(source)
 
     assert site.paths == [PATH]
+
+
+async def test_filter_leaves_items_out(polling, site):
+    """[SRC-085] As the filters of a view select them."""
+    categories = {"a": "Tea", "b": "coffee", "c": "tea"}
+    body = atom(*categories).decode()
+    for title, term in categories.items():
+        body = body.replace(f"<title>{title}<", f"<category term='{term}'/><title>{title}<")
+    site.pages[PATH] = body.encode()
+    await polling.poll(await polling.add(only="category=tea"))
+
+    assert await polling.titles() == ["c", "a"]

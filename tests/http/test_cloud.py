@@ -184,7 +184,7 @@ async def test_registration_by_calls(site: Web, subscribers: Subscribers, door: 
 
 
 async def test_calls_that_are_no_registration(site: Web) -> None:
-    """[RC-010] [RC-014] [RC-019] A fault: of XML-RPC with status 200, of SOAP with 500."""
+    """[RC-010] [RC-014] [A-136] A fault: of XML-RPC with status 200, of SOAP with 500. Feeds need no ping."""
     hello = xml_rpc.write_call(RemoteCall("xmlStorageSystem.hello", ()))
     assert xml_rpc.read_result((await xml(site, "/RPC2", hello)).body) is True
     ping = RemoteCall("rssCloud.ping", (NOTES,))

@@ -1,7 +1,10 @@
-"""The hub and subscribers that are not ours: the npm package pubsubhubbub and Flask-WebSub, each as a process."""
+"""The hub and subscribers that are not ours, each as a process: the npm package pubsubhubbub, Flask-WebSub, and
+mod_pubsub_feeds of Prosody.
+"""
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,10 +14,14 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.view import Order
+from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.hub import HUB
 from smartfeeds.service.requests import Publish
+from smartfeeds.store.base import ReadTx
 from support.component import ALICE, DOMAIN, entry
 from support.ports import free_port
 from support.web import Web, WebStarter
@@ -121,3 +128,66 @@ async def test_flask_websub_discovers_subscribes_and_receives(web: Web) -> None:
         await publish(web, "first")
         event = await lines.event("listener")
         assert event["topic"] == topic and "first" in event["body"] and "old" not in event["body"]
+
+
+PROSODY = """\
+{root}daemonize = false
+data_path = "{folder}"
+c2s_ports = {{ }}
+s2s_ports = {{ }}
+https_ports = {{ }}
+http_ports = {{ {port} }}
+http_interfaces = {{ "127.0.0.1" }}
+http_default_host = "pubsub.localhost"
+http_external_url = "http://127.0.0.1:{port}/"
+modules_enabled = {{ "posix" }}
+modules_disabled = {{ "s2s", "tls", "c2s", "offline" }}
+log = {{ debug = "{folder}/prosody.log" }}
+VirtualHost "localhost"
+Component "pubsub.localhost" "pubsub"
+    modules_enabled = {{ "pubsub_feeds" }}
+    feeds = {{ planet = "{topic}" }}
+    use_pubsubhubub = true
+    feed_pull_interval_seconds = 86400
+"""
+
+
+async def test_prosody_finds_the_hub_and_takes_deliveries(web: Web, tmp_path: Path) -> None:
+    """[WS-019] [WS-041] [WS-067] [WS-081] It reads the hub from the document, and takes sha1 only (202, else 401)."""
+    topic, _ = links(web, ".atom")
+    await publish(web, "old")
+    config = tmp_path / "prosody.cfg.lua"
+    root = "run_as_root = true\n" if os.geteuid() == 0 else ""
+    config.write_text(PROSODY.format(root=root, folder=tmp_path, port=free_port(), topic=topic))
+    process = await asyncio.create_subprocess_exec(
+        *("prosody", "--config", str(config), "-F"),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        await active(web)
+        for item_id in ("first", "second"):
+            await publish(web, item_id)
+            assert await result_of_newest(web) == "answered 202"
+    finally:
+        process.terminate()
+        await asyncio.wait_for(process.wait(), DEADLINE_S)
+
+
+async def result_of_newest(web: Web) -> str:
+    """The answer to the delivery that has reached the newest item."""
+    service, dispatcher = web.component.app.service, web.component.app.dispatcher
+
+    def read(tx: ReadTx, _context: Context) -> tuple[Callback, bool]:
+        (row,), node = tx.callbacks(HUB, 0, 9), tx.node("notes")
+        assert node is not None
+        mark = tx.mark(node.node_no, Order.MODIFIED, row.consumer.name)
+        return row, mark is not None and mark.key_us == node.last_modified_us and bool(row.result)
+
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            row, done = await service.read(read)
+            assert dispatcher.failure(row.consumer) is None, row
+            if done:
+                return row.result
+            await asyncio.sleep(0)

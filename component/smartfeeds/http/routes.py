@@ -23,6 +23,7 @@ from smartfeeds.http import (
     micropub,
     openapi,
     publishing,
+    requirements,
     river,
     search,
 )
@@ -51,6 +52,7 @@ class Handlers:
     files: files.FileReplies
     micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
+    requirements: requirements.Requirements
     health: health.Health
     openapi: openapi.OpenApiDocument
     api_docs: api_docs.ApiDocs
@@ -116,6 +118,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
+    Route("GET", f"{urls.ABOUT}{{name}}/", "about", requirements.GET_REQUIREMENTS, lambda h: h.requirements.get),
     Route("GET", "/options/{name}/", "options", admin.GET_OPTIONS, lambda h: h.admin.get_options),
     Route("GET", "/members/{name}/", "members", admin.LIST_MEMBERS, lambda h: h.admin.members),
     Route("PUT", "/members/{name}/{jid}", "members", admin.PUT_MEMBER, lambda h: h.admin.affiliate),

@@ -27,6 +27,7 @@ from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.quotas import Quota
+from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
@@ -121,6 +122,7 @@ class Site:
             micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
+            requirements=Requirements(self._pull, options.domain),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),

@@ -343,6 +343,8 @@ async def ask_hub(requests: Requests) -> None:
             await requests.ask(path, "POST", "", body.encode(), Content_Type=WEB_FORM)
         await requests.ask(path, "POST", "", b"x", Content_Type=JSON)
         await requests.ask(path, "POST", "", urlencode(fields | {"hub.verify": "sync"}).encode(), Content_Type=WEB_FORM)
+    # Both addresses are bounded together.
+    for path in (HUB, "/hub"):
         for _ in range(60):
             got = await requests.web.ask("POST", concrete(path), b"", Content_Type=WEB_FORM)
             if got.status == 429:

@@ -304,6 +304,7 @@ async def ask_for_logo(requests: Requests) -> None:
 
 async def ask_other_pages(requests: Requests) -> None:
     """Health, metrics, documentation and the files that pages load."""
+    await requests.ask("/hub", "POST")  # of a service without a public address
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):
         await requests.ask(path, "GET")
     await requests.ask("/metrics", "GET", X_Forwarded_For="203.0.113.9")

@@ -33,7 +33,7 @@ def test_list_in_a_feed_is_a_subscription_list_again(tmp_path: Path, monkeypatch
     ]
     run("source", "import", "blogs.opml", "--node", "planet")
     sources = json.loads(run("source", "list", "--json").stdout)
-    assert sorted(one["source"] for one in sources) == ["http://ann.example/feed", "http://bob.example/atom"]
+    assert sorted(one["address"] for one in sources) == ["http://ann.example/feed", "http://bob.example/atom"]
 
 
 def test_lists_of_two_people_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

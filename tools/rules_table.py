@@ -38,6 +38,8 @@ current.
 | `RSS` | RSS 0.92, rssCloud and payloads |
 | `FS` | FeedSync 1.0.2 |
 | `SSE` | SSE 0.91 |
+| `WS` | WebSub and PubSubHubbub, and what this project decides where they are silent |
+| `SRC` | sources: polling of other feeds |
 | `A` | this project, where the documents above leave a point open |
 | `xep-map` | the XEPs, as a checklist of this project |
 
@@ -46,9 +48,11 @@ current.
 {implemented} rules are implemented. {later} rules are planned; the column of the modules has the reason.
 """
 
-_BRACKETED = re.compile(r"\[((?:(?:SF|ESS|RSS|FS|SSE|A)-\d|xep-map \d)[^\]]*)\]")
-_SEED = re.compile(r"\b(SF|ESS|RSS|FS|SSE|A)-(\d{2,3})\b(?:\s*(?:to|-)\s*(?:\1-)?(\d{2,3})\b)?")
-_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "FS": 3, "SSE": 3, "A": 2}
+# The kinds of rules with the digits of their numbers.
+_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "FS": 3, "SSE": 3, "WS": 3, "SRC": 3, "A": 2}
+_KINDS = "|".join(_DIGITS)
+_BRACKETED = re.compile(rf"\[((?:(?:{_KINDS})-\d|xep-map \d)[^\]]*)\]")
+_SEED = re.compile(rf"\b({_KINDS})-(\d{{2,3}})\b(?:\s*(?:to|-)\s*(?:\1-)?(\d{{2,3}})\b)?")
 # "xep-map" and what follows: numbers, ranges, references to sections (3.2) and to rows of tables, which are no rules.
 _MAP = re.compile(r"xep-map\s+((?:rows?\s+\d+|\d+(?:\.\d+)+|[A-Z]\b|\d+|to\b|and\b|[-,;\s])+)")
 _TOKEN = re.compile(r"rows?\s+\d+|\d+(?:\.\d+)+|\d+\s+[A-Z]\b|(\d+)(?:\s*(?:to|-)\s*(\d+)(?!\.))?")

@@ -6,6 +6,7 @@ Over XMPP the same is in disco#info (`xmpp/disco.py`).
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import ATOM
 from smartfeeds.core.page import ResultSetRequest
@@ -14,10 +15,11 @@ from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, canonical
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import ANONYMOUS, HttpCall
-from smartfeeds.http.encode import PageAddress, title_of
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.queries import VIEW_PARAMETERS, read_query

@@ -3,9 +3,11 @@
 import asyncio
 import gzip
 import zlib
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from smartfeeds.core.model import Slice
 from smartfeeds.core.polling import DAY_S, HOUR_S
@@ -13,8 +15,10 @@ from smartfeeds.core.sources import PushKind, SourceProgress, SourceState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE
+from smartfeeds.errors import StoreError
 from smartfeeds.service import sources as use_cases
 from smartfeeds.sources.reading import ACCEPT_SOURCE
+from smartfeeds.telemetry import REGISTRY
 from support.polling import NODE, PATH, atom, running_polling, tagged
 from support.world import ALICE, OWNER, bare
 
@@ -394,8 +398,10 @@ async def test_redirects_to_the_address_of_another_source_leave_both(polling, si
     site.pages["/old"] = web.Response(status=308, headers={"Location": PATH})
     site.pages[PATH] = atom("a")
     old, new = await polling.add("/old", node="one"), await polling.add(node="two")
-    for later_s in (0, DAY_S):
-        old = await polling.poll(old, later_s)
+    with capture_logs() as logs:
+        for later_s in (0, DAY_S):
+            old = await polling.poll(old, later_s)
+    assert [(log["node"], log["sharing"]) for log in logs if log["event"] == "source_moved"] == [("one", 1)]
     site.asked.clear()
     await polling.poll(new, HOUR_S)
 
@@ -680,3 +686,150 @@ async def test_deleted_node_takes_its_sources_with_it(polling, site, world):
     await world.delete(node=NODE, actor="feeds.example.org")
 
     assert await world.store.read(lambda tx: tx.sources(0, 10)) == []
+
+
+async def test_items_that_came_from_this_service_do_not_return(world, site):
+    """[SRC-082] A service that polls us names our feed in atom:source; another source is no reason."""
+    own = "https://feeds.example.org/f"
+
+    def sourced(url):
+        return f'<source><title>t</title><link rel="self" href="{url}"/></source></entry>'.encode()
+
+    body = atom("c", "b", "a").split(b"</entry>")
+    site.pages[PATH] = (
+        body[0] + sourced(f"{own}/tea/") + body[1] + sourced("https://other.example/") + body[2] + b"</entry>" + body[3]
+    )
+    async with running_polling(world, site, own_url=own) as polling:
+        await polling.poll(await polling.add())
+        assert await polling.titles() == ["a", "b"]
+
+
+async def test_hosts_that_share_an_ip_address_are_limited_together(polling, site):
+    """[SRC-018] Four at a time, whatever their names are."""
+    at_once, most, full = 0, 0, asyncio.Event()
+
+    async def page(_request):
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        if at_once == 4:
+            full.set()
+        await full.wait()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        at_once -= 1
+        return web.Response(body=atom("a"))
+
+    site.pages[PATH] = page
+    for number in range(12):
+        await polling.add(node=f"n{number}", host=f"blog{number}.example")
+    await polling.look()
+
+    assert (len(site.asked), most) == (12, 4)
+
+
+async def test_two_polls_at_once_make_no_doubles(polling, site, world):
+    """[SRC-076] Each import is one transaction."""
+    site.pages[PATH] = atom("b", "a")
+    source = await polling.add()
+    await asyncio.gather(*(polling.poller.poll(source) for _ in range(3)))
+
+    assert await polling.titles() == ["a", "b"]
+    assert (await world.node(NODE)).total == 2
+
+
+async def test_enclosures_are_kept_as_they_are(polling, site, world):
+    """[SRC-081]"""
+    site.pages[PATH] = b"""<rss version="2.0"><channel><title>t</title><item><guid>1</guid><title>a</title>
+        <enclosure url="https://media.example/a%20b.mp3?x=1" length="123" type="audio/mpeg"/></item></channel></rss>"""
+    await polling.poll(await polling.add())
+    (item,) = (await world.pull(NODE, actor=OWNER)).items
+
+    assert b'href="https://media.example/a%20b.mp3?x=1" length="123" rel="enclosure" type="audio/mpeg"' in item.payload
+
+
+async def test_metrics_count_polls_bytes_and_items(polling, site):
+    """[SRC-086]"""
+
+    def value(name, **labels):
+        return REGISTRY.get_sample_value(f"smartfeeds_source_{name}_total", labels) or 0.0
+
+    def counts():
+        return (
+            value("polls", result="read"), value("polls", result="unchanged"), value("polls", result="refused"),
+            value("bytes"), value("items", effect="added"), value("items", effect="changed"),
+        )  # fmt: skip
+
+    before = counts()
+    site.pages[PATH] = tagged(atom("b", "a"))
+    source = await polling.poll(await polling.add())
+    site.pages[PATH] = web.Response(status=304)
+    source = await polling.poll(source, HOUR_S)
+    site.pages["/busy"] = web.Response(status=429)
+    await polling.add("/missing", node="m", host="missing.example")
+    await polling.add("/busy", node="b", host="busy.example")
+    polling.world.clock.move(30)
+    await polling.look()
+    await polling.look(60)
+
+    assert [after - former for former, after in zip(before, counts(), strict=True)] == [
+        1, 1, 1, len(atom("b", "a")), 2, 0,
+    ]  # fmt: skip
+    readings = polling.poller.readings()
+    assert readings.paused_hosts == 1
+    assert readings.states == {"polled": 1, "waiting": 1, "slowed": 1, "stopped": 0, "paused": 0}
+    assert readings.behind_s == 0.0
+
+
+async def test_poller_runs_until_it_is_cancelled(polling, site, world):
+    """[SRC-029] A failure of the store is logged, and the next look goes on."""
+    site.pages[PATH] = atom("a")
+    await polling.add()
+    fails = [StoreError("full")]
+    read = world.service.read
+
+    async def once_failing(work, **options):
+        if fails:
+            raise fails.pop()
+        return await read(work, **options)
+
+    world.service.read = once_failing
+    done = asyncio.Event()
+
+    async def sleep(_seconds):
+        await asyncio.sleep(0)
+        if site.asked and not polling.poller._running:
+            done.set()
+            await asyncio.Event().wait()
+
+    polling.poller._tools = replace(polling.poller._tools, sleep=sleep)
+    with capture_logs() as logs:
+        task = asyncio.create_task(polling.poller.run())
+        await asyncio.wait_for(done.wait(), 10)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["store_failed"]
+    assert await polling.titles() == ["a"]
+
+
+async def test_source_that_was_polled_since_the_look_is_not_polled_again(polling, site):
+    """[SRC-017] [SRC-030] The row that a look has read may be old when its turn comes."""
+    site.pages[PATH] = atom("a")
+    source = await polling.add()
+    await polling.poller.poll(source)
+    await polling.poller.poll(source)
+
+    assert site.paths == [PATH]
+
+
+async def test_filter_leaves_items_out(polling, site):
+    """[SRC-085] As the filters of a view select them."""
+    categories = {"a": "Tea", "b": "coffee", "c": "tea"}
+    body = atom(*categories).decode()
+    for title, term in categories.items():
+        body = body.replace(f"<title>{title}<", f"<category term='{term}'/><title>{title}<")
+    site.pages[PATH] = body.encode()
+    await polling.poll(await polling.add(only="category=tea"))
+
+    assert await polling.titles() == ["c", "a"]

@@ -6,7 +6,7 @@ from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.entry_form import fields_of
 from smartfeeds.http.web.article import body_of, may_edit
-from smartfeeds.http.web.differences import highlighted
+from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList
 
@@ -20,6 +20,7 @@ def conflicts_page(
     replace have no buttons.
     """
     total = len(conflict_list.entries) if conflict_list.result_set is None else conflict_list.result_set.count
+    differences = Differences(frame.texts)
     return frame.page(
         "conflicts.html",
         name=name,
@@ -38,7 +39,7 @@ def conflicts_page(
                 "tags": entry.tags,
                 "decides": may_edit(frame, entry.item),
                 "combined": _combined(entry),
-                "sides": _sides(frame, entry),
+                "sides": _sides(frame, entry, differences),
             }
             for entry in conflict_list.entries
         ],
@@ -54,7 +55,7 @@ def _combined(entry: ConflictedItem) -> dict[str, object]:
     return {"title": fields.title, "text": fields.text, "is_html": fields.kind is TextKind.HTML}
 
 
-def _sides(frame: Frame, entry: ConflictedItem) -> list[dict[str, object]]:
+def _sides(frame: Frame, entry: ConflictedItem, differences: Differences) -> list[dict[str, object]]:
     """The versions of an item. `top` is the last change of a version, with author and time.
 
     `title` and `changes` show the words in which a version differs from the first one. Differences in the text are
@@ -71,9 +72,9 @@ def _sides(frame: Frame, entry: ConflictedItem) -> list[dict[str, object]]:
         if first is None:
             first = content
         elif not first.deleted and not content.deleted:
-            side["title"] = highlighted(frame.texts, first.title.plain, content.title.plain)
+            side["title"] = differences.highlighted(first.title.plain, content.title.plain)
             former, text = _text_of(first), _text_of(content)
-            side["changes"] = highlighted(frame.texts, former, text) if former != text else None
+            side["changes"] = differences.highlighted(former, text) if former != text else None
         sides.append(side)
     return sides
 

@@ -6,6 +6,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Item
+from smartfeeds.core.sources import new_source
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
@@ -146,7 +147,7 @@ def test_item_of_a_source_credits_its_channel():
     address = "http://x.example/feed.xml"
     credited = "<source url='http://y.example/f'>Other</source>"
     for inside, expected in (("", ("F", address)), (credited, ("Other", "http://y.example/f"))):
-        (read,) = read_source(rss(inside), "", address, address).items
+        (read,) = read_source(rss(inside), "", address, new_source("planet", address, 0)).items
         item = Item(1, read.id, 0, 0, read.payload, "", deleted=False)
         job = FeedExport(FeedHead("urn:x:f", "Planet", 0, "http://p.example/f"), [item], 0)
         for form in ("rss", "rss092"):

@@ -304,6 +304,7 @@ async def ask_for_logo(requests: Requests) -> None:
 
 async def ask_other_pages(requests: Requests) -> None:
     """Health, metrics, documentation and the files that pages load."""
+    await requests.ask("/hub", "POST")  # of a service without a public address
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):
         await requests.ask(path, "GET")
     await requests.ask("/metrics", "GET", X_Forwarded_For="203.0.113.9")
@@ -343,6 +344,8 @@ async def ask_hub(requests: Requests) -> None:
             await requests.ask(path, "POST", "", body.encode(), Content_Type=WEB_FORM)
         await requests.ask(path, "POST", "", b"x", Content_Type=JSON)
         await requests.ask(path, "POST", "", urlencode(fields | {"hub.verify": "sync"}).encode(), Content_Type=WEB_FORM)
+    # Both addresses are bounded together.
+    for path in (HUB, "/hub"):
         for _ in range(60):
             got = await requests.web.ask("POST", concrete(path), b"", Content_Type=WEB_FORM)
             if got.status == 429:

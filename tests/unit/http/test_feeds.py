@@ -57,6 +57,7 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
         _no_writing,
         poll_default_s=55,
         poll_max_s=120,
+        has_hub=False,
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
     request = FeedRequest(place, JSON, ALICE, document=False, reader=False, zipped=False, credential="sfs_1")

@@ -1,0 +1,128 @@
+"""The service is killed between a delivery of the hub and its mark: nothing is lost, and the order stays."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import aiohttp
+import pytest
+
+from smartfeeds.config import load
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.tokens import TokenScope
+from smartfeeds.opening import open_service
+from smartfeeds.service.requests import CreateNode
+from smartfeeds.service.tokens import add_token, new_token
+from support.callbacks import Subscribers, running_subscribers
+from support.ports import free_port
+from support.process import ServiceProcess
+
+DOMAIN, OWNER = "feeds.example.org", "alice@example.org"
+DEADLINE_S = 60.0
+ENTRY = "<entry xmlns='http://www.w3.org/2005/Atom'><title>{}</title></entry>"
+
+
+@pytest.fixture
+async def subscribers() -> AsyncIterator[Subscribers]:
+    async with running_subscribers() as running:
+        yield running
+
+
+async def prepare(config: Path) -> str:
+    """The feed news, and a token to publish in it."""
+    service = open_service(load(config), on_change=lambda _nodes: None)
+    await service.store.open()
+    owner = parse_jid(OWNER)
+    assert owner is not None
+    await service.handle(CreateNode(owner, DOMAIN, "news", None))
+    token, text = new_token(OWNER, TokenScope.PUBLISH, "news", "")
+    await service.write(lambda tx, context: add_token(tx, context, token, None))
+    await service.store.close()
+    return text
+
+
+class Site:
+    """The HTTP side of the process, which may be away."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, token: str) -> None:
+        self._session, self._url, self._token = session, url, token
+
+    async def ready(self) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                try:
+                    async with self._session.get(f"{self._url}/healthz") as answer:
+                        assert answer.status == 200
+                        return
+                except aiohttp.ClientConnectionError:
+                    await asyncio.sleep(0.05)
+
+    async def subscribe(self, callback: str) -> None:
+        form = {"hub.mode": "subscribe", "hub.callback": callback, "hub.topic": f"{self._url}/feeds/news/"}
+        async with self._session.post(
+            f"{self._url}/hub",
+            data=urlencode({**form, "hub.verify": "sync"}),
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+        ) as answer:
+            assert answer.status == 204, await answer.text()
+
+    async def publish(self, item_id: str) -> None:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/atom+xml"}
+        url = f"{self._url}/entries/news/{item_id}"
+        async with self._session.put(url, data=ENTRY.format(item_id), headers=headers) as answer:
+            assert answer.status == 201, await answer.text()
+
+
+async def received(subscribers: Subscribers, item_id: str) -> None:
+    """Returns when an item was delivered."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not any(item_id in push.ids.split() for push in subscribers.pushes["reader"]):
+            await subscribers.arrived.wait()
+            subscribers.arrived.clear()
+
+
+@pytest.mark.timeout(200)
+async def test_killed_service_delivers_again_and_in_order(subscribers: Subscribers, tmp_path: Path) -> None:
+    """[WS-051] [SF-039] [SF-041] Killed before the answer to a delivery, and right after it."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    config = tmp_path / "smartfeeds.toml"
+    config.write_text(
+        f'[component]\njid = "{DOMAIN}"\nsecret = "s"\nport = 1\n[store]\nurl = "sqlite:///{tmp_path}/feeds.db"\n'
+        f'[http]\nlisten = "127.0.0.1:{port}"\nbase_url = "{url}"\n[webhooks]\nallowed_networks = ["127.0.0.0/8"]\n'
+    )
+    token = await prepare(config)
+    async with aiohttp.ClientSession() as session, ServiceProcess(config) as service:
+        site = Site(session, url, token)
+        await service.start()
+        await site.ready()
+        await site.subscribe(subscribers.url("reader"))
+        # Killed while the callback has the delivery and has not answered.
+        gate = subscribers.silence("reader")
+        await site.publish("one")
+        await subscribers.began.wait()
+        await service.end(signal.SIGKILL)
+        gate.set()
+        del subscribers.receive["reader"]
+        await service.start()
+        await site.ready()
+        await received(subscribers, "one")
+        # Killed as soon as the answer is there; the mark is stored a quarter of a second later.
+        await site.publish("two")
+        await received(subscribers, "two")
+        await service.end(signal.SIGKILL)
+        await service.start()
+        await site.ready()
+        await site.publish("three")
+        await received(subscribers, "three")
+        assert await service.end() == 0
+    pushes = subscribers.pushes["reader"]
+    items = [item_id for push in pushes for item_id in push.ids.split()]
+    firsts = [item_id for number, item_id in enumerate(items) if item_id not in items[:number]]
+    assert firsts == ["one", "two", "three"]
+    for push in pushes[1:]:
+        known = {one.text("fo:last_cursor") for one in pushes} | {one.text("fo:prev_cursor") for one in pushes}
+        assert push.text("fo:prev_cursor") in known
+    assert "Traceback" not in service.said

@@ -53,7 +53,8 @@ class SourceSettings:
     its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
     `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
     the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
-    days that the feed skips do not count.
+    days that the feed skips do not count. `ignore` has the names of elements, and of parameters of addresses after "?",
+    whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060).
     """
 
     every_s: int | None = None
@@ -64,6 +65,8 @@ class SourceSettings:
     allow_private: bool = False
     first_told: int = TOLD_AT_FIRST
     ignore_skips: bool = False
+    ignore: tuple[str, ...] = ()
+    history: int = 0
 
 
 NO_SETTINGS: Final = SourceSettings()
@@ -101,7 +104,9 @@ class SourceProgress:
     is the time of the first 410. `former_urls` are the addresses before permanent redirects, the last one first.
     `fresh_s` is the hint of the last response, `times_us` are the times of the newest items, newest first. `full_us`
     is the time of the last document that was read. `title` is the feed's, `described` has digests of what the node's
-    configuration got from the feed.
+    configuration got from the feed. `is_page`: that document was a web page. `gaps` counts documents in a row without
+    an item of the one before, `halvings` how often the interval was halved for that (SRC-065). `archives` are the
+    archive documents that were read, the last one first (SRC-061).
     """
 
     validators: Validators = NO_VALIDATORS
@@ -118,6 +123,10 @@ class SourceProgress:
     push: PushKind = PushKind.NONE
     title: str = ""
     described: Mapping[str, str] = field(default_factory=dict)
+    is_page: bool = False
+    gaps: int = 0
+    halvings: int = 0
+    archives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +212,8 @@ def new_source(
         raise ConfigError("a source needs the name of a node")
     if settings.every_s is not None and settings.every_s < LEAST_CHOSEN_S:
         raise ConfigError(f"the interval is {settings.every_s} seconds; choose {LEAST_CHOSEN_S} or more")
+    if settings.history < 0:
+        raise ConfigError(f"the number of history pages is {settings.history}; choose 0 or more")
     if settings.first_told < 0:
         raise ConfigError(f"the number of first items is {settings.first_told}; choose 0 or more")
     return Source(
@@ -250,7 +261,8 @@ def dump_source_settings(settings: SourceSettings) -> str:
 
 def load_source_settings(text: str) -> SourceSettings:
     """Reads the JSON of `dump_source_settings`."""
-    return SourceSettings(**json.loads(text))
+    fields = json.loads(text)
+    return SourceSettings(**fields | {"ignore": tuple(fields.get("ignore", ()))})
 
 
 def dump_progress(progress: SourceProgress) -> str:
@@ -275,5 +287,5 @@ def load_progress(text: str) -> SourceProgress:
     if hints is not None:
         skips = {name: tuple(hints[name]) for name in ("skip_hours", "skip_days")}
         fields["hints"] = DocumentHints(**(hints | skips))
-    lists = {name: tuple(fields[name]) for name in ("former_urls", "times_us") if name in fields}
+    lists = {name: tuple(fields[name]) for name in ("former_urls", "times_us", "archives") if name in fields}
     return SourceProgress(**(fields | lists))

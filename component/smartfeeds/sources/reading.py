@@ -1,4 +1,4 @@
-"""Documents of sources: bytes to items, data of the feed, and hints for the next request.
+"""Documents of sources: bytes to items, data of the feed, and hints for the next request (SRC-049 to SRC-055).
 
 The boundary between polling and formats. It runs in a thread, and raises FeedError for what is no feed.
 """
@@ -8,13 +8,17 @@ from typing import Final
 
 from smartfeeds.core.sources import DocumentHints, is_own
 from smartfeeds.core.text import counted
-from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import LINK, SOURCE, digest_id
+from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.formats.atom import LINK, SOURCE
 from smartfeeds.formats.autodiscovery import links_of
-from smartfeeds.formats.documents import document_bytes, read_document
-from smartfeeds.formats.items import FeedDocument, ImportedItem
-from smartfeeds.formats.nno import with_source
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.ess import looks_like_ess
+from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.json_text import looks_like_json
+from smartfeeds.formats.loader import in_utf8
 from smartfeeds.formats.poll_hints import poll_hints
+from smartfeeds.formats.source_items import SourceItem, source_items
+from smartfeeds.formats.web_page import PAGE_FORMAT, read_page
 from smartfeeds.formats.xml import parse_stored
 
 ACCEPT_SOURCE: Final = (
@@ -24,12 +28,24 @@ ACCEPT_SOURCE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How the documents of a source are read. `first_url` is the address under which the source was added. Items that
+    came from the service at `own_url` are left out. `ignore` has the names of what is no change. `pages`: whether a web
+    page with entries is read, too."""
+
+    first_url: str
+    own_url: str = ""
+    ignore: tuple[str, ...] = ()
+    pages: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document of a source. `feed` is the feed without items, `items` are those to store, oldest first, with the ids
-    and payloads that they have in the node. `left_out` counts items that cannot be stored, with reasons in `notes`."""
+    """A document of a source. `feed` is the feed without items, `items` are those to store, oldest first. `left_out`
+    counts items that cannot be stored, with reasons in `notes`."""
 
     feed: FeedDocument
-    items: tuple[ImportedItem, ...]
+    items: tuple[SourceItem, ...]
     hints: DocumentHints
     left_out: int = 0
     notes: tuple[str, ...] = ()
@@ -37,41 +53,58 @@ class SourceDocument:
     @property
     def times_us(self) -> tuple[int, ...]:
         """The times of the items that have one."""
-        return tuple(item.made_us for item in self.items if item.made_us is not None)
+        times = (entry.item.made_us for entry in self.items)
+        return tuple(time_us for time_us in times if time_us is not None)
+
+    @property
+    def is_page(self) -> bool:
+        """Whether the document is a web page."""
+        return self.feed.format == PAGE_FORMAT
 
 
-def read_source(body: bytes, charset: str, url: str, first_url: str, own_url: str = "") -> SourceDocument:
-    """The document that came from `url`, for a source that was added as `first_url`.
+def read_source(body: bytes, charset: str, url: str, options: ReadOptions) -> SourceDocument:
+    """The document that came from `url`.
 
     Item ids are made of the first address, so that a new address of the feed makes no new items (SRC-037). Items that
-    came from the service at `own_url` are left out: they would go round for ever (SRC-082). Raises FeedError, whose
-    text names the feeds that a web page links to (SRC-043).
+    came from this service would go round for ever (SRC-082). Raises FeedError, whose text names the feeds that a web
+    page links to (SRC-043).
     """
     if not body.strip():
         raise FeedError(Condition.INVALID_PAYLOAD, "the document is empty")
+    data, note = (body, "") if looks_like_ess(body) else in_utf8(body, "" if looks_like_json(body) else charset)
     try:
-        document = read_document(document_bytes(body, charset), url)
+        document = _read(body, data, charset, url, pages=options.pages)
     except FeedError as error:
         links = links_of(body, url) if body.lstrip()[:1] == b"<" else ()
         if not links:
             raise
         addresses = ", ".join(link.href for link in links[:3])
         raise FeedError(error.condition, f"{error.text or error.condition.value}; it links to {addresses}") from None
-    items = tuple(
-        replace(
-            item,
-            id=digest_id(first_url, item.id),
-            payload=with_source(item.payload, document.id, document.title, first_url),
-        )
-        for item in document.oldest_first()
-        if not _is_ours(item.payload, own_url)
-    )
-    returned = len(document.items) - len(items)
-    feed = replace(document, items=(), skipped=())
-    notes = (*document.warnings, *(f"item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped))
+    return source_document(document, options, note)
+
+
+def source_document(document: FeedDocument, options: ReadOptions, note: str = "") -> SourceDocument:
+    """The items of a feed that was read, as those of a source."""
+    items, skipped = source_items(document, options.first_url, options.ignore)
+    others = tuple(entry for entry in items if not _is_ours(entry.item.payload, options.own_url))
+    returned = len(items) - len(others)
+    reasons = [f"item {one.index + 1}: {one.reason}" for one in (*document.skipped, *skipped)]
+    notes = (*document.warnings, *((note,) if note else ()), *reasons)
     if returned:
         notes = (*notes, f"{counted(returned, 'item')} came from this service and were left out")
-    return SourceDocument(feed, items, poll_hints(document), len(document.skipped) + returned, notes)
+    left_out = len(reasons) + returned
+    return SourceDocument(replace(document, items=(), skipped=()), others, poll_hints(document), left_out, notes)
+
+
+def _read(body: bytes, data: bytes, charset: str, url: str, *, pages: bool) -> FeedDocument:
+    """The feed; the content decides which format it has (SRC-049)."""
+    try:
+        return read_document(data, url, doubles=True)
+    except FormatError:
+        # A page that comes where a feed was is a failure of the server, not a feed (SRC-043).
+        if not pages or body.lstrip()[:1] != b"<":
+            raise
+        return read_page(body, charset, url)
 
 
 def _is_ours(payload: bytes, own_url: str) -> bool:

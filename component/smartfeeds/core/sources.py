@@ -17,6 +17,8 @@ from smartfeeds.errors import ConfigError
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300
 MAX_URL_BYTES: Final = 2_048
+# The first poll goes back so many pages at most; their items are stored in one transaction.
+MAX_HISTORY: Final = 100
 # So many items of the first document are announced to subscribers of the node.
 TOLD_AT_FIRST: Final = 10
 _NODE_CHARACTERS: Final = 200
@@ -212,8 +214,8 @@ def new_source(
         raise ConfigError("a source needs the name of a node")
     if settings.every_s is not None and settings.every_s < LEAST_CHOSEN_S:
         raise ConfigError(f"the interval is {settings.every_s} seconds; choose {LEAST_CHOSEN_S} or more")
-    if settings.history < 0:
-        raise ConfigError(f"the number of history pages is {settings.history}; choose 0 or more")
+    if not 0 <= settings.history <= MAX_HISTORY:
+        raise ConfigError(f"the number of history pages is {settings.history}; choose 0 to {MAX_HISTORY}")
     if settings.first_told < 0:
         raise ConfigError(f"the number of first items is {settings.first_told}; choose 0 or more")
     return Source(

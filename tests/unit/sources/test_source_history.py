@@ -5,9 +5,10 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.polling import DAY_S, HOUR_S
+from smartfeeds.core.source_entries import EntryKey, SourceEntry
 from smartfeeds.core.sources import SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
-from smartfeeds.formats.atom import PUBLISHED, UPDATED, read_meta
+from smartfeeds.formats.atom import PUBLISHED, UPDATED, digest_id, read_meta
 from smartfeeds.formats.xml import parse_stored
 from support.polling import NODE, PATH, atom, running_polling
 from support.world import OWNER, T0_US
@@ -128,20 +129,27 @@ async def test_two_entries_of_one_id_are_two_items_in_each_poll(polling, site, w
     assert set(after) == {"a", "b", "c"} and after | before == after
 
 
-async def test_items_that_the_limit_of_the_node_pushed_out_stay_away(polling, site, world):
-    """[SRC-075] A document of 100 items for a node of 20, and an old item that the feed shows again."""
-    await world.create(NODE, "feeds.example.org", type="generic", max_items="20")
-    titles = [f"{number:03}" for number in range(100)]
-    site.pages[PATH] = atom(*reversed(titles))
-    source = await polling.poll(await polling.add())
-    before = await world.node(NODE)
-    assert before.total == 20
-    source = await polling.poll(source, HOUR_S)
-    site.pages[PATH] = atom(*reversed(titles)).replace(b"<title>005<", b"<title>005 again<")
+async def test_items_that_are_no_longer_in_the_node_stay_away(polling, site, world):
+    """[SRC-075] The memory of the source has an entry whose item is gone."""
+    source = await polling.add()
+    identity = digest_id(source.first_url, "urn:x:a")
+    entry = SourceEntry(EntryKey(identity), identity)
+    await world.store.write(lambda tx: tx.put_source_entry(source.source_no, entry))
+    site.pages[PATH] = atom("c", "b", "a")
+    source = await polling.poll(source)
+    site.pages[PATH] = atom("c", "b", "a").replace(b"<title>a<", b"<title>a again<")
     await polling.poll(source, HOUR_S)
 
-    after = await world.node(NODE)
-    assert (after.total, after.last_modified_us) == (20, before.last_modified_us)
+    assert await polling.titles() == ["b", "c"]
+
+
+async def test_sources_fill_feeds_only(polling, site, world):
+    """[SRC-075] A node whose limit would push items out is refused with a reason."""
+    await world.create(NODE, "feeds.example.org", type="generic", max_items="20")
+    site.pages[PATH] = atom("a")
+    source = await polling.poll(await polling.add())
+
+    assert "generic" in source.reason
 
 
 async def test_complete_feed_retracts_what_two_documents_lack(polling, site, world):

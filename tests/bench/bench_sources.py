@@ -1,21 +1,26 @@
-"""What polling costs: `python tests/bench/bench_sources.py [feeds]`.
+"""What polling other feeds costs: the target `sources` of the benchmark.
 
 Fills a SQLite store with sources on as many hosts (addresses of 127.0.0.0/8), serves their feeds from a process of its
-own, and polls each twice: every document is read in the first round, 95 % are "not modified" in the second. It prints
-the processor time of the polling process for each poll, and the share of one core for 10,000 feeds an hour.
+own, and polls each twice: every document is read in the first round, 95 % are "not modified" in the second. The cost is
+the processor time of this process.
 """
 
 import asyncio
+import os
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from ipaddress import IPv4Address
 from pathlib import Path
 
 from aiohttp import web
 
+from bench.runs import Collector, fresh
+from bench.targets import ROOT
+from bench.wire import BenchError
+from bench.work import Number
+from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.sources import Source, SourceSettings, new_source
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.formats.atom import read_traits
@@ -27,8 +32,9 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import add_source
 from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.tools import SourceTools
-from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.telemetry import set_up_logging
 
 FEEDS_AN_HOUR = 10_000
 ITEMS = 20
@@ -82,16 +88,43 @@ class Clock:
         return time.time_ns() // 1_000 + self.ahead_us
 
 
-async def measure(feeds: int, port: int, folder: Path) -> None:
+def measure(collect: Collector, folder: Path) -> None:
+    """Both rounds, as often as the benchmark runs."""
+    set_up_logging("console", "warning")
+    feeds = collect.scale.sources
+    for _ in range(collect.scale.runs):
+        server = subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True, env=_environment())
+        try:
+            assert server.stdout is not None
+            port = int(server.stdout.readline())
+            read_s, poll_s = asyncio.run(_rounds(feeds, port, fresh(folder)))
+        finally:
+            server.terminate()
+            server.wait()
+            assert server.stdout is not None
+            server.stdout.close()
+        share = poll_s * FEEDS_AN_HOUR / 3_600
+        numbers = (
+            Number("sources_read", read_s * 1_000, f"{feeds:,} feeds"),
+            Number("sources_poll", poll_s * 1_000),
+            Number("sources_share", share * 100),
+        )
+        collect.take("ours", iter(numbers))
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT / 'component'}:{ROOT / 'tests'}"}
+
+
+async def _rounds(feeds: int, port: int, folder: Path) -> tuple[float, float]:
+    """The seconds of processor time for each poll, in the first round and in the second."""
     clock = Clock()
     store = SqliteStore(folder / "feeds.db", read_traits)
     service = FeedService(
         store, Policy("feeds.example.org"), clock=clock, new_id=lambda: "x", on_change=lambda _nodes: None
     )
     await store.open()
-    fetcher = Fetcher(FetchLimits(allowed=EVERYWHERE), limiter=HostLimiter(POLL_LIMITS))
-    async with fetcher:
-        poller = Poller(service, PollClients(fetcher, fetcher), SourceTools(clock, asyncio.sleep, random.random))
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE), limiter=HostLimiter(POLL_LIMITS)) as fetcher:
 
         def fill(tx: WriteTx, context: Context) -> None:
             for number in range(feeds):
@@ -99,46 +132,34 @@ async def measure(feeds: int, port: int, folder: Path) -> None:
                 add_source(tx, context, new_source(f"n{number}", url, clock(), SourceSettings(every_s=3_600)))
 
         await service.write(fill)
-        await one_round(poller, service, clock, feeds, "first round, all documents read")
-        clock.ahead_us += 3 * 3_600 * US_PER_S
-        poller._looked_us = clock()  # no jump: the round shall not be spread over ten minutes
-        per_poll_s = await one_round(poller, service, clock, feeds, "second round, 95 % not modified")
-        share = per_poll_s * FEEDS_AN_HOUR / 3_600
-        print(f"{FEEDS_AN_HOUR:,} feeds an hour: {share:.1%} of one core (goal: under 10 %)")
+        rounds = []
+        for _ in range(2):
+            tools = SourceTools(clock, asyncio.sleep, random.random)
+            poller = Poller(service, PollClients(fetcher, fetcher), tools)
+            rounds.append(await _one_round(poller, service, clock) / feeds)
+            clock.ahead_us += 3 * 3_600 * US_PER_S
     await store.close()
+    return rounds[0], rounds[1]
 
 
-async def one_round(poller: Poller, service: FeedService, clock: Clock, feeds: int, title: str) -> float:
-    """Polls everything that is due; returns the seconds of processor time for each poll."""
-
-    def late(tx: ReadTx, _context: Context) -> list[Source]:
-        return tx.sources_due(clock(), 1)
-
-    began_s, began_cpu_s = time.perf_counter(), time.process_time()
-    while await service.read(late):
+async def _one_round(poller: Poller, service: FeedService, clock: Clock) -> float:
+    """Polls everything once; returns the seconds of processor time. Raises BenchError if a source was left out."""
+    began_us, began_s = clock(), time.process_time()
+    for _minute in range(12):  # the first look spreads what is overdue over ten minutes
         await poller.look()
-        await poller._free.wait()
-        poller._free.clear()
-    await poller.settle()
-    took_s, cpu_s = time.perf_counter() - began_s, time.process_time() - began_cpu_s
-    print(f"{title}: {feeds / took_s:,.0f} polls/s, {cpu_s / feeds * 1_000:.2f} ms of processor time for each")
-    return cpu_s / feeds
+        while await poller.settle():
+            await poller.look()
+        clock.ahead_us += 60 * US_PER_S
+    took_s = time.process_time() - began_s
+    left = await service.read(lambda tx, _context: [row for row in tx.sources(0, NO_LIMIT) if _is_old(row, began_us)])
+    if left:
+        raise BenchError(f"{len(left)} sources were not polled: {left[0].reason}")
+    return took_s
 
 
-def main(feeds: int) -> None:
-    server = subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        port = int(server.stdout.readline())
-        with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(measure(feeds, port, Path(folder)))
-    finally:
-        server.terminate()
-        server.wait()
+def _is_old(source: Source, began_us: int) -> bool:
+    return source.good_us is None or source.good_us < began_us
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["serve"]:
-        asyncio.run(serve())
-    else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000)
+    asyncio.run(serve())

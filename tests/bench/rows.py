@@ -94,6 +94,15 @@ def web_rows(scale: Scale) -> list[Row]:
     ]
 
 
+def hub_rows(scale: Scale) -> list[Row]:
+    """The rows of the WebSub hub."""
+    return [
+        Row("hub", f"WebSub: one publish to {scale.callbacks:,} callbacks", " s", 2, less=True),
+        Row("hub_publish", "publish, one at a time, during these deliveries", " ms", less=True),
+        Row("hub_publish_alone", "publish, one at a time, without deliveries", " ms", less=True),
+    ]
+
+
 def merge_sizes(scale: Scale) -> tuple[int, ...]:
     """How many items each of two feeds has that are merged."""
     return scale.merged // 10, scale.merged // 2, scale.merged
@@ -111,6 +120,15 @@ def merge_rows(scale: Scale) -> list[Row]:
             Row(f"merge_{size}_memory", f"{title}: memory", " MB", less=True),
         ]
     return found
+
+
+def source_rows() -> list[Row]:
+    """The rows of polling other feeds."""
+    return [
+        Row("sources_read", "poll of a feed of 20 entries, all of them new: CPU", " ms", less=True),
+        Row("sources_poll", "poll, 95 % not modified: CPU", " ms", less=True),
+        Row("sources_share", "10,000 feeds an hour, 95 % not modified: share of a core", " %", 10, less=True),
+    ]
 
 
 # The floods of `bench.fairness`, in the order of the table.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bench_merge, fairness, report, rows, runs, web, work
+from bench import bench_merge, bench_sources, fairness, hub, report, rows, runs, web, work
 from bench.wire import BenchError
 
 
@@ -42,6 +42,14 @@ def test_bench_tiny_counts_fill_every_row_over_http(collect: runs.Collector, tmp
     assert shown.splitlines()[2].count("/s") == 3
 
 
+def test_bench_tiny_counts_fill_every_row_of_the_hub(collect: runs.Collector, tmp_path: Path) -> None:
+    """Every callback gets the item, and publishes meanwhile are measured."""
+    hub.measure(collect, tmp_path / "hub")
+    found = collect.results["ours"]
+    assert set(found) == {row.name for row in rows.hub_rows(work.SMOKE)}
+    assert all(number.value > 0 for numbers in found.values() for number in numbers)
+
+
 def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tmp_path: Path) -> None:
     """Each size has its numbers, the result of the merge is checked, and a wrong one is told."""
     bench_merge.measure(collect, tmp_path / "merge")
@@ -53,6 +61,12 @@ def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tm
     local, incoming, made = bench_merge.write(tmp_path, 10)
     with pytest.raises(BenchError, match="the merge is wrong"):
         bench_merge.run(local, incoming, replace(made, added=made.added + 1))
+
+
+def test_bench_tiny_counts_fill_every_row_of_sources(collect: runs.Collector, tmp_path: Path) -> None:
+    bench_sources.measure(collect, tmp_path / "sources")
+    assert set(collect.results["ours"]) == {row.name for row in rows.source_rows()}
+    assert "feeds an hour" in report.text(collect.results, work.SMOKE, {})
 
 
 @pytest.mark.timeout(240)

@@ -33,9 +33,9 @@ async def test_source_is_read_as_it_was_put(store: Store) -> None:
         Validators("https://a.example/f", 'W/"no quotes', "yesterday"),
         *(3, T0, True, T0 + 1, Moved("https://b.example/", T0), ("https://c.example/",)),
         DocumentHints(60, 3_600, T0, (1, 2), (5, 6)),
-        *(600, (T0, T0 - 5), T0, PushKind.HUB, "A title", {"title": "digest"}),
+        *(600, (T0, T0 - 5), T0, PushKind.HUB, "A title", {"title": "digest"}, True, 3, 2, ("https://a.example/old",)),
     )
-    settings = SourceSettings(300, "alice@example.org", "u", "p", "agent", True, 0, True)
+    settings = SourceSettings(300, "alice@example.org", "u", "p", "agent", True, 0, True, "category=news", ("?utm",), 2)
     number = await add(store, "news", "https://a.example/f")
     whole = replace(
         new_source("news", "https://a.example/f", T0, settings, owner="bob@example.org", configured=True),

@@ -33,6 +33,7 @@ from smartfeeds.core.sources import (
     TOLD_AT_FIRST,
     Source,
     SourceSettings,
+    filter_of,
     is_own,
     new_source,
     node_name_of,
@@ -77,6 +78,11 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 help=f"Subscribers are notified of so many items of the first document. Default: {TOLD_AT_FIRST}.",
             ),
             click.option(
+                "--only",
+                metavar="FILTERS",
+                help="Only items that match, such as 'category=news'. Default: all.",
+            ),
+            click.option(
                 "--ignore-skips/--obey-skips", default=None, help="Ignore or obey skipHours and skipDays of the feed."
             ),
             click.option(
@@ -84,8 +90,8 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 multiple=True,
                 metavar="NAME",
                 callback=lambda _context, _option, names: tuple(filter(None, names)) if names else None,
-                help="An element, or a ?parameter of addresses, whose change is no change of an item. May be repeated; an empty"
-                " name ignores nothing.",
+                help="An element, or a ?parameter of addresses, whose change is no change of an item. May be repeated; an"
+                " empty name ignores nothing.",
             ),
             click.option(
                 "--history",
@@ -152,6 +158,7 @@ def set_source(source: str, node: str | None, config: Path | None, *, adaptive: 
     def change(row: Source, now_us: int) -> Source:
         if row.configured:
             raise ConfigError(f"the source {row.first_url} comes from the configuration; change its [[source]] section")
+        filter_of(changes.get("only", ""))
         return replace(row, settings=replace(row.settings, **changes), due_us=row.due_us and now_us)
 
     row = _change(config, source, node, partial(change_source, change=change))

@@ -17,11 +17,13 @@ from smartfeeds.http import (
     feeds,
     files,
     health,
+    hub,
     images,
     lists,
     micropub,
     openapi,
     publishing,
+    requirements,
     river,
     search,
 )
@@ -50,6 +52,7 @@ class Handlers:
     files: files.FileReplies
     micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
+    requirements: requirements.Requirements
     health: health.Health
     openapi: openapi.OpenApiDocument
     api_docs: api_docs.ApiDocs
@@ -59,6 +62,7 @@ class Handlers:
     sign_in: sign_in.SignInPages
     themes: theme.Themes
     editor: editor.Editor
+    hub: hub.HubEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON), lambda h: h.lists.get),
     Route("GET", "/feeds.opml", "feeds", lists.list_document(n.OPML), lambda h: h.lists.get),
     Route("GET", "/feeds.nno", "feeds", lists.list_document(n.NNO), lambda h: h.lists.get),
+    Route("POST", "/feeds/{name}/hub/", "hub", hub.HUB_REQUEST, lambda h: h.hub.post),
     Route("GET", "/feeds/{name}/", "feed", feeds.PULL, lambda h: h.pull),
     Route("PUT", "/feeds/{name}/", "feed", publishing.CREATE_FEED, lambda h: h.publishing.create_feed),
     Route("PATCH", "/feeds/{name}/", "feed", admin.PATCH_FEED, lambda h: h.admin.configure),
@@ -113,6 +118,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
+    Route("GET", f"{urls.ABOUT}{{name}}/", "about", requirements.GET_REQUIREMENTS, lambda h: h.requirements.get),
     Route("GET", "/options/{name}/", "options", admin.GET_OPTIONS, lambda h: h.admin.get_options),
     Route("GET", "/members/{name}/", "members", admin.LIST_MEMBERS, lambda h: h.admin.members),
     Route("PUT", "/members/{name}/{jid}", "members", admin.PUT_MEMBER, lambda h: h.admin.affiliate),
@@ -132,6 +138,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
+    Route("POST", urls.HUB, "hub", hub.HUB_REQUEST_FOR_ANY, lambda h: h.hub.post),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

@@ -17,6 +17,7 @@ from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.files import FileReplies
 from smartfeeds.http.health import Health
+from smartfeeds.http.hub import HubEndpoint, HubRequests
 from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
@@ -26,6 +27,7 @@ from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.quotas import Quota
+from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
@@ -83,6 +85,7 @@ class Site:
         files: Files,
         fetch_image: FetchImage,
         xmpp: XmppSignIn,
+        hub: HubRequests | None,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -104,6 +107,7 @@ class Site:
             editor.writing,
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
+            has_hub=hub is not None,
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
@@ -118,6 +122,7 @@ class Site:
             micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
+            requirements=Requirements(self._pull, options.domain),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),
@@ -127,6 +132,7 @@ class Site:
             editor=editor,
             sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
             themes=Themes(bodies),
+            hub=HubEndpoint(hub, bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

@@ -35,11 +35,13 @@ class PolledDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredPoll:
-    """The result of a poll: the source before and after it, and what it changed in the node."""
+    """The result of a poll: the source before and after it, and what it changed in the node. `sharing` counts the
+    other sources of the address that the source has moved to."""
 
     before: Source
     after: Source
     counts: ImportCounts
+    sharing: int = 0
 
 
 def store_poll(
@@ -69,7 +71,8 @@ def store_poll(
         tx.put_host_pause(pause)
     elif answer.kind in polling.GOOD and tx.host_pause(source.host) is not None:
         tx.remove_host_pause(source.host)
-    return StoredPoll(source, after, counts)
+    sharing = len(tx.sources_at(after.url)) - 1 if after.url != source.url else 0
+    return StoredPoll(source, after, counts, sharing)
 
 
 def _import(
@@ -148,7 +151,8 @@ def _plan_retractions(
     present = {entry.entry_no for entry in assigned}
     deletions = {entry.item.id: entry.item for entry in document.items if entry.item.deleted}
     gone = [entry for entry in known if entry.key.identity in deletions and entry.entry_no not in present]
-    if document.feed.paging.complete and assigned:
+    # An item that a filter leaves out is not absent.
+    if document.feed.paging.complete and assigned and not source.settings.only:
         absent = [entry for entry in tx.source_entries(source.source_no) if entry.entry_no not in present]
         gone += [entry for entry in absent if entry.presence is EntryPresence.MISSED and entry not in gone]
         missed = [entry for entry in absent if entry.presence is EntryPresence.PRESENT and entry not in gone]

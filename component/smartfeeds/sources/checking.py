@@ -9,7 +9,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.autodiscovery import PageLink, links_of
 from smartfeeds.net.fetch import Fetcher, FetchError, Hop, Response, Sender
 from smartfeeds.sources.answers import failed_answer, good_answer
-from smartfeeds.sources.reading import ACCEPT_SOURCE, ReadOptions, SourceDocument, read_source
+from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ async def check_source(fetcher: Fetcher, source: Source, now_us: int) -> SourceR
 def _read(source: Source, response: Response, now_us: int) -> SourceReport:
     content_type = response.content_type
     try:
-        document = read_source(response.body, response.charset, response.url, ReadOptions(source.first_url))
+        document = read_source(response.body, response.charset, response.url, source)
     except FeedError as error:
         links = links_of(response.body, response.url) if response.body.lstrip()[:1] == b"<" else ()
         return SourceReport(response.hops, error.text or error.condition.value, content_type, links=links)

@@ -43,7 +43,9 @@ async def with_history(
     """
     keys = _keys(document)
     known = await service.read(partial(known_keys, source_no=source.source_no, keys=keys))
-    is_gap = bool(keys) and not known.is_first and not any(map(known.has, keys))
+    # A filter leaves out items that would show that there is no gap.
+    may_be_gap = bool(keys) and not known.is_first and not source.settings.only
+    is_gap = may_be_gap and not any(map(known.has, keys))
     most = MAX_PAGES if is_gap else source.settings.history if source.good_us is None else 0
     if not most or not keys:
         return WholeDocument(document, is_gap)

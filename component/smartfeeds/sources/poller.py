@@ -24,7 +24,7 @@ from smartfeeds.service.source_import import PolledDocument, StoredPoll, store_p
 from smartfeeds.service.sources import begin_polls, read_due, sharing_address
 from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
 from smartfeeds.sources.history import with_history
-from smartfeeds.sources.reading import ACCEPT_SOURCE, ReadOptions, SourceDocument, read_source
+from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
 
@@ -206,9 +206,9 @@ class Poller:
 
     async def _read(self, source: Source, response: Response) -> SourceDocument:
         """Reads a document aside: a large feed takes long enough to hold up everything else. Raises FeedError."""
-        is_feed = source.progress.full_us is not None and not source.progress.is_page
-        options = ReadOptions(source.first_url, self._own_url, source.settings.ignore, pages=not is_feed)
-        return await self._tools.aside(read_source, response.body, response.charset, response.url, options)
+        return await self._tools.aside(
+            read_source, response.body, response.charset, response.url, source, self._own_url
+        )
 
     async def _older_page(self, source: Source, feed_url: str, url: str) -> SourceDocument:
         """Requests and reads an older page of a feed. Raises FetchError or FeedError."""
@@ -252,7 +252,7 @@ def _log_poll(stored: StoredPoll, answer: Answer) -> None:
             "source_failing", node=after.node, url=shown(after.url), state=after.state.value, reason=after.reason
         )
     if after.url != before.url:
-        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url))
+        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url), sharing=stored.sharing)
     if answer.kind in GOOD and after.reason and after.reason != before.reason:
         _log.warning("source_incomplete", node=after.node, url=shown(after.url), reason=after.reason)
     for item_id, reason in stored.counts.skipped:

@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import feedparser
@@ -9,20 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smartfeeds.core.sources import SourceProgress, SourceSettings, new_source
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.source_items import MAX_ITEM_BYTES, MAX_ITEMS, content_digest, fitted
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sources.reading import ReadOptions, read_source
+from smartfeeds.sources.reading import read_source
 
 URL = "https://blog.example/posts/feed"
 T0_US = parse_datetime("2026-05-01T00:00:00Z")
 
 
-def read(body, charset="", url=URL, **options):
-    return read_source(body.encode() if isinstance(body, str) else body, charset, url, ReadOptions(URL, **options))
+def read(body, charset="", url=URL, *, was_feed=False, **settings):
+    source = new_source("blog", URL, T0_US, SourceSettings(**settings))
+    source = replace(source, progress=SourceProgress(full_us=T0_US if was_feed else None))
+    return read_source(body.encode() if isinstance(body, str) else body, charset, url, source)
 
 
 def rss(*items, head=""):
@@ -44,7 +48,8 @@ FORMATS = {
     "RSS 1.0": '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
     '<channel><title>t</title></channel><item rdf:about="urn:x:1"><title>a</title></item></rdf:RDF>',
     "Atom 1.0": '<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>urn:x:1</id><title>a</title></entry></feed>',
-    "JSON Feed 1.1": '{"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": [{"id": 1, "title": "a"}]}',
+    "JSON Feed 1.1": '{"version": "https://jsonfeed.org/version/1.1", "title": "t",'
+    ' "items": [{"id": 1, "title": "a"}]}',
     "h-feed": '<html><body class="h-feed"><p class="h-entry"><a class="u-url p-name" href="/1">a</a></p></body></html>',
 }
 
@@ -144,7 +149,7 @@ def test_relative_addresses_are_those_of_the_base_or_of_the_document(base, addre
 
 def test_content_is_kept_as_it_came():
     """[SRC-055] Pages clean it."""
-    text = "<script>alert(1)</script><p onclick=\"x()\">hello</p>"
+    text = '<script>alert(1)</script><p onclick="x()">hello</p>'
     document = read(rss(f"<title>t</title><description><![CDATA[{text}]]></description>"))
 
     assert entry_of(document).findtext(atom.CONTENT) == text
@@ -242,7 +247,7 @@ def test_page_is_no_feed_where_a_feed_was():
     """[SRC-043] [SRC-048] A site that shows its home page instead of the feed. The feeds of the page are named."""
     links = '<link rel="alternate" type="application/rss+xml" href="/rss">'
     with pytest.raises(FeedError, match=r"links to https://blog.example/rss"):
-        read(PAGE.replace("<head>", f"<head>{links}"), pages=False)
+        read(PAGE.replace("<head>", f"<head>{links}"), was_feed=True)
     with pytest.raises(FeedError, match="web page, not a feed"):
         read("<html><body><p>Sign in to the hotel</p></body></html>")
 
@@ -269,7 +274,9 @@ def test_links_to_older_pages(body, paging):
     assert (found.older, found.older_is_archive, found.complete) == (older, *paging[1:])
 
 
-@pytest.mark.parametrize("unit", ["<div class='h-entry'>", "<a class='u-url h-entry' href=x>", "<p", "&", "<!--", "\x00"])
+@pytest.mark.parametrize(
+    "unit", ["<div class='h-entry'>", "<a class='u-url h-entry' href=x>", "<p", "&", "<!--", "\x00"]
+)
 def test_broken_and_deep_pages_are_read_or_refused(unit):
     """[SRC-051] [SRC-052] Nothing but FeedError is raised."""
     try:
@@ -328,7 +335,9 @@ def test_feedparser_reads_the_same_items(path):
     theirs = sorted(plain(entry.get("title", "")) for entry in feedparser.parse(body).entries)
     try:
         document = read(body)
-        ours = sorted(plain(atom.text_of(entry_of(document, place), atom.TITLE)) for place in range(len(document.items)))
+        ours = sorted(
+            plain(atom.text_of(entry_of(document, place), atom.TITLE)) for place in range(len(document.items))
+        )
     except FeedError:
         ours = []
     is_known = path.name in DIFFERENT or path.name.startswith("fv__opml__")

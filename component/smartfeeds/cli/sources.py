@@ -90,8 +90,8 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 multiple=True,
                 metavar="NAME",
                 callback=lambda _context, _option, names: tuple(filter(None, names)) if names else None,
-                help="An element, or a ?parameter of addresses, whose change is no change of an item. May be repeated; an"
-                " empty name ignores nothing.",
+                help="An element, or a ?parameter of addresses, whose change is no change of an item. May be repeated;"
+                " an empty name ignores nothing.",
             ),
             click.option(
                 "--history",

@@ -65,7 +65,7 @@ from smartfeeds.telemetry import (
     requests_refused,
     watch_loop,
 )
-from smartfeeds.webhooks_setup import callback_client, make_hub
+from smartfeeds.webhooks_setup import callback_client, make_cloud, make_hub
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
@@ -219,6 +219,8 @@ class App:
         )
         self._callbacks = callback_client(settings)
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
+        self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
+        self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         health = Health(self._unready, metrics_text, networks)
         self.site = (
@@ -238,6 +240,7 @@ class App:
                     chat=self.bot is not None,
                 ),
                 self.hub,
+                self.cloud,
             )
             if settings.http.listen
             else None
@@ -355,8 +358,8 @@ class App:
             GATHERED.source = self._readings
             # Deliveries in flight need the client until the dispatcher has stopped.
             await parts.enter_async_context(self._callbacks)
-            if self.hub is not None:
-                parts.push_async_callback(log_failures_of, self.hub.stop)
+            for server in self._webhooks:
+                parts.push_async_callback(log_failures_of, server.stop)
             parts.push_async_callback(self._end_tasks)
             parts.push_async_callback(self.supervisor.stop)
             parts.push_async_callback(self.presences.leave)
@@ -381,8 +384,9 @@ class App:
             await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
+            for server in self._webhooks:
+                await server.start()
             if self.hub is not None:
-                await self.hub.start()
                 self._spawn(self.hub.run(), "hub questions")
             await self.polls.start()
             for name, work in self.polls.tasks():
@@ -426,7 +430,7 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
-            callbacks=self.hub.readings() if self.hub is not None else (),
+            callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             sources=self.polls.poller.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )

@@ -10,6 +10,10 @@ from urllib.parse import quote
 
 FEEDS = "/feeds/"
 HUB = "/hub"
+# The doors of the cloud: the paths that living workstations know, or guess (rssCloud).
+CLOUD_FORM = "/rsscloud/pleaseNotify"
+CLOUD_RPC = "/RPC2"
+CLOUD_SOAP = "/rsscloud/soap"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
 ABOUT = "/about/"

@@ -12,6 +12,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall
@@ -166,6 +167,7 @@ class Feeds:
         poll_default_s: int,
         poll_max_s: int,
         has_hub: bool,
+        cloud: OwnCloud | None,
     ) -> None:
         self._pull = pull
         self._authenticate = authenticate
@@ -178,6 +180,7 @@ class Feeds:
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
         self._has_hub = has_hub
+        self._cloud = cloud
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
         self._making = asyncio.Lock()
         self._making_document = asyncio.Lock()
@@ -222,7 +225,7 @@ class Feeds:
         document = reader and query.since is None and query.until is None
         document = document or bool(call.suffix and not query.positioned)
         hub_url = f"{call.site_url}{hub_path(call.name)}" if self._has_hub else ""
-        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None), hub_url)
+        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None), hub_url, self._cloud)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
         styled = reader and bool(call.suffix) and not query.callback and is_for_browser(form, accept)

@@ -12,6 +12,7 @@ from typing import Any
 from smartfeeds.core import urls
 from smartfeeds.http import administration as admin
 from smartfeeds.http import (
+    cloud,
     conflicts,
     entries,
     feeds,
@@ -63,6 +64,7 @@ class Handlers:
     themes: theme.Themes
     editor: editor.Editor
     hub: hub.HubEndpoint
+    cloud: cloud.CloudDoors
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,9 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("POST", urls.HUB, "hub", hub.HUB_REQUEST_FOR_ANY, lambda h: h.hub.post),
+    Route("POST", urls.CLOUD_FORM, "cloud", cloud.REGISTER_BY_FORM, lambda h: h.cloud.by_form),
+    Route("POST", urls.CLOUD_RPC, "cloud", cloud.REGISTER_BY_XML_RPC, lambda h: h.cloud.by_xml_rpc),
+    Route("POST", urls.CLOUD_SOAP, "cloud", cloud.REGISTER_BY_SOAP, lambda h: h.cloud.by_soap),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

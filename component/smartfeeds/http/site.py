@@ -9,6 +9,7 @@ from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
+from smartfeeds.http.cloud import CloudDoors, CloudRequests
 from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
@@ -86,6 +87,7 @@ class Site:
         fetch_image: FetchImage,
         xmpp: XmppSignIn,
         hub: HubRequests | None,
+        cloud: CloudRequests | None,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -108,6 +110,7 @@ class Site:
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
             has_hub=hub is not None,
+            cloud=None if cloud is None else cloud.own,
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
@@ -133,6 +136,7 @@ class Site:
             sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
             themes=Themes(bodies),
             hub=HubEndpoint(hub, bodies),
+            cloud=CloudDoors(cloud, bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

@@ -199,3 +199,26 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
         capture_output=True,
     )
     return paths
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "expected"),
+    [
+        ("reader.example", "192.0.2.7", True),
+        ("reader.example", "::ffff:192.0.2.7", True),
+        ("reader.example", "192.0.2.8", False),
+        ("192.0.2.7", "192.0.2.7", True),
+        ("192.0.2.8", "192.0.2.7", False),
+        ("[2001:DB8::1]", "2001:db8::1", True),
+        ("reader.example", "local", False),
+    ],
+)
+async def test_name_of_an_address(host: str, address: str, expected: bool) -> None:
+    """[RC-026] [RC-030] A name is resolved; an IPv4-mapped address is the IPv4 address."""
+    client = CallbackClient(resolver=Names("::ffff:192.0.2.7"))
+    assert await client.is_address_of(host, address) is expected
+
+
+async def test_name_that_leads_nowhere_is_no_address() -> None:
+    """[RC-030]"""
+    assert not await CallbackClient().is_address_of("a." * 200, "192.0.2.7")

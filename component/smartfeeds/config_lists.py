@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from smartfeeds.config_types import BareJid, SettingsSection, WebAddress
 from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, make_mirror
-from smartfeeds.core.sources import LEAST_CHOSEN_S, TOLD_AT_FIRST, Source, SourceSettings, new_source
+from smartfeeds.core.sources import LEAST_CHOSEN_S, MAX_HISTORY, TOLD_AT_FIRST, Source, SourceSettings, new_source
 from smartfeeds.errors import ConfigError
 
 
@@ -59,6 +59,8 @@ class SourceSection(SettingsSection):
     allow_private: bool = False
     first_told: Annotated[int, Field(ge=0)] = TOLD_AT_FIRST
     ignore_skips: bool = False
+    ignore: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    history: Annotated[int, Field(ge=0, le=MAX_HISTORY)] = 0
     only: str = ""
 
     def to_source(self, now_us: int) -> Source:

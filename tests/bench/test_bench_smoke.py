@@ -63,6 +63,7 @@ def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tm
         bench_merge.run(local, incoming, replace(made, added=made.added + 1))
 
 
+@pytest.mark.timeout(240)
 def test_bench_tiny_counts_fill_every_row_of_sources(collect: runs.Collector, tmp_path: Path) -> None:
     bench_sources.measure(collect, tmp_path / "sources")
     assert set(collect.results["ours"]) == {row.name for row in rows.source_rows()}

@@ -1,6 +1,9 @@
 """Files of feeds: rows that follow the items, and a folder that holds whole files only."""
 
+import asyncio
+import contextlib
 import hashlib
+import threading
 from collections.abc import Collection
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 from smartfeeds.core.files import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Store, WriteTx
-from smartfeeds.store.files import BUFFER_BYTES, NEW, FileFolder, copy_files
+from smartfeeds.store.files import BUFFER_BYTES, NEW, FileFolder, PendingFile, copy_files
 from store.values import add_feed, item
 
 DIGEST = hashlib.sha256(b"photo").hexdigest()
@@ -224,3 +227,33 @@ async def test_backup_of_a_folder(tmp_path: Path) -> None:
     assert names(copy) == sorted(file.digest for file in kept)
     with pytest.raises(StoreError, match="cannot be copied"):
         copy_files(folder.path, copy.path)
+
+
+@pytest.mark.parametrize("step", ["_create", "_append"])
+async def test_cancellation_waits_for_the_thread_and_leaves_no_file(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that disconnects cancels its upload while a thread creates the file or writes to it."""
+    begun, proceed = asyncio.Event(), threading.Event()
+    loop, work = asyncio.get_running_loop(), getattr(PendingFile, step)
+
+    def slow(*arguments: object) -> object:
+        loop.call_soon_threadsafe(begun.set)
+        proceed.wait()
+        return work(*arguments)
+
+    monkeypatch.setattr(PendingFile, step, slow)
+    folder = FileFolder(tmp_path / "files")
+
+    async def upload() -> None:
+        async with folder.receive() as file:
+            await file.write(b"x" * BUFFER_BYTES)
+
+    uploading = asyncio.create_task(upload())
+    await begun.wait()
+    uploading.cancel()
+    proceed.set()
+    with contextlib.suppress(asyncio.CancelledError):
+        await uploading
+    assert uploading.cancelled()
+    assert list((folder.path / NEW).iterdir()) == []

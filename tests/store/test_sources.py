@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.core.source_entries import EntryKey, EntryPresence, SourceEntry
 from smartfeeds.core.sources import (
     DocumentHints,
     HostPause,
@@ -32,9 +33,9 @@ async def test_source_is_read_as_it_was_put(store: Store) -> None:
         Validators("https://a.example/f", 'W/"no quotes', "yesterday"),
         *(3, T0, True, T0 + 1, Moved("https://b.example/", T0), ("https://c.example/",)),
         DocumentHints(60, 3_600, T0, (1, 2), (5, 6)),
-        *(600, (T0, T0 - 5), T0, PushKind.HUB, "A title", {"title": "digest"}),
+        *(600, (T0, T0 - 5), T0, PushKind.HUB, "A title", {"title": "digest"}, True, 3, 2, ("https://a.example/old",)),
     )
-    settings = SourceSettings(300, "alice@example.org", "u", "p", "agent", True, 0, True, "category=news")
+    settings = SourceSettings(300, "alice@example.org", "u", "p", "agent", True, 0, True, "category=news", ("?utm",), 2)
     number = await add(store, "news", "https://a.example/f")
     whole = replace(
         new_source("news", "https://a.example/f", T0, settings, owner="bob@example.org", configured=True),
@@ -111,3 +112,41 @@ async def test_pause_of_a_host_is_kept_until_it_ends(store: Store) -> None:
     assert await store.read(lambda tx: tx.host_pause("a:443")) == HostPause("a:443", T0 + 5)
     await store.write(lambda tx: tx.remove_host_pause("a:443"))
     assert await store.read(lambda tx: tx.host_pause("a:443")) is None
+
+
+async def test_entries_of_a_source_are_found_by_identity_and_by_link(store: Store) -> None:
+    """[SRC-069] [SRC-073] Those of other sources are not."""
+    numbers = [await add(store, "news", f"https://a.example/{place}") for place in range(2)]
+    entries = [
+        SourceEntry(EntryKey("one", "a.example/1"), "item 1", "digest", EntryPresence.MISSED),
+        SourceEntry(EntryKey("two", "a.example/2"), "item 2"),
+        SourceEntry(EntryKey("three"), "item 3"),
+    ]
+    for number in numbers:
+        for entry in entries:
+            await store.write(lambda tx, number=number, entry=entry: tx.put_source_entry(number, entry))
+    stored = await store.read(lambda tx: tx.source_entries(numbers[1]))
+    keys = [EntryKey("one", "b.example/"), EntryKey("new", "a.example/2"), EntryKey("newer")]
+
+    assert [replace(entry, entry_no=0) for entry in stored] == entries
+    assert await store.read(lambda tx: tx.source_entries_of(numbers[1], keys)) == stored[:2]
+
+    changed = replace(stored[0], key=EntryKey("other", "c.example/"), presence=EntryPresence.RETRACTED)
+    await store.write(lambda tx: tx.put_source_entry(numbers[1], changed))
+    assert await store.read(lambda tx: tx.source_entries(numbers[1])) == [changed, *stored[1:]]
+
+
+async def test_entries_end_with_their_source_and_the_first_ones_are_trimmed(store: Store) -> None:
+    """[SRC-083]"""
+    numbers = [await add(store, "news", f"https://a.example/{place}") for place in range(2)]
+    for number in numbers:
+        for name in "abc":
+            entry = SourceEntry(EntryKey(name), name)
+            await store.write(lambda tx, number=number, entry=entry: tx.put_source_entry(number, entry))
+    await store.write(lambda tx: tx.trim_source_entries(numbers[0], 2))
+    await store.write(lambda tx: tx.trim_source_entries(numbers[1], 3))
+    await store.write(lambda tx: tx.remove_source(numbers[1]))
+
+    assert [entry.item_id for entry in await store.read(lambda tx: tx.source_entries(numbers[0]))] == ["b", "c"]
+    assert await store.read(lambda tx: tx.has_source_entries(numbers[0]))
+    assert not await store.read(lambda tx: tx.has_source_entries(numbers[1]))

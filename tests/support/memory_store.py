@@ -43,6 +43,7 @@ from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.presence import Contact
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
+from smartfeeds.core.source_entries import EntryKey, SourceEntry
 from smartfeeds.core.sources import HostPause, Source, SourceState
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
@@ -107,6 +108,7 @@ class Data:
     contacts: dict[tuple[str, str], Contact] = field(default_factory=dict)
     callbacks: dict[int, Callback] = field(default_factory=dict)
     sources: dict[int, Source] = field(default_factory=dict)
+    source_entries: dict[int, tuple[int, SourceEntry]] = field(default_factory=dict)
     host_pauses: dict[str, HostPause] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
@@ -485,6 +487,17 @@ class MemoryReadTx:
 
     def source_states(self) -> dict[SourceState, int]:
         return dict(Counter(one.state for one in self._sources()))
+
+    def source_entries(self, source_no: int) -> list[SourceEntry]:
+        return [one for _, (number, one) in sorted(self._data.source_entries.items()) if number == source_no]
+
+    def source_entries_of(self, source_no: int, keys: Sequence[EntryKey]) -> list[SourceEntry]:
+        identities, links = {key.identity for key in keys}, {key.link for key in keys} - {""}
+        ours = self.source_entries(source_no)
+        return [one for one in ours if one.key.identity in identities or one.key.link in links]
+
+    def has_source_entries(self, source_no: int) -> bool:
+        return bool(self.source_entries(source_no))
 
     def host_pauses(self, now_us: int) -> list[HostPause]:
         return [one for _, one in sorted(self._data.host_pauses.items()) if one.until_us > now_us]
@@ -866,6 +879,16 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_source(self, source_no: int) -> None:
         self._drop(self._data.sources, source_no)
+        self.trim_source_entries(source_no, 0)
+
+    def put_source_entry(self, source_no: int, entry: SourceEntry) -> None:
+        number = entry.entry_no or self._number("source_entry")
+        self._set(self._data.source_entries, number, (source_no, replace(entry, entry_no=number)))
+
+    def trim_source_entries(self, source_no: int, keep: int) -> None:
+        entries = self.source_entries(source_no)
+        for one in entries[: max(0, len(entries) - keep)]:
+            self._drop(self._data.source_entries, one.entry_no)
 
     def pull_back_sources(self, now_us: int) -> None:
         for one in self._sources():

@@ -131,6 +131,19 @@ def test_settings_change(ready: Run) -> None:
     ready("source", "set", "1", code=Exit.USAGE)
 
 
+def test_fields_without_meaning_and_the_way_back_are_settings(ready: Run) -> None:
+    """[SRC-060] [SRC-072] [SRC-085] An empty name ignores nothing any more."""
+    ready("source", "add", URL, "--node", "n", "--ignore", "category", "--ignore", "?utm_source", "--history", "5")
+    settings = stored(ready)[0].settings
+    assert (settings.ignore, settings.history) == (("category", "?utm_source"), 5)
+    ready("source", "set", "1", "--history", "0")
+    assert stored(ready)[0].settings.ignore == ("category", "?utm_source")
+    ready("source", "set", "1", "--ignore", "")
+    settings = stored(ready)[0].settings
+    assert (settings.ignore, settings.history) == ((), 0)
+    ready("source", "set", "1", "--history", "101", code=Exit.USAGE)
+
+
 def test_subscription_lists_go_round(ready: Run, tmp_path: Path) -> None:
     """[SRC-083] Folders are read; what is there already is left out; the nodes come back with the list."""
     opml = tmp_path / "subs.opml"

@@ -29,6 +29,7 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.polling import paused, resumed
 from smartfeeds.core.sources import (
     LEAST_CHOSEN_S,
+    MAX_HISTORY,
     TOLD_AT_FIRST,
     Source,
     SourceSettings,
@@ -83,6 +84,20 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option(
                 "--ignore-skips/--obey-skips", default=None, help="Ignore or obey skipHours and skipDays of the feed."
+            ),
+            click.option(
+                "--ignore",
+                multiple=True,
+                metavar="NAME",
+                callback=lambda _context, _option, names: tuple(filter(None, names)) if names else None,
+                help="An element, or a ?parameter of addresses, whose change is no change of an item. May be repeated;"
+                " an empty name ignores nothing.",
+            ),
+            click.option(
+                "--history",
+                type=click.IntRange(0, MAX_HISTORY),
+                metavar="PAGES",
+                help="Read so many older pages or archives of the feed at the first poll. Default: 0.",
             ),
         )
     ):

@@ -1,4 +1,4 @@
-"""Polling: when a source is requested, and what an answer makes of it (SRC-008, SRC-021 to SRC-047).
+"""Polling: when a source is requested, and what an answer makes of it (SRC-008, SRC-021 to SRC-047, SRC-065).
 
 `after_answer` is the whole state machine: a source and an answer at a time make the next source. All functions are
 pure. Times are microseconds since the Unix epoch; `chance` is a random number in 0..1.
@@ -42,10 +42,17 @@ UNCONDITIONAL_EVERY_S: Final = 7 * DAY_S
 POLL_NOW_S: Final = MINUTE_S
 REASON_CHARACTERS: Final = 300
 _FORMER_URLS: Final = 5
+_ARCHIVES: Final = 100
+# The interval is halved at the second gap in a row, from a day to less than ten minutes at most.
+_GAPS: Final = 2
+_MOST_HALVINGS: Final = 8
 _SPREAD: Final = 0.1
 _LONGEST_SPREAD_S: Final = 30 * MINUTE_S
 _WEEK_S: Final = 7 * DAY_S
 # The shortest and the longest interval of a source that is pushed.
+_TOO_SLOW: Final = (
+    "items may be missing: the feed changes faster than it is polled; set a shorter interval with --every"
+)
 _BACKUP_S: Final = {PushKind.CLOUD: (6 * HOUR_S, DAY_S), PushKind.HUB: (DAY_S, DAY_S)}
 
 
@@ -66,11 +73,12 @@ GOOD: Final = frozenset({AnswerKind.READ, AnswerKind.UNCHANGED})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request. `reason` says for people why an answer is not good.
+    """What came of a request. `reason` says for people why an answer is not good, or what a good one lacks.
 
     `validators` and `fresh_s` are those of a good response. `moved_to` is the target of permanent redirects that may
     be stored, "" if there was none. `hints`, `times_us` and `title` are those of a document that was read.
-    `paused_until_us` is the end of the pause of a busy host.
+    `paused_until_us` is the end of the pause of a busy host. `is_gap`: the document has no item of the one before.
+    `archives` are documents that were read beside it. `is_page`: it was a web page.
     """
 
     kind: AnswerKind
@@ -83,6 +91,9 @@ class Answer:
     title: str = ""
     described: Mapping[str, str] = field(default_factory=dict)
     paused_until_us: int = 0
+    is_gap: bool = False
+    archives: tuple[str, ...] = ()
+    is_page: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +154,30 @@ def _after_good(source: Source, answer: Answer, now_us: int, chance: float) -> S
             full_us=now_us,
             title=answer.title,
             described=answer.described,
+            is_page=answer.is_page,
+            archives=tuple(dict.fromkeys((*answer.archives, *progress.archives)))[:_ARCHIVES],
         )
     elif answer.fresh_s is not None:
         progress = replace(progress, fresh_s=answer.fresh_s)
+    progress, is_too_slow = _after_gap(source, progress, answer, now_us)
     source = _redirected(replace(source, progress=progress, good_us=now_us), answer.moved_to, now_us)
-    source = _in_state(source, SourceState.POLLED, "", now_us)
+    reason = _TOO_SLOW if is_too_slow else answer.reason
+    source = _in_state(source, SourceState.POLLED, reason, now_us)
     return replace(source, due_us=next_poll_us(source, now_us, chance))
+
+
+def _after_gap(source: Source, progress: SourceProgress, answer: Answer, now_us: int) -> tuple[SourceProgress, bool]:
+    """SRC-065: halves the interval at gaps in a row. The second result: the interval is the shortest one already.
+
+    A poll without anything new takes one halving back.
+    """
+    if answer.kind is AnswerKind.UNCHANGED:
+        return replace(progress, gaps=0, halvings=max(0, progress.halvings - 1)), False
+    gaps = progress.gaps + 1 if answer.is_gap else 0
+    halvings = min(progress.halvings + (gaps >= _GAPS), _MOST_HALVINGS)
+    shorter = replace(progress, gaps=gaps, halvings=halvings)
+    intervals = [interval_s(replace(source, progress=one), now_us) for one in (progress, shorter)]
+    return shorter, gaps >= _GAPS and intervals[0] == intervals[1]
 
 
 def _redirected(source: Source, target: str, now_us: int) -> Source:
@@ -219,7 +248,7 @@ def interval_s(source: Source, now_us: int) -> float:
     else:
         least_s = DEFAULT_EVERY_S if hint_s is None else hint_s
         rhythm_s = _rhythm_s(progress.times_us, now_us)
-        interval = min(max(least_s, rhythm_s / 2), LONGEST_EVERY_S)
+        interval = min(max(least_s, rhythm_s / 2 / 2**progress.halvings), LONGEST_EVERY_S)
     return interval if backup is None else min(max(interval, backup[0]), backup[1])
 
 

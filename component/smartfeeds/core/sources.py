@@ -18,6 +18,8 @@ from smartfeeds.errors import ConfigError, FeedError
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300
 MAX_URL_BYTES: Final = 2_048
+# The first poll goes back so many pages at most; their items are stored in one transaction.
+MAX_HISTORY: Final = 100
 # So many items of the first document are announced to subscribers of the node.
 TOLD_AT_FIRST: Final = 10
 _NODE_CHARACTERS: Final = 200
@@ -57,7 +59,8 @@ class SourceSettings:
     `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
     the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
     days that the feed skips do not count. `only` are filters of a view, such as `category=news`: items that do not
-    match are left out; "" admits all.
+    match are left out; "" admits all. `ignore` has the names of elements, and of parameters of addresses after "?",
+    whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060).
     """
 
     every_s: int | None = None
@@ -69,6 +72,8 @@ class SourceSettings:
     first_told: int = TOLD_AT_FIRST
     ignore_skips: bool = False
     only: str = ""
+    ignore: tuple[str, ...] = ()
+    history: int = 0
 
 
 NO_SETTINGS: Final = SourceSettings()
@@ -106,7 +111,9 @@ class SourceProgress:
     is the time of the first 410. `former_urls` are the addresses before permanent redirects, the last one first.
     `fresh_s` is the hint of the last response, `times_us` are the times of the newest items, newest first. `full_us`
     is the time of the last document that was read. `title` is the feed's, `described` has digests of what the node's
-    configuration got from the feed.
+    configuration got from the feed. `is_page`: that document was a web page. `gaps` counts documents in a row without
+    an item of the one before, `halvings` how often the interval was halved for that (SRC-065). `archives` are the
+    archive documents that were read, the last one first (SRC-061).
     """
 
     validators: Validators = NO_VALIDATORS
@@ -123,6 +130,10 @@ class SourceProgress:
     push: PushKind = PushKind.NONE
     title: str = ""
     described: Mapping[str, str] = field(default_factory=dict)
+    is_page: bool = False
+    gaps: int = 0
+    halvings: int = 0
+    archives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +219,8 @@ def new_source(
         raise ConfigError("a source needs the name of a node")
     if settings.every_s is not None and settings.every_s < LEAST_CHOSEN_S:
         raise ConfigError(f"the interval is {settings.every_s} seconds; choose {LEAST_CHOSEN_S} or more")
+    if not 0 <= settings.history <= MAX_HISTORY:
+        raise ConfigError(f"the number of history pages is {settings.history}; choose 0 to {MAX_HISTORY}")
     filter_of(settings.only)
     if settings.first_told < 0:
         raise ConfigError(f"the number of first items is {settings.first_told}; choose 0 or more")
@@ -269,7 +282,8 @@ def dump_source_settings(settings: SourceSettings) -> str:
 
 def load_source_settings(text: str) -> SourceSettings:
     """Reads the JSON of `dump_source_settings`."""
-    return SourceSettings(**json.loads(text))
+    fields = json.loads(text)
+    return SourceSettings(**fields | {"ignore": tuple(fields.get("ignore", ()))})
 
 
 def dump_progress(progress: SourceProgress) -> str:
@@ -294,5 +308,5 @@ def load_progress(text: str) -> SourceProgress:
     if hints is not None:
         skips = {name: tuple(hints[name]) for name in ("skip_hours", "skip_days")}
         fields["hints"] = DocumentHints(**(hints | skips))
-    lists = {name: tuple(fields[name]) for name in ("former_urls", "times_us") if name in fields}
+    lists = {name: tuple(fields[name]) for name in ("former_urls", "times_us", "archives") if name in fields}
     return SourceProgress(**(fields | lists))

@@ -21,6 +21,7 @@ from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
 from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import base_of, rebase, resolve
+from smartfeeds.formats.paging import paging_of
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel, foreign_elements
 from smartfeeds.formats.xhtml import XHTML_NS
@@ -58,6 +59,7 @@ def read_atom(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft |
         description=atom.text_of(root, atom.SUBTITLE),
     )
     head.channel = _channel(root, base, head.warnings)
+    head.paging = paging_of(root, base)
     authors = list(root.iterchildren(atom.AUTHOR))
     if sum(map(xml.size_bytes, authors)) > MAX_INHERITED_BYTES:
         head.warnings.append("the authors of the feed are too long to be repeated in each entry and were left out")

@@ -4,7 +4,7 @@ XML (RSS-001, RSS-002, A-122 to A-125), JSON (A-35) and outlines (SF-008) alike;
 SF-091).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from smartfeeds.core.model import MAX_ID_BYTES
@@ -40,20 +40,28 @@ _OTHER_ROOTS = {
 }
 
 
-def read_document(data: bytes, base: str = "") -> FeedDocument:
+def read_document(data: bytes, base: str = "", *, doubles: bool = False) -> FeedDocument:
     """The feed in `data`, which came from the address `base` where that is known.
 
-    Items that cannot be kept are in `skipped`. Raises FormatError for a document that is no feed, and
-    FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read.
+    Of several items of one id the newest is kept, with `doubles` all of them. Items that cannot be kept are in
+    `skipped`. Raises FormatError for a document that is no feed, and FeedError(INVALID_PAYLOAD) or
+    FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read.
     """
     if looks_like_ess(data):
         raise FormatError(_ESS)
     base = rebase("", base)
     head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
+    return collected(head, entries, len(data), doubles=doubles)
+
+
+def collected(
+    head: FeedDraft, entries: Iterable[ItemDraft | SkippedItem], size_bytes: int, *, doubles: bool = False
+) -> FeedDocument:
+    """The document with this head and these entries, which was read from so many bytes."""
     scope = head.id or head.link
     items: list[tuple[int, ImportedItem]] = []
     skipped: list[SkippedItem] = []
-    growth = ItemGrowth(len(data))
+    growth = ItemGrowth(size_bytes)
     for entry in entries:
         if isinstance(entry, SkippedItem):
             skipped.append(entry)
@@ -72,10 +80,11 @@ def read_document(data: bytes, base: str = "") -> FeedDocument:
         link=head.link,
         description=head.description,
         channel=head.channel,
-        items=_distinct(items, skipped),
+        items=tuple(item for _, item in items) if doubles else _distinct(items, skipped),
         skipped=tuple(sorted(skipped, key=lambda item: item.index)),
         warnings=tuple(head.warnings),
         oldest_on_top=head.oldest_on_top,
+        paging=head.paging,
     )
 
 

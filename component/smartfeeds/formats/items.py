@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from smartfeeds.core.times import TIME_RANGE_US
 from smartfeeds.errors import FeedError
+from smartfeeds.formats.paging import NO_PAGING, Paging
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import Element
@@ -71,6 +72,7 @@ class FeedDocument:
     warnings: tuple[str, ...] = ()
     channel: Channel | None = None
     oldest_on_top: bool = False
+    paging: Paging = NO_PAGING
 
     def oldest_first(self) -> list[ImportedItem]:
         """The items in the order in which a feed wants them published.
@@ -149,6 +151,7 @@ class FeedDraft:
     description: str = ""
     channel: Channel | None = None
     oldest_on_top: bool = False
+    paging: Paging = NO_PAGING
     warnings: list[str] = field(default_factory=list)
 
 

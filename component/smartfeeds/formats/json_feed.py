@@ -23,6 +23,7 @@ from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_absolute, is_uri, resolve
 from smartfeeds.formats.losses import EXTENSIONS, icon_losses, losses_of
+from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
@@ -208,6 +209,8 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[It
         description=squeeze(text_of(value.get("description"))),
     )
     head.channel = _channel(value, base)
+    older = text_of(value.get("next_url")).strip()
+    head.paging = Paging(resolve(base, older) if older else "")
     if number not in ("1", "1.0", "1.1"):
         head.warnings.append(f"version {number} of JSON Feed is not known; it was read as 1.1")
     if not head.title:

@@ -51,6 +51,8 @@ _BYTE_ORDER_MARKS = (
     codecs.BOM_UTF32_BE,
 )
 _DECLARATION = re.compile(r"""(\A\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(?:"[^"<>]*"|'[^'<>]*')""")
+_UTF8 = frozenset({"utf-8", "utf8"})
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _C1 = re.compile(rb"[\x80-\x9f]")
 _UNKNOWN_ENCODING = frozenset({etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING, etree.ErrorTypes.ERR_UNKNOWN_ENCODING})
 _PLAIN_CHARACTERS = {
@@ -96,6 +98,49 @@ def in_charset(data: bytes, charset: str) -> bytes:
         if text is not None:
             return _DECLARATION.sub(r"\1", text, count=1).encode("utf-8", "surrogatepass")
     return data
+
+
+def in_utf8(data: bytes, charset: str) -> tuple[bytes, str]:
+    """A document from the open web for `load`, and a note if it is not in the encoding that it names.
+
+    The precedence is that of `in_charset`. Bytes of a document in UTF-8 that are not UTF-8 are read as windows-1252, as
+    browsers and feed readers do.
+    """
+    data = in_charset(data, charset)
+    declaration = DECLARED_ENCODING.match(data[:_HEAD_BYTES])
+    name = "utf-8" if declaration is None else declaration[1].decode().lower()
+    if (
+        name not in _UTF8
+        or data.startswith(_BYTE_ORDER_MARKS)
+        or b"\0" in data[:4]
+        or _decoded(data, "utf-8") is not None
+    ):
+        return data, ""
+    text = data.decode("utf-8", _OTHER_BYTES)
+    return text.encode(), "bytes that are not UTF-8 were read as windows-1252"
+
+
+def utf8_page(data: bytes, charset: str) -> bytes:
+    """An HTML page in UTF-8: by its byte order mark, `charset`, its meta element, else as `in_utf8` (HTML 13.2.3.2)."""
+    data = in_charset(data, charset)
+    mark = next((mark for mark in _BYTE_ORDER_MARKS[:3] if data.startswith(mark)), None)
+    meta = _META_CHARSET.search(data[:_HEAD_BYTES])
+    name = "utf-16" if mark in _BYTE_ORDER_MARKS[1:3] else "" if meta is None else meta[1].decode().lower()
+    # A page whose meta element can be read is in a superset of ASCII, or already in UTF-8.
+    text = _decoded(data, "utf-8")
+    for codec in (_SUPERSETS.get(name, name), name) if name and text is None else ():
+        text = _decoded(data, codec) if text is None else text
+    return (data.decode("utf-8", _OTHER_BYTES) if text is None else text).encode("utf-8", "replace")
+
+
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    """Decodes one byte as windows-1252. Undefined bytes are C1 controls (WHATWG Encoding), which become U+FFFD."""
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.start + 1].decode("cp1252", "replace"), error.start + 1
+
+
+_OTHER_BYTES = "smartfeeds-windows-1252"
+codecs.register_error(_OTHER_BYTES, _as_windows_1252)
 
 
 def _decoded(data: bytes, codec: str) -> str | None:

@@ -20,6 +20,7 @@ from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.growth import check_scope
 from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
+from smartfeeds.formats.paging import paging_of
 from smartfeeds.formats.plain import html_text, squeeze
 from smartfeeds.formats.rss_channel import first_text, read_channel, rss_children, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, language_of, parse_stored
@@ -62,6 +63,7 @@ def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
         inner = RssScope(rebase(outer.base, channel.get(XML_BASE)), language_of(channel) or outer.language)
         _read_channel(channel, head, inner.base)
         head.channel = read_channel(channel, head.warnings)
+        head.paging = paging_of(channel, base)
         language = head.channel.language if is_language_range(head.channel.language) else ""
         outer, inner = (RssScope(scope.base, scope.language or language) for scope in (outer, inner))
     nodes = [] if channel is None else rss_children(channel, "item")

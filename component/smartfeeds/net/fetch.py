@@ -206,6 +206,9 @@ class Fetcher:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+        names, self._names = self._names, None
+        if names is not None:
+            await names.close()
 
     async def get(
         self,

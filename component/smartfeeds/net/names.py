@@ -20,6 +20,7 @@ class NameCache(AbstractResolver):
     """A resolver that asks another one, by default that of aiohttp. `clock` gives seconds that never go back."""
 
     def __init__(self, inner: AbstractResolver | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._is_own = inner is None
         self._inner = DefaultResolver() if inner is None else inner
         self._clock = clock
         self._known: dict[tuple[str, int, int], tuple[float, list[ResolveResult]]] = {}
@@ -39,5 +40,6 @@ class NameCache(AbstractResolver):
         return results
 
     async def close(self) -> None:
-        """Closes the other resolver."""
-        await self._inner.close()
+        """Closes the resolver of aiohttp; one that was passed belongs to its caller."""
+        if self._is_own:
+            await self._inner.close()

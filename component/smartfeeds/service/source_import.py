@@ -1,18 +1,28 @@
-"""Stores what the poll of a source has brought (SRC-005, SRC-037, SRC-057, SRC-074 to SRC-080)."""
+"""Stores what the poll of a source has brought (SRC-005, SRC-037, SRC-056, SRC-057, SRC-066 to SRC-080)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from smartfeeds.core import polling
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import QUIET, NodeEvent
+from smartfeeds.core.model import QUIET, Node, NodeEvent
+from smartfeeds.core.source_entries import EntryKey, EntryPresence, SourceEntry, assign_items
 from smartfeeds.core.sources import HostPause, Source, SourceState
+from smartfeeds.formats.atom import digest_id, id_and_updated
 from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.paging import HISTORY_NS
+from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.formats.source_items import SourceItem, fitted
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# The entries of a source that are remembered. An entry takes about 300 bytes.
+MAX_ENTRIES: Final = 10_000
+_NO_PAYLOAD: Final = Payload(b"<entry/>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +30,7 @@ class PolledDocument:
     """What a poll has read: the feed without items, and its items, oldest first, as they are to be stored."""
 
     feed: FeedDocument
-    items: tuple[ImportedItem, ...]
+    items: tuple[SourceItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +82,114 @@ def _import(
     texts, _notes = texts_of(replace(document.feed, channel=_without_own(document.feed.channel)))
     _different, described = describe_node(tx, context, source.node, actor, texts, source.progress.described)
     node = feed_locked(tx, source.node)
-    # An item that was retracted in the node stays away (SRC-074).
-    items = [item for item in document.items if not ((known := tx.item(node.node_no, item.id)) and known.deleted)]
+    plan = _plan(tx, context, source, node, document)
+    items = plan.items
     silent = max(0, len(items) - source.settings.first_told) if source.good_us is None else 0
-    if not silent:
-        return import_items(tx, context, source.node, actor, items), described
-    # The subscribers are told of the newest items alone; the next PreviousCursor shows them that there are more.
-    at_us = next_key(node.last_modified_us, context.now_us)
-    tx.set_keys(node.node_no, at_us, node.last_created_us)
-    counts = import_items(tx, context, source.node, actor, items[:silent])
-    tx.add_event(NodeEvent(0, node.node_no, at_us, QUIET, str(feed_locked(tx, source.node).last_modified_us)))
-    context.changed.add(node.node_no)
-    return counts + import_items(tx, context, source.node, actor, items[silent:]), described
+    if silent:
+        # The subscribers are told of the newest items alone; the next PreviousCursor shows them that there are more.
+        at_us = next_key(node.last_modified_us, context.now_us)
+        tx.set_keys(node.node_no, at_us, node.last_created_us)
+        counts = import_items(tx, context, source.node, actor, items[:silent])
+        tx.add_event(NodeEvent(0, node.node_no, at_us, QUIET, str(feed_locked(tx, source.node).last_modified_us)))
+        context.changed.add(node.node_no)
+    else:
+        counts = ImportCounts()
+    counts += import_items(tx, context, source.node, actor, items[silent:])
+    _remember(tx, source, plan.entries, {item_id for item_id, _ in counts.skipped})
+    return counts + ImportCounts(unchanged=plan.unchanged), described
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The items to import, oldest first; the entries to store; and how many entries change nothing."""
+
+    items: list[ImportedItem]
+    entries: list[SourceEntry]
+    unchanged: int = 0
+
+
+def _plan(tx: WriteTx, context: Context, source: Source, node: Node, document: PolledDocument) -> _Plan:
+    """Compares a document with what is remembered of the source and with the node."""
+    live = [entry for entry in document.items if not entry.item.deleted]
+    known = tx.source_entries_of(source.source_no, [entry.key for entry in document.items])
+    assigned = assign_items([entry.key for entry in live], known, lambda key: digest_id(*key))
+    existing = {item.id: item for item in tx.items(node.node_no, [entry.item_id for entry in assigned])}
+    plan = _Plan([], [])
+    undated: list[ImportedItem] = []
+    for one, entry in zip(live, assigned, strict=True):
+        stored = existing.get(entry.item_id)
+        after = replace(entry, digest=one.digest, presence=EntryPresence.PRESENT)
+        is_back = entry.presence is EntryPresence.RETRACTED
+        # An item that was retracted in the node (SRC-074), or that its limit has pushed out (SRC-075), stays away.
+        is_away = not is_back and (entry.entry_no > 0 if stored is None else stored.deleted)
+        if is_away or (entry.digest == one.digest and not is_back):
+            plan.unchanged += 1
+        else:
+            is_known = stored is not None and not stored.deleted
+            atom_id = id_and_updated(stored.payload)[0] if stored is not None and is_known else ""
+            created_us = stored.created_us if stored is not None and is_known else None
+            item = fitted(replace(one.item, id=entry.item_id), context.now_us, created_us, atom_id)
+            # Their date is that of first sight, which is behind all others.
+            (plan.items if item.made_us is not None else undated).append(item)
+        if after not in known:
+            plan.entries.append(after)
+    plan.items += undated
+    _plan_retractions(tx, source, document, assigned, known, plan)
+    return plan
+
+
+def _plan_retractions(
+    tx: ReadTx,
+    source: Source,
+    document: PolledDocument,
+    assigned: Sequence[SourceEntry],
+    known: Sequence[SourceEntry],
+    plan: _Plan,
+) -> None:
+    """Entries that the feed has retracted: by an at:deleted-entry (SRC-067), or by leaving them out of two complete
+    documents in a row (SRC-066)."""
+    present = {entry.entry_no for entry in assigned}
+    deletions = {entry.item.id: entry.item for entry in document.items if entry.item.deleted}
+    gone = [entry for entry in known if entry.key.identity in deletions and entry.entry_no not in present]
+    # An item that a filter leaves out is not absent.
+    if document.feed.paging.complete and assigned and not source.settings.only:
+        absent = [entry for entry in tx.source_entries(source.source_no) if entry.entry_no not in present]
+        gone += [entry for entry in absent if entry.presence is EntryPresence.MISSED and entry not in gone]
+        missed = [entry for entry in absent if entry.presence is EntryPresence.PRESENT and entry not in gone]
+        plan.entries += [replace(entry, presence=EntryPresence.MISSED) for entry in missed]
+    for entry in gone:
+        if entry.presence is not EntryPresence.RETRACTED:
+            plan.items.append(ImportedItem(entry.item_id, None, None, _NO_PAYLOAD, deleted=True))
+            plan.entries.append(replace(entry, presence=EntryPresence.RETRACTED))
+
+
+def _remember(tx: WriteTx, source: Source, entries: Sequence[SourceEntry], skipped: Collection[str]) -> None:
+    """Stores entries, except those whose items the node could not have."""
+    for entry in entries:
+        if entry.item_id not in skipped:
+            tx.put_source_entry(source.source_no, entry)
+    if any(not entry.entry_no for entry in entries):
+        tx.trim_source_entries(source.source_no, MAX_ENTRIES)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKeys:
+    """Which entries of a document are known. `is_first`: the source has none at all."""
+
+    is_first: bool
+    identities: frozenset[str]
+    links: frozenset[str]
+
+    def has(self, key: EntryKey) -> bool:
+        """Whether an entry is known, perhaps under another id."""
+        return key.identity in self.identities or (key.link != "" and key.link in self.links)
+
+
+def known_keys(tx: ReadTx, _context: Context, source_no: int, keys: Sequence[EntryKey]) -> KnownKeys:
+    """The parts of these keys that the source knows."""
+    entries = tx.source_entries_of(source_no, keys)
+    identities = frozenset(entry.key.identity for entry in entries)
+    return KnownKeys(not tx.has_source_entries(source_no), identities, frozenset(entry.key.link for entry in entries))
 
 
 def publisher_of(source: Source, domain: str) -> Jid:
@@ -92,7 +198,8 @@ def publisher_of(source: Source, domain: str) -> Jid:
 
 
 def _without_own(channel: Channel | None) -> Channel | None:
-    """The data of a feed without what is true of its own server alone (SRC-080)."""
+    """The data of a feed without what is true of its own server or document alone (SRC-080)."""
     if channel is None:
         return None
-    return replace(channel, hub="", cloud=None, ttl_min=None, skip_hours=(), skip_days=())
+    extensions = tuple(data for data in channel.extensions if HISTORY_NS.encode() not in data)
+    return replace(channel, hub="", cloud=None, ttl_min=None, skip_hours=(), skip_days=(), extensions=extensions)

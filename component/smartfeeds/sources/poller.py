@@ -5,23 +5,26 @@ host with thousands of feeds takes one place, and a restart changes no time. `co
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
 
-from smartfeeds.core.polling import Answer, AnswerKind, next_host_pause, validators_at
-from smartfeeds.core.sources import HostPause, Source, SourceState, is_own
+from smartfeeds.core.consumers import BROKEN
+from smartfeeds.core.polling import GOOD, Answer, AnswerKind, next_host_pause, validators_at
+from smartfeeds.core.sources import HostPause, Source, SourceState, host_of, is_own
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.validators import NO_VALIDATORS
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.delivery.changes import failures_logged
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.source_import import PolledDocument, StoredPoll, store_poll
 from smartfeeds.service.sources import begin_polls, read_due, sharing_address
 from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
+from smartfeeds.sources.history import with_history
 from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
@@ -32,6 +35,7 @@ LOOK_S: Final = 5.0  # the store is read this often, because commands change it,
 _JUMP_S: Final = 60.0
 _STATES_S: Final = 60.0
 _LEAST_PAUSE_S: Final = 0.05
+_FAULT_PAUSE_S: Final = 300.0  # of a host whose answer cannot be stored
 # RFC 9110 15.3: OK, and Non-Authoritative Information. A part (206) or a difference (226) was not asked for.
 _WHOLE: Final = frozenset({200, 203})
 
@@ -79,11 +83,14 @@ class Poller:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _sleep(self, pause_s: float) -> None:
-        """Waits until the next look, or until a poll has ended."""
+        """Waits until the next look, or until a poll has ended and perhaps others with it."""
         self._free.clear()
         waits = [asyncio.ensure_future(self._tools.sleep(pause_s)), asyncio.ensure_future(self._free.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if self._free.is_set():
+                # With thousands of sources that are due, a look costs as much as some polls.
+                await self._tools.sleep(_LEAST_PAUSE_S)
         finally:
             for wait in waits:
                 wait.cancel()
@@ -122,8 +129,18 @@ class Poller:
     def _start(self, source: Source, pause: HostPause | None) -> None:
         host = source.host
         work = self._defer(source, pause) if pause is not None else self.poll(source)
-        task = self._running[host] = asyncio.get_running_loop().create_task(work, name=f"poll {host}")
+        task = self._running[host] = asyncio.get_running_loop().create_task(self._attempt(work), name=f"poll {host}")
         task.add_done_callback(lambda _task: self._ended(host))
+
+    async def _attempt(self, work: Coroutine[None, None, None]) -> None:
+        """Does a poll. If its result cannot be stored, the source stays due: a pause keeps it from being requested
+        again and again."""
+        done = False
+        with failures_logged():
+            await work
+            done = True
+        if not done:
+            await self._tools.sleep(_FAULT_PAUSE_S)
 
     def _ended(self, host: str) -> None:
         del self._running[host]
@@ -131,41 +148,44 @@ class Poller:
 
     async def _defer(self, source: Source, pause: HostPause) -> None:
         """Waits for the end of the pause of a host without a request (SRC-041)."""
-        reason = "its server asked for a pause"
-        with failures_logged():
-            answer = Answer(AnswerKind.BUSY, reason, paused_until_us=pause.until_us)
-            await self._store(source, answer, is_request=False)
+        answer = Answer(AnswerKind.BUSY, "its server asked for a pause", paused_until_us=pause.until_us)
+        await self._store(source, answer, is_request=False)
 
     async def poll(self, source: Source) -> None:
-        """Requests the address of a source once, and stores what every source of this address gets (SRC-019)."""
-        with failures_logged():
-            sources = await self._service.read(partial(sharing_address, source=source))
-            if not any((other.source_no, other.due_us) == (source.source_no, source.due_us) for other in sources):
-                return  # it was polled, removed or paused since it was read
-            try:
-                response = await self._fetch(sources)
-            except FetchError as error:
-                await self._fail(sources, error)
-                return
-            if not response.not_modified:
-                SOURCE_BYTES.inc(len(response.body))
-            for other in sources:
-                await self._take(other, response)
+        """Requests the address of a source once, and stores what every source of this address gets (SRC-019).
+
+        Raises StoreError.
+        """
+        sources = await self._service.read(partial(sharing_address, source=source))
+        if not any((other.source_no, other.due_us) == (source.source_no, source.due_us) for other in sources):
+            return  # it was polled, removed or paused since it was read
+        try:
+            response = await self._fetch(sources)
+        except FetchError as error:
+            await self._fail(sources, error)
+            return
+        if not response.not_modified:
+            SOURCE_BYTES.inc(len(response.body))
+        for other in sources:
+            await self._take(other, response)
 
     async def _fetch(self, sources: Sequence[Source]) -> Response:
         """One request for sources of one address. It is conditional if all have read the same document."""
-        source, settings = sources[0], sources[0].settings
+        source = sources[0]
         if is_own(source.url, self._own_url):
             raise FetchError(source.url, "is a feed of this service; choose another one")
         known = {validators_at(other, self._tools.now_us()) for other in sources}
+        return await self._get(source, source.url, known.pop() if len(known) == 1 else NO_VALIDATORS)
+
+    async def _get(self, source: Source, url: str, known: Validators) -> Response:
+        settings = source.settings
+        # Name and password are for the origin of the source only (SRC-015).
+        login = (settings.user, settings.password) if host_of(url) == source.host else ("", "")
         response = await self._clients.of(source).get(
-            source.url,
-            known=known.pop() if len(known) == 1 else NO_VALIDATORS,
-            accept=ACCEPT_SOURCE,
-            sender=Sender(settings.user, settings.password, settings.user_agent),
+            url, known=known, accept=ACCEPT_SOURCE, sender=Sender(*login, settings.user_agent)
         )
         if response.status not in _WHOLE and not response.not_modified:
-            raise FetchError(source.url, f"answered {response.status}, which was not asked for", status=response.status)
+            raise FetchError(url, f"answered {response.status}, which was not asked for", status=response.status)
         return response
 
     async def _fail(self, sources: Sequence[Source], error: FetchError) -> None:
@@ -180,16 +200,43 @@ class Poller:
 
     async def _take(self, source: Source, response: Response) -> None:
         """Reads a response for one source and stores it."""
-        document: SourceDocument | None = None
         try:
-            if not response.not_modified:
-                # Reading a large feed takes long enough to hold up everything else.
-                document = await self._tools.aside(
-                    read_source, response.body, response.charset, response.url, source, self._own_url
-                )
-            await self._store(source, good_answer(source, response, document), document)
+            if response.not_modified:
+                await self._store(source, good_answer(source, response, None))
+                return
+            document = await self._read(source, response)
+            whole = await with_history(
+                self._service, source, document, response.url, partial(self._older_page, source, response.url)
+            )
+            answer = replace(
+                good_answer(source, response, document),
+                reason=whole.reason,
+                is_gap=whole.is_gap,
+                archives=whole.archives,
+                is_page=document.is_page,
+            )
+            await self._store(source, answer, whole.document)
         except FeedError as error:
             await self._store(source, Answer(AnswerKind.UNREADABLE, error.text or error.condition.value))
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a document of others makes of this, its polls slow down
+            _log.exception("source_not_read", node=source.node, url=shown(source.url))
+            await self._store(source, Answer(AnswerKind.UNREADABLE, BROKEN))
+
+    async def _read(self, source: Source, response: Response) -> SourceDocument:
+        """Reads a document aside: a large feed takes long enough to hold up everything else. Raises FeedError."""
+        return await self._tools.aside(
+            read_source, response.body, response.charset, response.url, source, self._own_url
+        )
+
+    async def _older_page(self, source: Source, feed_url: str, url: str) -> SourceDocument:
+        """Requests and reads an older page of a feed. Raises FetchError or FeedError."""
+        response = await self._get(source, url, NO_VALIDATORS)
+        if host_of(response.url) != host_of(feed_url):
+            raise FetchError(url, f"is redirected to another host, {shown(response.url)}")
+        SOURCE_BYTES.inc(len(response.body))
+        return await self._read(source, response)
 
     async def _store(
         self,
@@ -226,6 +273,8 @@ def _log_poll(stored: StoredPoll, answer: Answer) -> None:
         )
     if after.url != before.url:
         _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url), sharing=stored.sharing)
+    if answer.kind in GOOD and after.reason and after.reason != before.reason:
+        _log.warning("source_incomplete", node=after.node, url=shown(after.url), reason=after.reason)
     for item_id, reason in stored.counts.skipped:
         _log.warning("source_item_skipped", node=after.node, url=shown(after.url), item=item_id, reason=reason)
     _log.debug("source_polled", node=after.node, url=shown(after.url), result=answer.kind.value)

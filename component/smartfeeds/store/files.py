@@ -12,13 +12,16 @@ import tempfile
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Self, TypeVar, TypeVarTuple
 
 from smartfeeds.core.files import StoredFile
 from smartfeeds.errors import StoreError
 
 NEW = "new"  # the folder of files that are being written
 BUFFER_BYTES = 262_144  # a thread writes this much at a time
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 def folder_of(database: Path) -> Path:
@@ -114,12 +117,19 @@ class PendingFile:
         self.size_bytes = 0
 
     async def __aenter__(self) -> Self:
-        self._file = await asyncio.to_thread(self._create)
+        try:
+            await _in_thread(self._create)
+        except asyncio.CancelledError:
+            self._discard()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._discard()
+
+    def _discard(self) -> None:
         if self._file is not None:
             self._file.close()
             self._path.unlink(missing_ok=True)
@@ -134,21 +144,21 @@ class PendingFile:
     async def keep(self) -> StoredFile:
         """Stores the file under its digest; it is on the disk when this returns. Call it with `FileFolder.lock`."""
         await self._flush()
-        return await asyncio.to_thread(self._keep)
+        return await _in_thread(self._keep)
 
     async def _flush(self) -> None:
         data = bytes(self._buffer)
         self._buffer.clear()
-        await asyncio.to_thread(self._append, data)
+        await _in_thread(self._append, data)
 
-    def _create(self) -> IO[bytes]:
+    def _create(self) -> None:
         try:
             folder = self._folder.path / NEW
             for part in (self._folder.path, folder):
                 part.mkdir(mode=0o700, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=folder)
             self._path = Path(name)
-            return os.fdopen(handle, "wb")
+            self._file = os.fdopen(handle, "wb")
         except OSError as error:
             raise _failure(error, "cannot be created") from error
 
@@ -174,6 +184,19 @@ class PendingFile:
         except OSError as error:
             raise _failure(error, "cannot be written") from error
         return StoredFile(digest, self.size_bytes)
+
+
+async def _in_thread(function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+    """Runs a function in a thread. A cancellation waits for its end, so that nobody closes or removes the file that the
+    thread creates or writes."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()  # the cancellation is reported, not the failure of work that nobody waits for
+        raise
 
 
 def _failure(error: OSError, what: str) -> StoreError:

@@ -1,5 +1,8 @@
-"""Sources and the pauses of their hosts in SQL (`core.sources`)."""
+"""Sources, their entries and the pauses of their hosts in SQL (`core.sources`, `core.source_entries`)."""
 
+from collections.abc import Sequence
+
+from smartfeeds.core.source_entries import EntryKey, EntryPresence, SourceEntry
 from smartfeeds.core.sources import (
     HostPause,
     Source,
@@ -12,7 +15,7 @@ from smartfeeds.core.sources import (
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import SOURCE, SOURCE_HOST
+from smartfeeds.store.sql_tables import SOURCE, SOURCE_ENTRY, SOURCE_HOST
 
 # Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
 SPREAD_FACTOR, SPREAD_MODULUS = 2_654_435_761, 2**32
@@ -47,6 +50,11 @@ def _values(source: Source) -> tuple[object, ...]:
         *(one.reason, one.since_us, one.due_us, one.polled_us, one.good_us),
         *(dump_source_settings(one.settings), dump_progress(one.progress)),
     )
+
+
+def _to_entry(row: Row) -> SourceEntry:
+    entry_no, identity, link, item_id, digest, presence, _source_no = row
+    return SourceEntry(EntryKey(identity, link), item_id, digest, EntryPresence(presence), entry_no)
 
 
 class SourceReads(NodeReads):
@@ -101,6 +109,29 @@ class SourceReads(NodeReads):
         rows = self._db.rows("SELECT state, count(*) FROM source GROUP BY state")
         return {SourceState(state): count for state, count in rows}
 
+    def source_entries(self, source_no: int) -> list[SourceEntry]:
+        """Returns the entries of a source, those that were stored first first. The cost grows with the result."""
+        rows = self._db.rows(f"{SOURCE_ENTRY.select} WHERE source_no = ? ORDER BY entry_no", (source_no,))
+        return [_to_entry(row) for row in rows]
+
+    def source_entries_of(self, source_no: int, keys: Sequence[EntryKey]) -> list[SourceEntry]:
+        """Returns the entries of a source that share the identity or a link with one of these keys."""
+        identities, links = {key.identity for key in keys}, {key.link for key in keys} - {""}
+        lists = (("identity", sorted(identities)), ("link <> '' AND link", sorted(links)))
+        rows = {
+            row[0]: row
+            for column, values in lists
+            for row in self._db.rows(
+                f"{SOURCE_ENTRY.select} WHERE source_no = ? AND {column} IN ({', '.join('?' * len(values))})",
+                (source_no, *values),
+            )
+        }
+        return [_to_entry(row) for _, row in sorted(rows.items())]
+
+    def has_source_entries(self, source_no: int) -> bool:
+        """Returns whether a source has an entry."""
+        return self._db.row("SELECT 1 FROM source_entry WHERE source_no = ? LIMIT 1", (source_no,)) is not None
+
     def host_pauses(self, now_us: int) -> list[HostPause]:
         """Returns the pauses of hosts that have not ended, by host."""
         rows = self._db.rows(f"{SOURCE_HOST.select} WHERE until_us > ? ORDER BY host", (now_us,))
@@ -142,6 +173,21 @@ class SourceWrites(NodeWrites, SourceReads):
             f"UPDATE source SET due_us = ? + source_no * {SPREAD_FACTOR} % {SPREAD_MODULUS} * ? / {SPREAD_MODULUS}"
             " WHERE due_us < ? AND polled_us IS NOT NULL",
             (now_us, within_s * US_PER_S, now_us),
+        )
+
+    def put_source_entry(self, source_no: int, entry: SourceEntry) -> None:
+        """Stores an entry, or replaces it if it has a number."""
+        values = (*entry.key, entry.item_id, entry.digest, entry.presence.value)
+        if entry.entry_no:
+            self._change(SOURCE_ENTRY.update, (*values, entry.entry_no))
+        else:
+            self._change(SOURCE_ENTRY.add, (*values, source_no))
+
+    def trim_source_entries(self, source_no: int, keep: int) -> None:
+        """Removes the entries of a source that were stored first, all but `keep`."""
+        last = "SELECT entry_no FROM source_entry WHERE source_no = ? ORDER BY entry_no DESC LIMIT 1 OFFSET ?"
+        self._change(
+            f"DELETE FROM source_entry WHERE source_no = ? AND entry_no <= ({last})", (source_no, source_no, keep)
         )
 
     def put_host_pause(self, pause: HostPause) -> None:

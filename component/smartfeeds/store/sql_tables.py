@@ -89,5 +89,6 @@ SOURCE = Table(
     "node, first_url, url, host, configured, owner, created_us, state, reason, since_us, due_us, polled_us, good_us,"
     " settings, progress",
 )
+SOURCE_ENTRY = Table("source_entry", "entry_no", "identity, link, item_id, digest, presence", "source_no")
 SOURCE_HOST = Table("source_host", "host", "until_us, count")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

@@ -343,6 +343,22 @@ CREATE INDEX source_url ON source (url);
 
 CREATE INDEX source_owner ON source (owner) WHERE owner <> '';
 
+-- Entries of sources that have or had an item (core.source_entries): digests of their ids, their links, the item, and a
+-- digest of their content. presence: 1 if a complete feed lacked it once, 2 if the feed has retracted it.
+CREATE TABLE source_entry (
+    entry_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    source_no INTEGER NOT NULL REFERENCES source (source_no) ON DELETE CASCADE,
+    identity TEXT NOT NULL,
+    link TEXT NOT NULL,
+    item_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    presence INTEGER NOT NULL CHECK (presence IN (0, 1, 2))
+) STRICT;
+
+CREATE INDEX source_entry_identity ON source_entry (source_no, identity);
+
+CREATE INDEX source_entry_link ON source_entry (source_no, link) WHERE link <> '';
+
 -- Hosts that refused requests of sources as too many: no request before until_us. count: refusals in a row that named no
 -- time.
 CREATE TABLE source_host (

@@ -424,3 +424,33 @@ async def test_fetcher_that_is_not_open_says_so():
 )
 def test_shown_address_has_no_password_and_is_one_short_line(url, text):
     assert shown(url) == text
+
+
+async def test_response_has_all_headers_and_the_requests_that_led_to_it(site, fetcher):
+    """[SRC-022] [SRC-034] The permanent address ends at the first temporary redirect."""
+    site.pages["/a"] = web.Response(status=301, headers={"Location": "/b"})
+    site.pages["/b"] = web.Response(status=308, headers={"Location": "/c"})
+    site.pages["/c"] = web.Response(status=302, headers={"Location": "/d"})
+    site.pages["/d"] = web.Response(body=b"hello", headers={"Link": "</hub>; rel=hub", "Expires": "0"})
+
+    response = await fetcher.get(site.url("/a"))
+
+    assert [(hop.url, hop.status) for hop in response.hops] == [
+        (site.url("/a"), 301), (site.url("/b"), 308), (site.url("/c"), 302), (site.url("/d"), 200),
+    ]  # fmt: skip
+    assert response.permanent_url == site.url("/c")
+    assert (response.headers["link"], response.headers["Expires"]) == ("</hub>; rel=hub", "0")
+    assert (await fetcher.get(site.url("/d"))).permanent_url == site.url("/d")
+
+
+async def test_error_keeps_the_headers_and_the_requests(site, fetcher):
+    """[SRC-041] Whose pause it is follows from the last request."""
+    site.pages["/a"] = web.Response(status=302, headers={"Location": "/b"})
+    site.pages["/b"] = web.Response(status=429, headers={"Retry-After": "5", "X-Why": "busy"})
+
+    error = await refused(fetcher, site.url("/a"))
+
+    assert [(hop.url, hop.status) for hop in error.hops] == [(site.url("/a"), 302), (site.url("/b"), 429)]
+    assert (error.status, error.retry_after_s, error.headers["x-why"]) == (429, 5.0, "busy")
+    unreachable = await refused(fetcher, "http://127.0.0.1:9/")
+    assert [hop.status for hop in unreachable.hops] == [0] and not unreachable.headers

@@ -244,3 +244,22 @@ async def test_hosts_are_forgotten_when_no_limit_applies_to_them(time: FakeTime)
 def test_retry_after_is_seconds_or_a_date_and_bounded(text: str, pause_s: float | None) -> None:
     """RFC 9110 10.2.3. What has passed or cannot be read counts as missing."""
     assert retry_after_s(text, NOW_S) == pause_s
+
+
+async def test_one_ip_address_is_bounded_over_all_its_names():
+    """[SRC-018] Another address does not wait. What nobody uses is forgotten."""
+    limiter = HostLimiter(HostLimits(at_once=20, per_s=100, at_once_per_address=2))
+    order, release = [], asyncio.Event()
+
+    async def request(host, address):
+        async with limiter.turn(host, 443, address):
+            order.append(host)
+            await release.wait()
+
+    tasks = [asyncio.create_task(request(f"{name}.example", "192.0.2.1")) for name in "abc"]
+    tasks.append(asyncio.create_task(request("d.example", "192.0.2.2")))
+    await settle()
+    assert order == ["a.example", "b.example", "d.example"]
+    release.set()
+    await asyncio.gather(*tasks)
+    assert order[-1] == "c.example" and not limiter._addresses

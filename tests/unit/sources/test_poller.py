@@ -833,3 +833,48 @@ async def test_filter_leaves_items_out(polling, site):
     await polling.poll(await polling.add(only="category=tea"))
 
     assert await polling.titles() == ["c", "a"]
+
+
+async def test_fault_in_reading_slows_the_source(polling, site, monkeypatch):
+    """[SRC-044] Whatever a document makes of a reader, its server is not requested again and again."""
+    site.pages[PATH] = atom("a")
+    source = await polling.add()
+
+    def fail(*_arguments):
+        raise RecursionError("deep")
+
+    monkeypatch.setattr("smartfeeds.sources.poller.read_source", fail)
+    with capture_logs() as logs:
+        await polling.look()
+    source = await polling.source(source)
+
+    assert (source.state, "fault of this program" in source.reason, len(site.asked)) == (SourceState.SLOWED, True, 1)
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["source_not_read"]
+
+
+async def test_full_disk_does_not_repeat_requests(polling, site, world):
+    """[SRC-005] The source stays due, and its host rests for five minutes."""
+    site.pages[PATH] = atom("a")
+    await polling.add()
+    await polling.poller.look()
+    await polling.poller.settle()
+    rests = []
+
+    async def sleep(seconds):
+        rests.append(seconds)
+
+    async def fail(_work, **_options):
+        raise StoreError("the disk is full")
+
+    polling.poller._tools = replace(polling.poller._tools, sleep=sleep)
+    source = await polling.add("/other", node="other")
+    site.pages["/other"] = atom("a")
+    write, world.service.write = world.service.write, fail
+    with capture_logs() as logs:
+        await polling.poller.look()
+        await polling.poller.settle()
+    world.service.write = write
+
+    assert rests == [300.0] and site.paths == [PATH, "/other"]
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["store_failed"]
+    assert (await polling.source(source)).due_us == source.due_us

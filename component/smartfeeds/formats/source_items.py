@@ -1,0 +1,192 @@
+"""Items of foreign feeds: what identifies them, when they have changed, and which dates count (SRC-053, SRC-056,
+SRC-069 to SRC-072).
+
+A digest of the content decides whether an entry has changed. Two forms of an entry that say the same have one digest.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from smartfeeds.core.source_entries import EntryKey, link_key
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.formats import atom
+from smartfeeds.formats.atom import digest_id
+from smartfeeds.formats.items import FeedDocument, ImportedItem, SkippedItem
+from smartfeeds.formats.nno import with_source
+from smartfeeds.formats.payload import Payload
+from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
+
+MAX_ITEMS: Final = 1_000
+MAX_ITEM_BYTES: Final = 1_000_000
+# A date that lies further ahead than this is wrong; clocks and time zones account for less.
+MAX_AHEAD_US: Final = 86_400 * US_PER_S
+_NO_TIME: Final = -(2**63)
+_DIGEST_CHARACTERS: Final = 32
+# The service sets atom:id, and atom:source has the changing title of the feed.
+_OWN: Final = frozenset({atom.ID, atom.SOURCE})
+_TEXTS: Final = (atom.TITLE, atom.SUMMARY, atom.CONTENT)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceItem:
+    """An item of a source before it is known which item of the node it is. `item.id` is a digest of the first address
+    of the source and the id of the entry, `link` is `link_key` of its page, `digest` that of its content."""
+
+    item: ImportedItem
+    link: str = ""
+    digest: str = ""
+
+    @property
+    def key(self) -> EntryKey:
+        """What identifies the entry."""
+        return EntryKey(self.item.id, self.link)
+
+
+class SourceItems(NamedTuple):
+    """The items of a document, oldest first, and those that were left out."""
+
+    items: tuple[SourceItem, ...]
+    skipped: tuple[SkippedItem, ...]
+
+
+def source_items(document: FeedDocument, first_url: str, ignore: Collection[str] = ()) -> SourceItems:
+    """The items of a document of the source that was added as `first_url`, at most MAX_ITEMS, the newest ones.
+
+    `ignore` has the names of what does not count as a change (`content_digest`).
+    """
+    skipped: list[SkippedItem] = []
+    entries: list[SourceItem] = []
+    for index, item in enumerate(document.oldest_first()):
+        if len(item.payload) > MAX_ITEM_BYTES:
+            skipped.append(SkippedItem(index, f"{len(item.payload)} bytes; the limit of an item is {MAX_ITEM_BYTES}"))
+            continue
+        root = parse_stored(item.payload)
+        link = _page_of(root)
+        # A feed without ids has ids made by its reader. White space alone is no id.
+        identity = digest_id(first_url, item.id.strip() or link or canonical(root).decode())
+        entries.append(SourceItem(replace(item, id=identity), link_key(link), content_digest(root, ignore)))
+    entries = _distinct(entries, skipped)
+    if len(entries) > MAX_ITEMS:
+        reason = f"the document has more than {MAX_ITEMS} items; the newest ones were kept"
+        skipped.append(SkippedItem(0, f"{len(entries) - MAX_ITEMS} items: {reason}"))
+        entries = entries[-MAX_ITEMS:]
+    return SourceItems(tuple(_with_source(entry, document, first_url) for entry in entries), tuple(skipped))
+
+
+def _with_source(entry: SourceItem, document: FeedDocument, first_url: str) -> SourceItem:
+    if entry.item.deleted:
+        return entry
+    payload = with_source(entry.item.payload, document.id, document.title, first_url)
+    return replace(entry, item=replace(entry.item, payload=payload))
+
+
+def _page_of(root: Element) -> str:
+    links = root.iterchildren(atom.LINK)
+    return next((link.get("href", "").strip() for link in links if link.get("rel", "alternate") == "alternate"), "")
+
+
+def _distinct(entries: Iterable[SourceItem], skipped: list[SkippedItem]) -> list[SourceItem]:
+    """SRC-070: entries of one identity are several items if both link and content differ, else the newest is kept."""
+    groups: dict[str, list[tuple[int, SourceItem]]] = {}
+    for place, entry in enumerate(entries):
+        groups.setdefault(entry.item.id, []).append((place, entry))
+    distinct: list[tuple[int, SourceItem]] = []
+    for group in groups.values():
+        # A later place is newer, except where times say otherwise.
+        newest_first = sorted(group, key=lambda pair: (_time_us(pair[1].item), pair[0]), reverse=True)
+        kept: list[tuple[int, SourceItem]] = []
+        for place, entry in newest_first:
+            if kept and (kept[0][1].item.deleted or any(_is_same(entry, other) for _, other in kept)):
+                skipped.append(SkippedItem(place, "a newer item has the same id"))
+            else:
+                kept.append((place, entry))
+        distinct += kept
+    return [entry for _, entry in sorted(distinct, key=lambda pair: pair[0])]
+
+
+def _time_us(item: ImportedItem) -> int:
+    return _NO_TIME if item.time_us is None else item.time_us
+
+
+def _is_same(entry: SourceItem, other: SourceItem) -> bool:
+    if entry.link == other.link or entry.item.deleted:
+        return True
+    return _texts_of(entry.item.payload) == _texts_of(other.item.payload)
+
+
+def _texts_of(payload: bytes) -> list[str]:
+    root = parse_stored(payload)
+    return ["" if (node := root.find(tag)) is None else atom.string_of(node).strip() for tag in _TEXTS]
+
+
+def content_digest(root: Element, ignore: Collection[str] = ()) -> str:
+    """A digest of what an entry says. The order of its elements, its id and its source do not count (SRC-071).
+
+    A name in `ignore` leaves out elements of this local name; a name that starts with "?" leaves out a parameter of all
+    addresses ("?*" leaves out all parameters) (SRC-072).
+    """
+    names = {name for name in ignore if not name.startswith("?")}
+    parts = [
+        canonical(child)
+        for child in root.iterchildren("*")
+        if child.tag not in _OWN and child.tag.rpartition("}")[2] not in names
+    ]
+    content = b"\n".join(sorted(part.strip() for part in parts))
+    for name in ignore:
+        if name.startswith("?"):
+            content = _parameter(name[1:]).sub(rb"\1", content)
+    return sha256(content).hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def _parameter(name: str) -> re.Pattern[bytes]:
+    """A parameter of an address in XML, where HTML in it has "&" escaped once more."""
+    pattern = rb"[^=&\"'\s<>]*" if name == "*" else re.escape(name.encode())
+    return re.compile(rb"(\?|&(?:amp;)+)" + pattern + rb"=[^&\"'\s<>]*")
+
+
+def fitted(item: ImportedItem, now_us: int, created_us: int | None, atom_id: str) -> ImportedItem:
+    """The item with dates that can be true, and the atom:id that it has in the node, "" if it is new.
+
+    `created_us` is the time of first sight, None if that is now. A date that lies more than a day ahead is left out,
+    and the time of first sight takes its place (SRC-056). A known item that has changed without a date of change gets
+    the time now (SRC-071).
+    """
+    first_us = now_us if created_us is None else created_us
+    is_ahead = item.published_us is not None and item.published_us > first_us + MAX_AHEAD_US
+    published_us = None if is_ahead else item.published_us
+    updated_us = item.updated_us
+    if updated_us is not None and (
+        updated_us > now_us + MAX_AHEAD_US or (is_ahead and updated_us == item.published_us)
+    ):
+        updated_us = None
+    drop = {
+        tag
+        for tag, before_us, after_us in (
+            (atom.PUBLISHED, item.published_us, published_us),
+            (atom.UPDATED, item.updated_us, updated_us),
+        )
+        if before_us is not None and after_us is None
+    }
+    changed_us = now_us if created_us is not None and updated_us is None else None
+    payload = item.payload
+    if drop or atom_id or changed_us is not None:
+        payload = _rewritten(payload, drop, atom_id, changed_us)
+    return replace(item, published_us=published_us, updated_us=updated_us, payload=payload)
+
+
+def _rewritten(payload: bytes, drop: Collection[str], atom_id: str, updated_us: int | None) -> Payload:
+    root = parse_stored(payload)
+    for child in list(root.iterchildren(*drop)) if drop else []:
+        root.remove(child)
+    values = [(atom.ID, atom_id), (atom.UPDATED, "" if updated_us is None else format_datetime(updated_us))]
+    for tag, text in values:
+        if text:
+            node = root.find(tag)
+            if node is None:
+                node = new_element(tag, {None: atom.ATOM_NS})
+                root.insert(0, node)
+            node.text = text
+    return Payload.of(root)

@@ -42,6 +42,7 @@ REVISIONS = (
     "0026",
     "0027",
     "0029",
+    "0031",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -31,6 +31,9 @@ class PushTarget:
     procedure: str = ""
 
 
+NO_TARGET: Final = PushTarget(PushKind.NONE, "", "")
+
+
 @dataclass(frozen=True, slots=True)
 class PushOffer:
     """What one answer of a feed names, the best target first."""

@@ -8,7 +8,7 @@ import hmac
 import json
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from smartfeeds.core.backoff import Backoff
@@ -82,7 +82,8 @@ class SourcePush:
     end of the lease, `active_us` when it first became active, `pushed_us` when the last push came; None is never.
     `failures` counts failed requests in a row, `misses` changes that only polls found, `absences` polls whose document
     did not name the target, `forgeries` pushes in a row without a right signature. `pending_us` is the time of the last
-    push that has not been stored yet. `cursor` is the last one that a push of another Smart Feeds service named.
+    push that has not been stored yet. `has_secret`: the hub knows the secret. `notify` is the protocol in which a cloud
+    notifies, "" while none was accepted. `cursor` is the last one that a push of another Smart Feeds service named.
     """
 
     push_no: int
@@ -107,6 +108,8 @@ class SourcePush:
     forgeries: int = 0
     pending_us: int | None = None
     hint: PollHint | None = None
+    has_secret: bool = False
+    notify: str = ""
     cursor: str = field(default="", repr=False)
 
     @property
@@ -358,16 +361,16 @@ def dump_details(push: SourcePush) -> str:
     return json.dumps({**fields, "target": asdict(push.target)}, default=lambda value: value.value, ensure_ascii=False)
 
 
-def load_details(text: str) -> dict[str, Any]:
-    """Reads the JSON of `dump_details`: the target, and the fields that have no column."""
+def with_details(push: SourcePush, text: str) -> SourcePush:
+    """Returns a subscription with the fields in the JSON of `dump_details`."""
     fields = json.loads(text)
     fields["target"] = _target(fields["target"])
     if "others" in fields:
         fields["others"] = tuple(map(_target, fields["others"]))
     if "hint" in fields:
         fields["hint"] = PollHint(**fields["hint"])
-    return dict(fields)
+    return replace(push, **fields)
 
 
-def _target(fields: dict[str, Any]) -> PushTarget:
-    return PushTarget(**(fields | {"kind": PushKind(fields["kind"])}))
+def _target(fields: dict[str, str]) -> PushTarget:
+    return PushTarget(PushKind(fields["kind"]), fields["url"], fields["topic"], fields["protocol"], fields["procedure"])

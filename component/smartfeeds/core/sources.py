@@ -53,7 +53,7 @@ class SourceSettings:
     its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
     `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
     the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
-    days that the feed skips do not count.
+    days that the feed skips do not count. Without `push` the hub and the cloud of the feed are not used.
     """
 
     every_s: int | None = None
@@ -64,6 +64,7 @@ class SourceSettings:
     allow_private: bool = False
     first_told: int = TOLD_AT_FIRST
     ignore_skips: bool = False
+    push: bool = True
 
 
 NO_SETTINGS: Final = SourceSettings()

@@ -15,7 +15,8 @@ from smartfeeds.core.push_targets import HTTP_POST, PushTarget
 from smartfeeds.core.sources import PushKind
 from smartfeeds.core.text import counted
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ATOM_NS, FANOUT_NS
+from smartfeeds.formats.additions import FANOUT_NS
+from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES
 from smartfeeds.formats.json_text import Json, load_json, looks_like_json
 from smartfeeds.formats.links import base_of, rebase, resolve
@@ -104,10 +105,10 @@ def _feed_links(root: Element, url: str) -> PushLinks:
     links = _links_of(
         (node.get("rel", ""), resolve(base, node.get("href", "").strip())) for node in channel.iterchildren(_LINK)
     )
-    cursors = {
-        name: (channel.findtext(f"{{{FANOUT_NS}}}{name}") or "").strip() for name in ("prev_cursor", "last_cursor")
-    }
-    return replace(links, clouds=_clouds(channel, base), **cursors)
+    prev_cursor, last_cursor = (
+        (channel.findtext(f"{{{FANOUT_NS}}}{name}") or "").strip() for name in ("prev_cursor", "last_cursor")
+    )
+    return replace(links, clouds=_clouds(channel, base), prev_cursor=prev_cursor, last_cursor=last_cursor)
 
 
 def _clouds(channel: Element, base: str) -> tuple[PushTarget, ...]:

@@ -20,9 +20,11 @@ from smartfeeds.errors import FeedError
 from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.source_import import PolledDocument, StoredPoll, store_poll
+from smartfeeds.service.source_push import PolledOffer
 from smartfeeds.service.sources import begin_polls, read_due, sharing_address
 from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
-from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
+from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
+from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
 
@@ -50,13 +52,25 @@ class PollClients(NamedTuple):
 
 
 class Poller:
-    """Polls all sources. `own_url` is the address at which this service serves its own feeds, "" if it serves none."""
+    """Polls all sources.
 
-    def __init__(self, service: FeedService, clients: PollClients, tools: SourceTools, own_url: str = "") -> None:
+    `own_url` is the address at which this service serves its own feeds, "" if it serves none. `new_key` makes
+    a random text of so many bytes for a new subscription at a hub; without it hubs are not used (WS-102).
+    """
+
+    def __init__(
+        self,
+        service: FeedService,
+        clients: PollClients,
+        tools: SourceTools,
+        own_url: str = "",
+        new_key: NewKey | None = None,
+    ) -> None:
         self._service = service
         self._clients = clients
         self._tools = tools
         self._own_url = own_url
+        self._new_key = new_key
         self._running: dict[str, asyncio.Task[None]] = {}  # by host
         self._free = asyncio.Event()  # a poll has ended
         self._looked_us: int | None = None
@@ -138,6 +152,7 @@ class Poller:
 
     async def poll(self, source: Source) -> None:
         """Requests the address of a source once, and stores what every source of this address gets (SRC-019)."""
+        began_us = self._tools.now_us()
         with failures_logged():
             sources = await self._service.read(partial(sharing_address, source=source))
             sources = sources if any(other.source_no == source.source_no for other in sources) else []
@@ -151,7 +166,7 @@ class Poller:
             if not response.not_modified:
                 SOURCE_BYTES.inc(len(response.body))
             for other in sources:
-                await self._take(other, response)
+                await self._take(other, response, began_us)
 
     async def _fetch(self, sources: Sequence[Source]) -> Response:
         """One request for sources of one address. It is conditional if all have read the same document."""
@@ -179,18 +194,33 @@ class Poller:
                 answer = Answer(AnswerKind.BUSY, answer.reason, paused_until_us=pause.until_us)
             await self._store(source, answer, pause=pause)
 
-    async def _take(self, source: Source, response: Response) -> None:
+    async def _take(self, source: Source, response: Response, began_us: int) -> None:
         """Reads a response for one source and stores it."""
         document: SourceDocument | None = None
         try:
             if not response.not_modified:
                 # Reading a large feed takes long enough to hold up everything else.
                 document = await self._tools.aside(
-                    read_source, response.body, response.charset, response.url, source.first_url, self._own_url
+                    read_source,
+                    *(response.body, response.charset, response.url, source.first_url, self._own_url),
+                    response.headers.getall("Link", ()),
                 )
-            await self._store(source, good_answer(source, response, document), document)
+            offer = self._offer(source, response, document, began_us)
+            await self._store(source, good_answer(source, response, document), document, offer=offer)
         except FeedError as error:
             await self._store(source, Answer(AnswerKind.UNREADABLE, error.text or error.condition.value))
+
+    def _offer(
+        self, source: Source, response: Response, document: SourceDocument | None, began_us: int
+    ) -> PolledOffer | None:
+        """What a good response says of hubs and clouds, None if they are not used."""
+        if self._new_key is None:
+            return None
+        token, secret = self._new_key(TOKEN_BYTES), self._new_key(SECRET_BYTES)
+        if document is None:
+            return PolledOffer(began_us, None, token, secret)
+        offer = offer_in(document, response.url, source.url, self._own_url)
+        return PolledOffer(began_us, offer, token, secret, document.links.last_cursor)
 
     async def _store(
         self,
@@ -200,11 +230,20 @@ class Poller:
         pause: HostPause | None = None,
         *,
         is_request: bool = True,
+        offer: PolledOffer | None = None,
     ) -> None:
         polled = None if document is None else PolledDocument(document.feed, document.items)
         chance = self._tools.spread()
         stored = await self._service.write(
-            partial(store_poll, source_no=source.source_no, answer=answer, chance=chance, document=polled, pause=pause)
+            partial(
+                store_poll,
+                source_no=source.source_no,
+                answer=answer,
+                chance=chance,
+                document=polled,
+                pause=pause,
+                offer=offer,
+            )
         )
         if is_request:
             SOURCE_POLLS.labels(answer.kind.value).inc()

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush, dump_details, load_details
+from smartfeeds.core.push_targets import NO_TARGET
+from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush, dump_details, with_details
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
@@ -15,17 +16,8 @@ _FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOL
 
 def _to_push(row: Row) -> SourcePush:
     push_no, source_no, token, state, due_us, created_us, since_us, reason, _host, _url, details = row
-    return SourcePush(
-        push_no=push_no,
-        source_no=source_no,
-        token=token,
-        state=PushState(state),
-        due_us=due_us,
-        created_us=created_us,
-        since_us=since_us,
-        reason=reason,
-        **load_details(details),
-    )
+    push = SourcePush(push_no, source_no, token, NO_TARGET, PushState(state), due_us, created_us, since_us, reason)
+    return with_details(push, details)
 
 
 def _values(push: SourcePush) -> tuple[object, ...]:

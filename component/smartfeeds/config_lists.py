@@ -59,6 +59,7 @@ class SourceSection(SettingsSection):
     allow_private: bool = False
     first_told: Annotated[int, Field(ge=0)] = TOLD_AT_FIRST
     ignore_skips: bool = False
+    only: str = ""
 
     def to_source(self, now_us: int) -> Source:
         """Returns the source that this section describes. Raises ConfigError."""

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from bench import bench_merge, fairness, report, runs, web, work
+from bench import bench_merge, bench_sources, fairness, report, runs, web, work
 from bench.targets import PEERS, ROOT, ROUTERS
 from smartfeeds import __version__
 
@@ -20,6 +20,7 @@ JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
     "ours": runs.measure_ours,
     "http": web.measure,
     "merge": bench_merge.measure,
+    "sources": bench_sources.measure,
     "fairness": fairness.measure,
     **{f"through-{name}": partial(runs.measure_routed, name) for name in ROUTERS},
     **{name: partial(runs.measure_peer, name) for name in PEERS},

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import web_targets
-from bench.rows import FLOODS, MEMORY, QUIET_USERS, Row, merge_rows, rows, web_rows
+from bench.rows import FLOODS, MEMORY, QUIET_USERS, Row, merge_rows, rows, source_rows, web_rows
 from bench.targets import PEERS
 from bench.work import Number, Scale
 
@@ -31,6 +31,7 @@ def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
             (rows(scale), {"echo": "harness alone", **{name: name for name in PEERS}}),
             (web_rows(scale), {name: name for name in web_targets.PEERS}),
             (merge_rows(scale), dict[str, str]()),
+            (source_rows(), dict[str, str]()),
         )
         if any(row.name in results.get(name, {}) for row in found for name in ("ours", *columns))
     ]

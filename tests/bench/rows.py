@@ -113,6 +113,15 @@ def merge_rows(scale: Scale) -> list[Row]:
     return found
 
 
+def source_rows() -> list[Row]:
+    """The rows of polling other feeds."""
+    return [
+        Row("sources_read", "poll of a feed of 20 entries, all of them new: CPU", " ms", less=True),
+        Row("sources_poll", "poll, 95 % not modified: CPU", " ms", less=True),
+        Row("sources_share", "10,000 feeds an hour, 95 % not modified: share of a core", " %", 10, less=True),
+    ]
+
+
 # The floods of `bench.fairness`, in the order of the table.
 FLOODS = {
     "cdata": "publish of 400 KB of CDATA",

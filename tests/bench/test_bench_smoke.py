@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bench_merge, fairness, report, rows, runs, web, work
+from bench import bench_merge, bench_sources, fairness, report, rows, runs, web, work
 from bench.wire import BenchError
 
 
@@ -53,6 +53,12 @@ def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tm
     local, incoming, made = bench_merge.write(tmp_path, 10)
     with pytest.raises(BenchError, match="the merge is wrong"):
         bench_merge.run(local, incoming, replace(made, added=made.added + 1))
+
+
+def test_bench_tiny_counts_fill_every_row_of_sources(collect: runs.Collector, tmp_path: Path) -> None:
+    bench_sources.measure(collect, tmp_path / "sources")
+    assert set(collect.results["ours"]) == {row.name for row in rows.source_rows()}
+    assert "feeds an hour" in report.text(collect.results, work.SMOKE, {})
 
 
 @pytest.mark.timeout(240)

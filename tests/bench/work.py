@@ -40,6 +40,7 @@ class Scale:
     web_changes: int = 100
     web_rounds: int = 5
     merged: int = 100_000  # items of each of two feeds
+    sources: int = 2_000  # feeds that are polled
     fair_items: int = 50_000  # in the feed that floods read
     fair_s: float = 5.0  # for the quiet users alone, and for them beside each flood
     fair_in_flight: int = IN_FLIGHT  # requests of the flood
@@ -56,6 +57,7 @@ QUICK: Final = Scale(
     fill_s=3.0,
     web_rounds=2,
     merged=20_000,
+    sources=500,
     fair_s=1.5,
 )
 SMOKE: Final = Scale(
@@ -76,6 +78,7 @@ SMOKE: Final = Scale(
     web_changes=3,
     web_rounds=2,
     merged=120,
+    sources=30,
     fair_items=600,
     fair_s=0.1,
     fair_in_flight=2,

@@ -34,7 +34,7 @@ async def test_source_is_read_as_it_was_put(store: Store) -> None:
         DocumentHints(60, 3_600, T0, (1, 2), (5, 6)),
         *(600, (T0, T0 - 5), T0, PushKind.HUB, "A title", {"title": "digest"}),
     )
-    settings = SourceSettings(300, "alice@example.org", "u", "p", "agent", True, 0, True)
+    settings = SourceSettings(300, "alice@example.org", "u", "p", "agent", True, 0, True, "category=news")
     number = await add(store, "news", "https://a.example/f")
     whole = replace(
         new_source("news", "https://a.example/f", T0, settings, owner="bob@example.org", configured=True),

@@ -32,6 +32,7 @@ from smartfeeds.core.sources import (
     TOLD_AT_FIRST,
     Source,
     SourceSettings,
+    filter_of,
     is_own,
     new_source,
     node_name_of,
@@ -74,6 +75,11 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "first_told",
                 type=click.IntRange(0),
                 help=f"Subscribers are notified of so many items of the first document. Default: {TOLD_AT_FIRST}.",
+            ),
+            click.option(
+                "--only",
+                metavar="FILTERS",
+                help="Only items that match, such as 'category=news'. Default: all.",
             ),
             click.option(
                 "--ignore-skips/--obey-skips", default=None, help="Ignore or obey skipHours and skipDays of the feed."
@@ -137,6 +143,7 @@ def set_source(source: str, node: str | None, config: Path | None, *, adaptive: 
     def change(row: Source, now_us: int) -> Source:
         if row.configured:
             raise ConfigError(f"the source {row.first_url} comes from the configuration; change its [[source]] section")
+        filter_of(changes.get("only", ""))
         return replace(row, settings=replace(row.settings, **changes), due_us=row.due_us and now_us)
 
     row = _change(config, source, node, partial(change_source, change=change))

@@ -12,7 +12,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
-from smartfeeds.errors import ConfigError
+from smartfeeds.core.view import BARE, View, parse_view
+from smartfeeds.errors import ConfigError, FeedError
 
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300
@@ -20,6 +21,8 @@ MAX_URL_BYTES: Final = 2_048
 # So many items of the first document are announced to subscribers of the node.
 TOLD_AT_FIRST: Final = 10
 _NODE_CHARACTERS: Final = 200
+# The filters that compare what an entry contains; the others need the history of the item in its node.
+CONTENT_FILTERS: Final = frozenset({"author", "category", "q", "in-reply-to", "lang"})
 
 
 class SourceState(Enum):
@@ -53,7 +56,8 @@ class SourceSettings:
     its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
     `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
     the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
-    days that the feed skips do not count. Without `push` the hub and the cloud of the feed are not used.
+    days that the feed skips do not count. `only` are filters of a view, such as `category=news`: items that do not
+    match are left out; "" admits all. Without `push` the hub and the cloud of the feed are not used.
     """
 
     every_s: int | None = None
@@ -64,6 +68,7 @@ class SourceSettings:
     allow_private: bool = False
     first_told: int = TOLD_AT_FIRST
     ignore_skips: bool = False
+    only: str = ""
     push: bool = True
 
 
@@ -204,6 +209,7 @@ def new_source(
         raise ConfigError("a source needs the name of a node")
     if settings.every_s is not None and settings.every_s < LEAST_CHOSEN_S:
         raise ConfigError(f"the interval is {settings.every_s} seconds; choose {LEAST_CHOSEN_S} or more")
+    filter_of(settings.only)
     if settings.first_told < 0:
         raise ConfigError(f"the number of first items is {settings.first_told}; choose 0 or more")
     return Source(
@@ -220,6 +226,19 @@ def new_source(
         due_us=now_us,
         settings=settings,
     )
+
+
+def filter_of(query: str) -> View:
+    """The view whose filters select the items of a source. Raises ConfigError for anything but filters of content."""
+    try:
+        view = parse_view(query) if query else BARE
+    except FeedError as error:
+        raise ConfigError(f"the filter {query!r} cannot be used: {error.text}") from None
+    names = {name for name, _values in view.filters} if view is not None else set()
+    if view is None or (query and not names) or not names <= CONTENT_FILTERS:
+        allowed = ", ".join(sorted(CONTENT_FILTERS))
+        raise ConfigError(f"the filter {query!r} cannot be used; use parameters of views: {allowed}")
+    return view
 
 
 def _without_login(text: str) -> tuple[str, str, str]:

@@ -29,11 +29,13 @@ class PolledDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredPoll:
-    """The result of a poll: the source before and after it, and what it changed in the node."""
+    """The result of a poll: the source before and after it, and what it changed in the node. `sharing` counts the
+    other sources of the address that the source has moved to."""
 
     before: Source
     after: Source
     counts: ImportCounts
+    sharing: int = 0
 
 
 def store_poll(
@@ -70,7 +72,8 @@ def store_poll(
         tx.put_host_pause(pause)
     elif answer.kind in polling.GOOD and tx.host_pause(source.host) is not None:
         tx.remove_host_pause(source.host)
-    return StoredPoll(source, after, counts)
+    sharing = len(tx.sources_at(after.url)) - 1 if after.url != source.url else 0
+    return StoredPoll(source, after, counts, sharing)
 
 
 def store_push(

@@ -155,9 +155,8 @@ class Poller:
         began_us = self._tools.now_us()
         with failures_logged():
             sources = await self._service.read(partial(sharing_address, source=source))
-            sources = sources if any(other.source_no == source.source_no for other in sources) else []
-            if not sources:
-                return  # it was removed or paused meanwhile
+            if not any((other.source_no, other.due_us) == (source.source_no, source.due_us) for other in sources):
+                return  # it was polled, removed or paused since it was read
             try:
                 response = await self._fetch(sources)
             except FetchError as error:
@@ -202,7 +201,7 @@ class Poller:
                 # Reading a large feed takes long enough to hold up everything else.
                 document = await self._tools.aside(
                     read_source,
-                    *(response.body, response.charset, response.url, source.first_url, self._own_url),
+                    *(response.body, response.charset, response.url, source, self._own_url),
                     response.headers.getall("Link", ()),
                 )
             offer = self._offer(source, response, document, began_us)
@@ -265,7 +264,7 @@ def _log_poll(stored: StoredPoll, answer: Answer) -> None:
             "source_failing", node=after.node, url=shown(after.url), state=after.state.value, reason=after.reason
         )
     if after.url != before.url:
-        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url))
+        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url), sharing=stored.sharing)
     for item_id, reason in stored.counts.skipped:
         _log.warning("source_item_skipped", node=after.node, url=shown(after.url), item=item_id, reason=reason)
     _log.debug("source_polled", node=after.node, url=shown(after.url), result=answer.kind.value)

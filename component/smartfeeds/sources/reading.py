@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from smartfeeds.core.push_targets import PushOffer, offer_of, same_address
-from smartfeeds.core.sources import DocumentHints, is_own
+from smartfeeds.core.sources import DocumentHints, Source, filter_of, is_own
 from smartfeeds.core.text import counted
+from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import LINK, SOURCE, digest_id
+from smartfeeds.formats.atom import LINK, SOURCE, digest_id, read_traits
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.items import FeedDocument, ImportedItem
@@ -46,9 +47,9 @@ class SourceDocument:
 
 
 def read_source(
-    body: bytes, charset: str, url: str, first_url: str, own_url: str = "", link_headers: Sequence[str] = ()
+    body: bytes, charset: str, url: str, source: Source, own_url: str = "", link_headers: Sequence[str] = ()
 ) -> SourceDocument:
-    """The document that came from `url`, for a source that was added as `first_url`.
+    """The document of a source that came from `url`.
 
     Item ids are made of the first address, so that a new address of the feed makes no new items (SRC-037). Items that
     came from the service at `own_url` are left out: they would go round for ever (SRC-082). `link_headers` are the
@@ -64,12 +65,10 @@ def read_source(
             raise
         addresses = ", ".join(link.href for link in feeds[:3])
         raise FeedError(error.condition, f"{error.text or error.condition.value}; it links to {addresses}") from None
-    items = tuple(
-        _as_stored(item, document.id, document.title, first_url)
-        for item in document.oldest_first()
-        if not _is_ours(item.payload, own_url)
-    )
-    returned = len(document.items) - len(items)
+    view = filter_of(source.settings.only)
+    foreign = [item for item in document.oldest_first() if not _is_ours(item.payload, own_url)]
+    items = tuple(_as_stored(item, document.id, document.title, source) for item in foreign if _is_admitted(item, view))
+    returned = len(document.items) - len(foreign)
     feed = replace(document, items=(), skipped=())
     notes = (*document.warnings, *(f"item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped))
     if returned:
@@ -79,19 +78,18 @@ def read_source(
 
 
 def read_push(
-    body: bytes, charset: str, topic: str, first_url: str, title: str, own_url: str
+    body: bytes, charset: str, topic: str, source: Source, own_url: str
 ) -> tuple[tuple[ImportedItem, ...], PushLinks]:
     """The items that a hub has pushed for a topic, oldest first, as they are stored, and the links of the document.
 
-    `title` is that of the feed as polls know it, so that an item is the same whichever way it came (WS-129). Raises
+    Their feed has the title that polls know, so that an item is the same whichever way it came (WS-129). Raises
     FeedError for what is no feed.
     """
     document = read_document(document_bytes(body, charset), topic)
-    items = [item for item in document.oldest_first() if not _is_ours(item.payload, own_url)]
-    return (
-        tuple(_as_stored(item, document.id, title or document.title, first_url) for item in _of_topic(items, topic)),
-        document_links(body, topic),
-    )
+    view, title = filter_of(source.settings.only), source.progress.title or document.title
+    foreign = [item for item in document.oldest_first() if not _is_ours(item.payload, own_url)]
+    items = (item for item in _of_topic(foreign, topic) if _is_admitted(item, view))
+    return tuple(_as_stored(item, document.id, title, source) for item in items), document_links(body, topic)
 
 
 def offer_in(document: SourceDocument, url: str, source_url: str, own_url: str) -> PushOffer:
@@ -102,8 +100,14 @@ def offer_in(document: SourceDocument, url: str, source_url: str, own_url: str) 
     return offer_of(list(links.hubs), links.topic or url, clouds, own_url)
 
 
-def _as_stored(item: ImportedItem, feed_id: str, title: str, first_url: str) -> ImportedItem:
-    return replace(item, id=digest_id(first_url, item.id), payload=with_source(item.payload, feed_id, title, first_url))
+def _is_admitted(item: ImportedItem, view: View) -> bool:
+    """Whether the filter of a source admits an item."""
+    return item.deleted or not view.filtered or matches(view, read_traits(item.payload), publishers=False)
+
+
+def _as_stored(item: ImportedItem, feed_id: str, title: str, source: Source) -> ImportedItem:
+    payload = with_source(item.payload, feed_id, title, source.first_url)
+    return replace(item, id=digest_id(source.first_url, item.id), payload=payload)
 
 
 def _of_topic(items: list[ImportedItem], topic: str) -> list[ImportedItem]:

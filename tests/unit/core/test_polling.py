@@ -372,3 +372,10 @@ def test_login_in_the_address_becomes_a_setting() -> None:
 
     assert one.url == one.first_url == "https://a.example/f?q=%2f&e=&p=+"
     assert (one.settings.user, one.settings.password) == ("me", "p@ss")
+
+
+@pytest.mark.parametrize("query", ["kind=new", "order=created", "nothing=1", "category", "max=3"])
+def test_filter_that_selects_by_no_content_is_refused(query: str) -> None:
+    """[SRC-085]"""
+    with pytest.raises(ConfigError, match="cannot be used"):
+        source(only=query)

@@ -398,8 +398,10 @@ async def test_redirects_to_the_address_of_another_source_leave_both(polling, si
     site.pages["/old"] = web.Response(status=308, headers={"Location": PATH})
     site.pages[PATH] = atom("a")
     old, new = await polling.add("/old", node="one"), await polling.add(node="two")
-    for later_s in (0, DAY_S):
-        old = await polling.poll(old, later_s)
+    with capture_logs() as logs:
+        for later_s in (0, DAY_S):
+            old = await polling.poll(old, later_s)
+    assert [(log["node"], log["sharing"]) for log in logs if log["event"] == "source_moved"] == [("one", 1)]
     site.asked.clear()
     await polling.poll(new, HOUR_S)
 
@@ -809,3 +811,25 @@ async def test_poller_runs_until_it_is_cancelled(polling, site, world):
 
     assert [log["event"] for log in logs if log["log_level"] == "error"] == ["store_failed"]
     assert await polling.titles() == ["a"]
+
+
+async def test_source_that_was_polled_since_the_look_is_not_polled_again(polling, site):
+    """[SRC-017] [SRC-030] The row that a look has read may be old when its turn comes."""
+    site.pages[PATH] = atom("a")
+    source = await polling.add()
+    await polling.poller.poll(source)
+    await polling.poller.poll(source)
+
+    assert site.paths == [PATH]
+
+
+async def test_filter_leaves_items_out(polling, site):
+    """[SRC-085] As the filters of a view select them."""
+    categories = {"a": "Tea", "b": "coffee", "c": "tea"}
+    body = atom(*categories).decode()
+    for title, term in categories.items():
+        body = body.replace(f"<title>{title}<", f"<category term='{term}'/><title>{title}<")
+    site.pages[PATH] = body.encode()
+    await polling.poll(await polling.add(only="category=tea"))
+
+    assert await polling.titles() == ["c", "a"]

@@ -1,0 +1,84 @@
+"""Sources of the configuration and of owners, in the store."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from smartfeeds.core.polling import paused
+from smartfeeds.core.sources import Source, SourceProgress, SourceSettings, SourceState, new_source
+from smartfeeds.errors import ConfigError
+from smartfeeds.service.sources import add_source, change_source, find_source, remove_source, set_configured_sources
+from support.world import World
+
+URL, OTHER = "https://a.example/feed", "https://b.example/feed"
+
+
+def configured(url: str, node: str = "news", **settings: object) -> Source:
+    return new_source(node, url, 0, SourceSettings(**settings), configured=True)
+
+
+async def rows(world: World) -> list[Source]:
+    return await world.store.read(lambda tx: tx.sources(0, 99))
+
+
+async def start(world: World, *sources: Source) -> None:
+    await world.service.write(partial(set_configured_sources, sources=sources))
+
+
+async def test_configured_source_keeps_its_progress_over_restarts(world: World) -> None:
+    """[SRC-006] [SRC-083] New settings count; what leaves the configuration is removed."""
+    await start(world, configured(URL), configured(OTHER))
+    one, two = await rows(world)
+    progress = SourceProgress(failures=3)
+    await world.store.write(lambda tx: tx.put_source(replace(one, progress=progress, state=SourceState.SLOWED)))
+
+    await start(world, configured(URL, every_s=900))
+    (row,) = await rows(world)
+    assert (row.source_no, row.progress, row.state, row.settings.every_s) == (
+        one.source_no, progress, SourceState.SLOWED, 900,
+    )  # fmt: skip
+    assert two.configured
+    await start(world)
+    assert await rows(world) == []
+
+
+async def test_source_of_a_command_stays_and_may_become_configured(world: World) -> None:
+    """[SRC-083]"""
+    added = await world.service.write(partial(add_source, source=new_source("news", URL, 0)))
+    await start(world, configured(OTHER))
+    assert [(row.first_url, row.configured) for row in await rows(world)] == [(URL, False), (OTHER, True)]
+
+    await start(world, configured(URL))
+    (row,) = await rows(world)
+    assert (row.source_no, row.configured) == (added.source_no, True)
+    with pytest.raises(ConfigError, match="comes from the configuration"):
+        await world.service.write(partial(remove_source, source=row))
+
+
+async def test_owner_has_a_limit_and_operators_have_none(world: World) -> None:
+    """[SRC-084]"""
+    world.service.policy = replace(world.service.policy, sources_per_jid=1)
+    for owner in ("a@b.example", "c@b.example", "", ""):
+        number = len(await rows(world))
+        source = new_source(f"n{number}", URL, 0, owner=owner)
+        await world.service.write(partial(add_source, source=source))
+    with pytest.raises(ConfigError, match="you have 1 sources"):
+        await world.service.write(partial(add_source, source=new_source("x", URL, 0, owner="a@b.example")))
+
+
+async def test_source_is_found_by_number_by_old_and_by_new_address(world: World) -> None:
+    added = await world.service.write(partial(add_source, source=new_source("news", URL, 0)))
+    await world.store.write(lambda tx: tx.put_source(replace(added, url=OTHER)))
+
+    for text in (str(added.source_no), URL, OTHER):
+        source = await world.service.read(partial(find_source, text=text))
+        assert source.source_no == added.source_no
+    for text in ("99", "https://c.example/", "²"):
+        with pytest.raises(ConfigError, match="there is no source"):
+            await world.service.read(partial(find_source, text=text))
+    by = "alice@example.org"
+    source = await world.service.write(
+        partial(change_source, source=source, change=lambda row, now_us: paused(row, by, now_us))
+    )
+    assert (source.state, source.since_us) == (SourceState.PAUSED, world.clock())

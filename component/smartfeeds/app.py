@@ -65,6 +65,7 @@ from smartfeeds.telemetry import (
     requests_refused,
     watch_loop,
 )
+from smartfeeds.webhooks_setup import callback_client, make_hub
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
@@ -85,7 +86,6 @@ DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
 # A whole feed may be long, and its server may hold a pull for a minute.
 MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
-
 # A reader waits for the image.
 IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
@@ -217,6 +217,8 @@ class App:
             self._source_tools,
             self.dispatcher,
         )
+        self._callbacks = callback_client(settings)
+        self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         health = Health(self._unready, metrics_text, networks)
         self.site = (
@@ -235,6 +237,7 @@ class App:
                     self._ask_to_confirm if settings.http.base_url else None,
                     chat=self.bot is not None,
                 ),
+                self.hub,
             )
             if settings.http.listen
             else None
@@ -350,6 +353,10 @@ class App:
             await self.files.clear_new()
             SCHEMA_VERSION.set(int(HEAD))
             GATHERED.source = self._readings
+            # Deliveries in flight need the client until the dispatcher has stopped.
+            await parts.enter_async_context(self._callbacks)
+            if self.hub is not None:
+                parts.push_async_callback(log_failures_of, self.hub.stop)
             parts.push_async_callback(self._end_tasks)
             parts.push_async_callback(self.supervisor.stop)
             parts.push_async_callback(self.presences.leave)
@@ -374,6 +381,9 @@ class App:
             await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
+            if self.hub is not None:
+                await self.hub.start()
+                self._spawn(self.hub.run(), "hub questions")
             await self.polls.start()
             for name, work in self.polls.tasks():
                 self._spawn(work, name)
@@ -416,6 +426,7 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
+            callbacks=self.hub.readings() if self.hub is not None else (),
             sources=self.polls.poller.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )

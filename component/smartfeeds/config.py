@@ -269,6 +269,21 @@ class WebhooksSettings(SettingsSection):
     """Requests to callbacks, whose addresses subscribers choose."""
 
     allowed_networks: tuple[NetworkText, ...] = ()
+    ca_file: FilePath | None = None
+    lease_default_s: Count = 864_000
+    lease_min_s: Count = 3_600
+    lease_max_s: Count = 2_592_000
+    signature: Literal["", "sha1", "sha256", "sha384", "sha512"] = ""
+    requests_per_minute: Count = 60
+    subscriptions_per_feed: Count = 10_000
+    subscriptions_per_host: Count = 10_000
+    subscriptions: Count = 100_000
+
+    @model_validator(mode="after")
+    def _leases_fit(self) -> "WebhooksSettings":
+        if not self.lease_min_s <= self.lease_default_s <= self.lease_max_s:
+            raise ValueError("lease_default_s must be between lease_min_s and lease_max_s")
+        return self
 
 
 class RunSettings(SettingsSection):

@@ -61,6 +61,13 @@ STORE_SECONDS = Histogram(
     buckets=_FAST_S,
     registry=REGISTRY,
 )
+CALLBACK_SECONDS = Histogram(
+    "smartfeeds_callback_seconds",
+    "Seconds of a delivery to a callback, by kind and result (the class of the status, such as 2xx, or none)",
+    ["kind", "result"],
+    buckets=_FAST_S,
+    registry=REGISTRY,
+)
 LOOP_LAG_SECONDS = Gauge(
     "smartfeeds_loop_lag_seconds", "Seconds by which the event loop was late at the last measurement", registry=REGISTRY
 )
@@ -138,6 +145,14 @@ class DeliveryReading:
 
 
 @dataclass(frozen=True, slots=True)
+class CallbackReading:
+    """The registrations of callbacks in one dialect."""
+
+    dialect: str
+    count: Annotated[int, "smartfeeds_callbacks", "Active registrations of callbacks, by dialect"]
+
+
+@dataclass(frozen=True, slots=True)
 class SourceStateReading:
     """The number of sources in one state."""
 
@@ -201,6 +216,7 @@ class Readings:
     ] = 0
     mirrors: tuple[MirrorReading, ...] = ()
     deliveries: tuple[DeliveryReading, ...] = ()
+    callbacks: tuple[CallbackReading, ...] = ()
     sources: SourceReadings = SourceReadings()
 
 
@@ -221,6 +237,7 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     yield from _families(Readings, (now,) if now else ())
     yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
     yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
+    yield from _families(CallbackReading, now.callbacks if now else (), ("dialect",))
     yield from _families(SourceReadings, (now.sources,) if now else ())
     states = now.sources.states if now else {}
     yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))

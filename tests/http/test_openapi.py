@@ -24,11 +24,14 @@ from smartfeeds.http.routes import TABLE, document
 from support.api_requests import (
     ADMINISTRATION,
     ATOM,
+    HUB,
     IMAGES,
     JSON,
     PARTS,
+    SITE,
     Requests,
     ask_for_logo,
+    ask_hub,
     ask_more_than_allowed,
     ask_slowly,
     concrete,
@@ -160,7 +163,7 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
         if "{name}" in path:
             if path != "/feeds/{name}":
                 await ask(concrete(path, "closed"), Authorization=eve)
-            nameless = (path, method) in (("/feeds/{name}/", "put"), ("/feeds/{name}", "get"))
+            nameless = (path, method) in (("/feeds/{name}/", "put"), ("/feeds/{name}", "get"), (HUB, "post"))
             missing = "a" * 2_000 if nameless else "missing"
             await ask(concrete(path, missing), Authorization=token)
         elif path == "/static/{file}":
@@ -201,7 +204,7 @@ async def test_every_documented_answer_comes_and_no_other(
     (tmp_path / "logo.png").write_bytes(IMAGES[0])
     small = await start_web(
         store={"url": f"sqlite:///{tmp_path / 'small.db'}"},  # one process serves a database
-        http={"first_request_s": 0.5},
+        http={"first_request_s": 0.5, "base_url": SITE},
         limits={"publishes_per_s": 0.05},
         site={"logo": tmp_path / "logo.png"},
     )
@@ -212,6 +215,7 @@ async def test_every_documented_answer_comes_and_no_other(
         await ask_part(requests)
     await ask_more_than_allowed(of_small)
     await ask_slowly(of_small)
+    await ask_hub(of_small)
     await ask_for_logo(of_small)
     seen = {check(*one) for one in (*found, *requests.answers, *of_small.answers)}
     assert sorted(documented() - seen) == [] == sorted(seen - documented())
@@ -282,6 +286,9 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 [[operations]]
 include-operation-id = ["micropubQuery", "micropub"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "429"]
+[[operations]]
+include-operation-id = ["hubRequest", "hubRequestForAny"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "404", "429", "503"]
 [[operations]]
 include-operation-id = "document"
 checks.negative_data_rejection.expected-statuses = ["308", "400", "401", "403", "404", "405", "406", "409", "429"]

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
@@ -29,6 +30,8 @@ PULL, SUFFIXED = "/feeds/{name}/", "/feeds/{name}.{suffix}"
 ITEM, ITEMS = "/entries/{name}/{id}", "/entries/{name}/"
 CONFLICT = "/conflicts/{name}/{id}"
 MICROPUB, MEDIA = "/micropub/{name}", "/media/{name}"
+HUB = "/feeds/{name}/hub/"
+SITE = "https://feeds.example.org"
 MEMBER, SUBSCRIPTION = "/members/{name}/{jid}", "/subscriptions/{name}/{jid}"
 
 # The bodies of the operations of administration, by path and method.
@@ -327,6 +330,22 @@ async def ask_more_than_allowed(requests: Requests) -> None:
         requests.answers.append((template, method.lower(), got))
 
 
+async def ask_hub(requests: Requests) -> None:
+    """To a service with a public address that nothing may call back: each answer of its hub."""
+    fields = {"hub.callback": "http://127.0.0.1:1/", "hub.mode": "subscribe", "hub.topic": f"{SITE}/feeds/notes/"}
+    end = fields | {"hub.mode": "unsubscribe", "hub.verify": "sync"}
+    for path in (HUB, "/hub"):
+        for body in (urlencode(fields), urlencode(end), "", "x" * 20_000):
+            await requests.ask(path, "POST", "", body.encode(), Content_Type=WEB_FORM)
+        await requests.ask(path, "POST", "", b"x", Content_Type=JSON)
+        await requests.ask(path, "POST", "", urlencode(fields | {"hub.verify": "sync"}).encode(), Content_Type=WEB_FORM)
+        for _ in range(60):
+            got = await requests.web.ask("POST", concrete(path), b"", Content_Type=WEB_FORM)
+            if got.status == 429:
+                break
+        requests.answers.append((path, "post", got))
+
+
 async def ask_slowly(requests: Requests) -> None:
     """To a service that waits only shortly: each operation with a body that does not arrive (408)."""
     for path, item in document()["paths"].items():
@@ -335,15 +354,17 @@ async def ask_slowly(requests: Requests) -> None:
             if not kinds:
                 continue
             async with connected(requests.web.port) as raw:
-                headers = (
+                sent = (
                     f"Authorization: {requests.token}",
                     f"Content-Type: {next(iter(kinds))}; boundary=x",
                     "Content-Length: 5",
                     "Sec-Fetch-Site: same-origin",
                 )
-                raw.say(request(concrete(path, "slow"), *headers, method=method.upper()))
+                raw.say(request(concrete(path, "slow"), *sent, method=method.upper()))
                 heard = await raw.hear()
-            requests.answers.append((path, method, Got(heard.status, {"Content-Type": PROBLEM}, heard.body)))
+            requests.answers.append(
+                (path, method, Got(heard.status, {"Content-Type": heard.headers["content-type"]}, heard.body))
+            )
 
 
 def _handlers(web: Web) -> Any:

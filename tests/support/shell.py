@@ -1,5 +1,6 @@
 """Commands as a shell runs them, in this process: in a folder, with an environment that configures nothing."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -9,7 +10,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from smartfeeds.app import open_service
 from smartfeeds.cli import main
+from smartfeeds.config import load
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import WriteTx
 
 Run = Callable[..., Result]
 
@@ -51,3 +56,15 @@ def program_in(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SMARTFEEDS_")}
     component = Path(__file__).parents[2] / "component"
     return {**kept, "PATH": f"{folder}:{kept['PATH']}", "PYTHONPATH": str(component)}
+
+
+def write(work: Callable[[WriteTx, Context], None]) -> None:
+    """Changes the store as a running service does."""
+
+    async def run() -> None:
+        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
+        await service.store.open()
+        await service.write(work)
+        await service.store.close()
+
+    asyncio.run(run())

@@ -1,22 +1,17 @@
 """`smartfeeds consumer`: what it lists."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from smartfeeds.app import open_service
 from smartfeeds.cli import consumer as module
-from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, Pause
 from smartfeeds.core.model import Mark, NodeEvent, Slice
 from smartfeeds.core.view import SMART, Order
-from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
-from support.shell import Run
+from support.shell import Run, write
 
 T_US = 1_767_225_600_000_000
 
@@ -47,18 +42,6 @@ def fill(ready: Run, tmp_path: Path) -> None:
         tx.set_wait(Consumer(news.node_no, "hub:https://h.example/"), Failure(9, T_US, None, "410"))
 
     write(work)
-
-
-def write(work: Callable[[WriteTx, Context], None]) -> None:
-    """Changes the store as a running service does."""
-
-    async def run() -> None:
-        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-        await service.store.open()
-        await service.write(work)
-        await service.store.close()
-
-    asyncio.run(run())
 
 
 def test_list_shows_every_consumer_with_its_state_lag_error_and_next_attempt(

@@ -37,9 +37,10 @@ LAYERS: dict[str, set[str]] = {
     "system": set(),
     "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
     "http_setup": {"core", "config", "http", "xmpp"},
-    "app": {"opening", "system", "http_setup", "polling_setup",
+    "webhooks_setup": {"config", "delivery", "net", "service", "webhooks"},
+    "app": {"opening", "webhooks_setup", "system", "http_setup", "polling_setup",
             "errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
-            "client", "net", "delivery", "bot", "recent", "webhooks"},
+            "client", "net", "delivery", "bot", "recent"},
     "console": {"errors", "core"},
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {

@@ -28,6 +28,7 @@ _MODULES: Final = {
     "mirror": "cli.mirrors",
     "source": "cli.sources",
     "consumer": "cli.consumer",
+    "hub": "cli.hub",
     "node": "cli.nodes",
     "sub": "cli.subscriptions",
     "publish": "cli.items",

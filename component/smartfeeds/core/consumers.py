@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
+from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Pauses
 from smartfeeds.core.model import Mark
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
@@ -91,7 +91,7 @@ def seconds_until(time_us: int, now_us: int) -> float:
 
 
 def next_failure(
-    former: Failure | None, error: str, now_us: int, backoff: Backoff, jitter: float, pause_s: float | None = None
+    former: Failure | None, error: str, now_us: int, backoff: Pauses, jitter: float, pause_s: float | None = None
 ) -> Failure:
     """The failure after one more failed attempt. `former` is the failure before it, None after a success.
 

@@ -31,6 +31,10 @@ class Jid:
         return Jid(self.local, self.domain) if self.resource else self
 
 
+# The actor of a request without credentials. Nobody can own this domain (RFC 2606).
+ANONYMOUS = Jid("", "anonymous.invalid")
+
+
 def parse_jid(text: str) -> Jid | None:
     """Returns an address, or None if it is malformed. All spellings of an address give equal values."""
     rest, slash, resource = text.partition("/")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 FEEDS = "/feeds/"
+HUB = "/hub"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
 DOCS = "/docs"
@@ -53,6 +54,11 @@ def harmless(address: str) -> str:
 def feed_path(name: str, suffix: str = "") -> str:
     """Returns the path of a feed, or of one of its documents."""
     return f"{FEEDS}{_quoted(name)}{f'.{suffix}' if suffix else '/'}"
+
+
+def hub_path(name: str) -> str:
+    """Returns the path of the WebSub hub of a feed."""
+    return f"{feed_path(name)}{HUB[1:]}/"
 
 
 def list_path(suffix: str = "") -> str:
@@ -125,6 +131,8 @@ def subscribe_uri(service: str, name: str, view: str = "") -> str:
 @lru_cache(1_024)
 def _quoted(name: str) -> str:
     """Escapes a name. Its slashes stay, unless clients would normalise the path, as they do with `//` and `/../`."""
-    safe = _SEGMENT if any(segment in _DOTS for segment in name.split("/")) else _SEGMENT + "/"
+    segments = name.split("/")
+    # The address of a feed whose name ends with /hub would be that of the hub of another feed.
+    safe = _SEGMENT if segments[-1] == HUB[1:] or not _DOTS.isdisjoint(segments) else _SEGMENT + "/"
     text = quote(name, safe=safe)
     return text.replace(".", "%2E") if text in _DOTS else text

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.backoff import Backoff, Pauses
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
@@ -29,6 +29,16 @@ class Delivered:
 
     position: ConsumerPosition
     more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing is to be sent. This is no success: earlier failures stay, and the next change wakes the consumer.
+
+    `position` is set if the consumer has passed items that are not for it.
+    """
+
+    position: ConsumerPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class Unreachable:
     position: ConsumerPosition
 
 
-Outcome = Delivered | Unreachable | Skip | RetryAfter | Planned | Gone
+Outcome = Delivered | Idle | Unreachable | Skip | RetryAfter | Planned | Gone
 
 
 class Deliverer(Protocol):
@@ -114,17 +124,19 @@ class StanzaSender(Protocol):
 class ConsumerKind:
     """A kind of consumers: their deliverer, and the bounds of their deliveries.
 
-    At most `at_once` deliveries run at a time, and `host_at_once` to one host. After failures for `give_up_s`
-    seconds, or `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives
-    up. With `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed one by one.
-    With `on_demand` the store does not list the consumers that are behind, so those that are followed are woken when
-    the deliveries resume.
+    At most `at_once` deliveries run at a time, and `host_at_once` to one host. Consumers whose last delivery failed use
+    at most `failing_at_once` of these, so that many dead receivers do not delay the others. After failures for
+    `give_up_s` seconds, or `give_up_failures` of them, the service gives a consumer up until a user resumes it; None
+    never gives up. With `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed
+    one by one. With `on_demand` the store does not list the consumers that are behind, so those that are followed are
+    woken when the deliveries resume.
     """
 
     deliverer: Deliverer
     at_once: int = 32
     host_at_once: int = 4
-    backoff: Backoff = DEFAULT_BACKOFF
+    failing_at_once: int = 24
+    backoff: Pauses = DEFAULT_BACKOFF
     give_up_s: float | None = None
     give_up_failures: int | None = None
     every_feed: bool = False

@@ -19,13 +19,14 @@ from smartfeeds.delivery.deliverer import (
     ConsumerPosition,
     Delivered,
     Gone,
+    Idle,
     Outcome,
     Planned,
     RetryAfter,
     Skip,
     Unreachable,
 )
-from smartfeeds.delivery.turns import DeliveryTurns
+from smartfeeds.delivery.turns import DeliveryTurns, HostPlaces
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
@@ -86,7 +87,11 @@ class DeliveryLane:
         self._on_moved = on_moved
         self._remove = remove
         self._followed: dict[int, set[Consumer]] = {}
-        self._turns = DeliveryTurns(kind.deliverer.host, kind.host_at_once)
+        self._places = HostPlaces(kind.host_at_once)
+        self._turns = DeliveryTurns(kind.deliverer.host, self._places)
+        # The consumers whose last delivery failed, and how many deliveries run to such consumers.
+        self._failing_turns = DeliveryTurns(kind.deliverer.host, self._places)
+        self._failing_tasks: set[Consumer] = set()
         self._woken: set[int] = set()  # feeds that changed between the read of what is behind and the resumption
         self._again: set[Consumer] = set()  # woken while a delivery to them ran
         self._retries: dict[Consumer, PlannedCall] = {}
@@ -124,6 +129,7 @@ class DeliveryLane:
         if not followed:
             self._followed.pop(consumer.node_no, None)
         self._turns.discard(consumer)
+        self._failing_turns.discard(consumer)
         self._again.discard(consumer)
         self._late_us.pop(consumer, None)
         self._cancel_retry(consumer)
@@ -195,6 +201,7 @@ class DeliveryLane:
         """Starts no more deliveries, and cancels those that still run after `grace_s`. Positions stay."""
         self.paused = True
         self._turns.clear()
+        self._failing_turns.clear()
         self._again.clear()
         for consumer in list(self._retries):
             self._cancel_retry(consumer)
@@ -239,7 +246,10 @@ class DeliveryLane:
             self._again.add(consumer)
             return
         self._late_us.setdefault(consumer, self._timing.clock())
-        self._turns.add(consumer)
+        failing = failure_of(self.waits.get(consumer)) is not None
+        # A request of a user may have ended the failure since the consumer entered the other queue.
+        (self._turns if failing else self._failing_turns).discard(consumer)
+        (self._failing_turns if failing else self._turns).add(consumer)
 
     def _retry(self, consumer: Consumer) -> None:
         self._retries.pop(consumer, None)
@@ -252,12 +262,21 @@ class DeliveryLane:
 
     def _start(self) -> None:
         """Starts deliveries in the order of the queue until `at_once` of them run."""
-        while len(self.tasks) < self._kind.at_once and (turn := self._turns.take()) is not None:
+        while len(self.tasks) < self._kind.at_once and (turn := self._take()) is not None:
             consumer, host = turn
             name = f"{consumer.name} {consumer.node_no}"
             task = asyncio.get_running_loop().create_task(self._turn(consumer, host), name=name)
             self.tasks[consumer] = task
             task.add_done_callback(partial(self._ended, consumer, host))
+
+    def _take(self) -> tuple[Consumer, str] | None:
+        """The consumer to serve now: one that works, or else one that fails if not too many of those are served."""
+        turn = self._turns.take()
+        if turn is None and len(self._failing_tasks) < self._kind.failing_at_once:
+            turn = self._failing_turns.take()
+            if turn is not None:
+                self._failing_tasks.add(turn[0])
+        return turn
 
     # One delivery.
 
@@ -278,7 +297,7 @@ class DeliveryLane:
                 self._late_us[consumer] = self._timing.clock()
             if self.paused:
                 return
-            if more and self._turns.others_wait(host):
+            if more and (self._turns.others_wait(host) or self._failing_turns.others_wait(host)):
                 self._again.add(consumer)
                 return
         if consumer not in self.waits:
@@ -308,6 +327,11 @@ class DeliveryLane:
                 self._move(consumer, position)
                 self._succeed(consumer)
                 return more
+            case Idle(position):
+                if position is not None:
+                    self._move(consumer, position)
+                self._late_us.pop(consumer, None)
+                return False
             case Unreachable(position):
                 self._move(consumer, position)
                 self._succeed(consumer)
@@ -390,7 +414,10 @@ class DeliveryLane:
 
     def _ended(self, consumer: Consumer, host: str, task: "asyncio.Task[None]") -> None:
         del self.tasks[consumer]
-        self._turns.release(host)
+        self._failing_tasks.discard(consumer)
+        self._places.release(host)
+        self._turns.free(host)
+        self._failing_turns.free(host)
         position = self.positions.get(consumer)
         if position is not None and not position.marks:
             del self.positions[consumer]

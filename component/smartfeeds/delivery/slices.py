@@ -58,3 +58,11 @@ def read_changes(
 def mark_at(tx: ReadTx, node_no: int, order: Order, item: Item) -> Mark:
     """The mark behind an item."""
     return Mark(key_of(order, item), cursor_of(tx, node_no, order, item))
+
+
+def newest_cursor(tx: ReadTx, node: Node, view: View, mark: Mark) -> str:
+    """The cursor of the newest item of a view at a mark: what PreviousCursor is for its next push (SF-044)."""
+    if view.smart and not view.filtered:
+        return mark.cursor
+    newest = tx.slice(node.node_no, Slice(view, 1, before=Edge(mark.key_us, MAX_ITEM_NO), newest=True))
+    return cursor_of(tx, node.node_no, view.order, newest[0]) if newest else ""

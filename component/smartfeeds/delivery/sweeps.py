@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
+from smartfeeds.service.callbacks import due_callbacks
 from smartfeeds.service.context import Context
 from smartfeeds.service.expiry import due_expiry
 from smartfeeds.service.feeds import FeedService
@@ -55,4 +56,6 @@ LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)
 PURGES = Sweep("purges", due_purges, LOOK_S)
 SESSIONS = Sweep("sessions", due_sessions, 600.0)
-SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS)
+# Deliveries check the end of a lease themselves (WS-046), so this sweep only removes rows.
+CALLBACKS = Sweep("callbacks", due_callbacks, 60.0)
+SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS, CALLBACKS)

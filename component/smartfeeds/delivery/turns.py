@@ -9,15 +9,36 @@ from smartfeeds.core.consumers import Consumer
 K = TypeVar("K", bound=Hashable)
 
 
-class DeliveryTurns:
-    """The queue of consumers that have something to receive.
+class HostPlaces:
+    """The deliveries that run, by host: at most `at_once` to one host."""
 
-    `host_of` returns the host that a delivery goes to, "" for none. At most `host_at_once` deliveries run to one host.
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._running: Counter[str] = Counter()
+
+    def take(self, host: str) -> bool:
+        """Takes a place at a host. Returns whether there was one; there always is without a host."""
+        if host and self._running[host] >= self._at_once:
+            return False
+        self._running[host] += 1
+        return True
+
+    def release(self, host: str) -> None:
+        """Returns a place."""
+        self._running[host] -= 1
+        if not self._running[host]:
+            del self._running[host]
+
+
+class DeliveryTurns:
+    """A queue of consumers that have something to receive.
+
+    `host_of` returns the host that a delivery goes to, "" for none. Several queues may share `places`.
     """
 
-    def __init__(self, host_of: Callable[[Consumer], str], host_at_once: int) -> None:
+    def __init__(self, host_of: Callable[[Consumer], str], places: HostPlaces) -> None:
         self._host_of = host_of
-        self._host_at_once = host_at_once
+        self._places = places
         # Feeds in the order of their turns, and the consumers of each in the order of theirs.
         self._queue: dict[int, dict[Consumer, None]] = {}
         # Consumers whose host is at its bound, by host. Searching them at each turn would cost time that grows with the
@@ -25,7 +46,6 @@ class DeliveryTurns:
         # queue, because it has had its turn already.
         self._next_of_hosts: dict[Consumer, None] = {}
         self._at_bound: dict[str, dict[Consumer, None]] = {}
-        self._running: Counter[str] = Counter()
 
     def add(self, consumer: Consumer) -> None:
         """Puts a consumer at the end of the queue of its feed, unless it is in a queue."""
@@ -52,10 +72,7 @@ class DeliveryTurns:
         """The consumer to serve now, and its host. None if the queues are empty or their hosts are at their bound."""
         while (consumer := self._next()) is not None:
             host = self._host_of(consumer)
-            if not host:
-                return consumer, host
-            if self._running[host] < self._host_at_once:
-                self._running[host] += 1
+            if self._places.take(host):
                 return consumer, host
             self._at_bound.setdefault(host, {})[consumer] = None
         return None
@@ -75,13 +92,8 @@ class DeliveryTurns:
                 return consumer
         return None
 
-    def release(self, host: str) -> None:
-        """A delivery to a host has ended: the next consumer of this host comes before the queue."""
-        if not host:
-            return
-        self._running[host] -= 1
-        if not self._running[host]:
-            del self._running[host]
+    def free(self, host: str) -> None:
+        """A place at a host is free: the next consumer of this host comes before the queue."""
         waiting = self._at_bound.get(host)
         if waiting:
             consumer = next(iter(waiting))

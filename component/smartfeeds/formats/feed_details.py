@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from smartfeeds.core.model import Node
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
@@ -43,6 +44,30 @@ def head_of(document: FeedDocument, updated_us: int) -> FeedHead:
         link=document.link,
         language=channel.language,
         channel=channel,
+    )
+
+
+def title_of(node: Node) -> str:
+    """The title of a feed, or its name if it has no title."""
+    return node.options.title or node.name
+
+
+def head_of_node(node: Node, base_url: str, entry_prefix: str, hub: str = "") -> FeedHead:
+    """What documents say of one of our feeds. `base_url` is the address of the feed in the view of the document.
+
+    The hub and the cloud of an imported feed notify of that feed, not of this one; `hub` is our own, "" for none.
+    """
+    details = load_details(node.options.details)
+    return FeedHead(
+        via=details.link,
+        language=node.options.language,
+        channel=replace(details.channel, hub=hub, cloud=None),
+        id=base_url,
+        title=title_of(node),
+        updated_us=max(node.last_modified_us, node.created_us),
+        self_link=base_url,
+        subtitle=node.options.description,
+        entry_prefix=entry_prefix,
     )
 
 

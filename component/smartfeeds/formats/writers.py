@@ -35,7 +35,7 @@ class FeedExport:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name for people, its writer, and the parts of `Channel` that it represents.
+    """A format: its name for people, its writer, the parts of `Channel` that it represents, and its media type.
 
     `losses` returns what the format lacks of the rest of the feed's metadata, for people.
     """
@@ -44,6 +44,7 @@ class Format:
     pieces: Callable[[FeedExport], Iterator[bytes]]
     channel_parts: frozenset[str] = frozenset()
     losses: Callable[[FeedHead], str] = lambda _: ""
+    media_type: str = ""
 
     def write(self, job: FeedExport) -> Iterator[bytes]:
         """The document in pieces. Raises ForbiddenCharacterError for texts that the format cannot represent."""
@@ -85,6 +86,9 @@ def raw_title(entry: Entry) -> str:
     return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
 
 
+ATOM_TYPE = "application/atom+xml; charset=utf-8"
+RSS_TYPE = "application/rss+xml; charset=utf-8"
+JSON_FEED_TYPE = "application/feed+json; charset=utf-8"
 _IN_JSON_FEED = frozenset({"language", "icon", "hub", "authors"})
 IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "extensions"}
 
@@ -104,13 +108,16 @@ def report_channel(job: FeedExport, parts: frozenset[str]) -> None:
 
 WRITERS: Mapping[str, Format] = MappingProxyType(
     {
-        "atom": Format("Atom 1.0", lambda job: write_feed(job.head, job.items, keys=job.keys), IN_ATOM),
-        "rss": Format("RSS 2.0", _whole(write_rss), frozenset(CHANNEL_PARTS)),
+        "atom": Format(
+            "Atom 1.0", lambda job: write_feed(job.head, job.items, keys=job.keys), IN_ATOM, media_type=ATOM_TYPE
+        ),
+        "rss": Format("RSS 2.0", _whole(write_rss), frozenset(CHANNEL_PARTS), media_type=RSS_TYPE),
         "rss092": Format(
             "RSS 0.92",
             _whole(write_rss092),
             RSS092_PARTS,
             losses=lambda _: "the ids and the dates of the items",
+            media_type=RSS_TYPE,
         ),
         "opml": Format(
             "OPML 2.0",
@@ -123,7 +130,10 @@ WRITERS: Mapping[str, Format] = MappingProxyType(
             losses=lambda head: "the title and the description of the feed" if head.title or head.subtitle else "",
         ),
         "jsonfeed": Format(
-            "JSON Feed 1.1", _whole(lambda head, items: write_json_feed(head, map(read_entry, items))), _IN_JSON_FEED
+            "JSON Feed 1.1",
+            _whole(lambda head, items: write_json_feed(head, map(read_entry, items))),
+            _IN_JSON_FEED,
+            media_type=JSON_FEED_TYPE,
         ),
         "ess": Format(
             "ESS",

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import HttpVersion11, MultipartReader, web
 
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.sessions import Session, parse_session
 from smartfeeds.core.tokens import Token, TokenScope, covers
 from smartfeeds.core.urls import local_path
@@ -30,8 +30,6 @@ Address = IPv4Address | IPv6Address
 # Returns the token for its text; raises FeedError for an invalid token.
 Authenticate = Callable[[str], Awaitable[Token]]
 
-# The actor of a request without credentials. Nobody can own this domain (RFC 2606).
-ANONYMOUS = Jid("", "anonymous.invalid")
 MAX_TOKEN = 256
 MAX_HOPS = 16
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.\-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")

@@ -17,11 +17,12 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
+from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known, representation_mark
 from smartfeeds.http.documents import SHARED
 from smartfeeds.http.encode import PageAddress, complete_sharing, head_of, items_of

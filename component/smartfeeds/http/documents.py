@@ -19,8 +19,6 @@ from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.publishing import DOCUMENTS
 
-# The representation that the self link names: an ESS file describes the items of the RSS document (ESS-001).
-_SELF: Mapping[Representation, Representation] = {n.ESS: n.RSS}
 _FORMATS: Mapping[Representation, Format] = {
     n.ATOM: WRITERS["atom"],
     n.RSS: WRITERS["rss"],
@@ -48,7 +46,7 @@ def _write(
     head = replace(
         head_of(answer, place),
         link=place.base_url,
-        self_link=place.document_url(_SELF.get(form, form).suffix),
+        self_link=place.document_url(n.self_suffix(form)),
         next_link=older,
         for_readers=True,
     )

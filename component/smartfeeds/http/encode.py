@@ -15,7 +15,7 @@ from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.feed_details import load_details
+from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.queries import ALL, FeedQuery
@@ -29,11 +29,13 @@ _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
 class PageAddress(NamedTuple):
-    """The address of a request: `site_url` is that of the site, `name` the feed."""
+    """The address of a request: `site_url` is that of the site, `name` the feed. `hub_url` is the address of its hub,
+    "" if the site has no public address."""
 
     site_url: str
     name: str
     query: FeedQuery
+    hub_url: str = ""
 
     @property
     def base_url(self) -> str:
@@ -106,30 +108,16 @@ def last_cursor(answer: FeedPage, query: FeedQuery) -> str:
 
 def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
     """The metadata of the feed and of this page."""
-    node = answer.node
     items = items_of(answer)
-    # The hub and the cloud of an imported feed notify of that feed, not of this one.
-    details = load_details(node.options.details)
-    channel = replace(details.channel, hub="", cloud=None)
-    return FeedHead(
-        via=details.link,
-        language=node.options.language,
-        channel=channel,
-        id=place.base_url,
-        title=title_of(node),
-        updated_us=max((item.modified_us for item in items), default=max(node.last_modified_us, node.created_us)),
-        self_link=place.base_url,
+    entry_prefix = f"{place.site_url}{entry_path(place.name)}"
+    head = head_of_node(answer.node, place.base_url, entry_prefix, place.hub_url if is_feed(answer.node) else "")
+    return replace(
+        head,
+        updated_us=max((item.modified_us for item in items), default=head.updated_us),
         next_link=place.next_url(answer),
-        subtitle=node.options.description,
         total=total_of(answer),
         last_cursor=last_cursor(answer, place.query),
-        entry_prefix=f"{place.site_url}{entry_path(place.name)}",
     )
-
-
-def title_of(node: Node) -> str:
-    """The title of a feed, or its name if it has no title."""
-    return node.options.title or node.name
 
 
 def is_comments(node: Node) -> bool:

@@ -7,14 +7,14 @@ from functools import lru_cache
 from http import HTTPStatus
 from time import perf_counter
 
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.core.urls import feed_path, list_path, micropub_path
+from smartfeeds.core.urls import feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
+from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply
@@ -165,6 +165,7 @@ class Feeds:
         *,
         poll_default_s: int,
         poll_max_s: int,
+        has_hub: bool,
     ) -> None:
         self._pull = pull
         self._authenticate = authenticate
@@ -176,6 +177,7 @@ class Feeds:
         self._writing = writing
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
+        self._has_hub = has_hub
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
         self._making = asyncio.Lock()
         self._busy_s = 0.0  # time spent on pages since the last pause
@@ -218,7 +220,8 @@ class Feeds:
         reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
         document = reader and query.since is None and query.until is None
         document = document or bool(call.suffix and not query.positioned)
-        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None))
+        hub_url = f"{call.site_url}{hub_path(call.name)}" if self._has_hub else ""
+        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None), hub_url)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
         styled = reader and bool(call.suffix) and not query.callback and is_for_browser(form, accept)
@@ -328,7 +331,11 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     headers = access_headers(public=public, bearer=request.bearer, expose="ETag, Link")
     headers["Vary"] = _VARY
     place = request.place
-    headers["Link"] = _links(place.site_url, place.name, place.query.view, smart=is_feed(answer.node))
+    self_suffix = n.self_suffix(request.form) if request.reader else ""
+    hub_url = place.hub_url if request.form in n.WITH_HUB else ""
+    headers["Link"] = _links(
+        place.site_url, place.name, place.query.view, self_suffix, hub_url, smart=is_feed(answer.node)
+    )
     headers.update(STYLED_HEADERS if request.styled else _OF_FORM.get(request.form, {}))
     # An empty page has no ETag: a client that waits for the next item would get 304 at once.
     if answer.page is None or answer.page.items:
@@ -338,11 +345,14 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
 
 # Writing the addresses takes as long as reading the query of the request, and feeds have few views.
 @lru_cache(1_024)
-def _links(site_url: str, name: str, view: str, *, smart: bool) -> str:
-    """The header Link: the other representations of the feed if it is a Smart Feed (SF-112; ESS-024)."""
+def _links(site_url: str, name: str, view: str, self_suffix: str, hub_url: str, *, smart: bool) -> str:
+    """The header Link: the other representations of the feed if it is a Smart Feed (SF-112; ESS-024), and its hub
+    (SF-074). The address of the response itself is the same as in its document (WS-082)."""
     query = f"?{view}" if view else ""
-    links = [f'<{site_url}{feed_path(name)}{query}>; rel="self"']
+    links = [f'<{site_url}{feed_path(name, self_suffix)}{query}>; rel="self"']
     if smart:
+        if hub_url:
+            links.append(f'<{hub_url}>; rel="hub"')
         for form in n.LINKED:
             address = f"{site_url}{feed_path(name, form.suffix)}{query}"
             links.append(f'<{address}>; rel="alternate"; type="{form.bare_type}"')

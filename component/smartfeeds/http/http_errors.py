@@ -15,6 +15,7 @@ from smartfeeds.texts import N_
 _log = structlog.get_logger()
 
 PROBLEM = "application/problem+json"
+PLAIN_TEXT = "text/plain; charset=utf-8"
 # Basic comes first: browsers read only the first scheme of a line, and they can ask a person for a password only.
 BASIC_CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8"'
 BEARER_CHALLENGE = 'Bearer realm="smartfeeds"'
@@ -98,6 +99,13 @@ def error_reply(error: FeedError, /, *, anonymous: bool = False, **members: obje
     problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     return Problem(body, PROBLEM, status, {**_OF_EVERY_ERROR, **headers}, status.phrase, detail)
+
+
+def as_text(reply: Reply) -> Reply:
+    """A problem as plain text, and every other reply unchanged."""
+    if not isinstance(reply, Problem):
+        return reply
+    return Reply(f"{reply.detail or reply.title}\n".encode(), PLAIN_TEXT, reply.status, reply.headers)
 
 
 def failure_reply(error: BaseException | None, operation: str, *, anonymous: bool) -> tuple[Reply, str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.river import NODE_PLACE, parse_node_place
@@ -21,14 +21,15 @@ from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.writers import raw_title
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.calls import ANONYMOUS, HttpCall
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.encode import is_feed, title_of
+from smartfeeds.http.encode import is_feed
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 
+from smartfeeds.formats.writers import ATOM_TYPE, JSON_FEED_TYPE, RSS_TYPE
 from smartfeeds.http.http_errors import HttpError
 
 _MAX_ACCEPT = 1_024
@@ -39,17 +40,17 @@ JSON = Representation(
 )
 ATOM = Representation(
     "atom",
-    "application/atom+xml; charset=utf-8",
+    ATOM_TYPE,
     ("application/atom+xml",),
     "Atom",
     ("application/xml", "text/xml"),
 )
 EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
 HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
-RSS = Representation("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")
+RSS = Representation("rss", RSS_TYPE, ("application/rss+xml",), "RSS")
 # It has the media type of RSS 2.0, so only its suffix selects it.
-RSS_092 = Representation("rss092", "application/rss+xml; charset=utf-8", ())
-JSON_FEED = Representation("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",), "JSON Feed")
+RSS_092 = Representation("rss092", RSS_TYPE, ())
+JSON_FEED = Representation("jsonfeed", JSON_FEED_TYPE, ("application/feed+json",), "JSON Feed")
 ESS = Representation("ess", "application/ess", ("application/ess",), "ESS")
 NNO = Representation("nno", "application/nno", ("application/nno",))
 OPML = Representation("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
@@ -69,8 +70,25 @@ OF_RIVER = (JSON, HTML, ATOM)
 OF_SEARCH = (JSON, HTML)
 OF_ENTRY = (ATOM, JSON)
 OF_ENTRY_PAGE = (*OF_ENTRY, HTML)
+# The representations that name the hub of their feed: those whose address is a topic (`core.topics`).
+WITH_HUB = frozenset({JSON, ATOM, HTML, RSS, JSON_FEED, ESS})
+# The suffix of the address that a document for feed readers gives as its own, if that is not the feed's. An ESS file
+# describes the items of the RSS document (ESS-001).
+_SELF_SUFFIXES: Mapping[Representation, str] = {
+    ATOM: ATOM.suffix,
+    RSS: RSS.suffix,
+    RSS_092: RSS_092.suffix,
+    JSON_FEED: JSON_FEED.suffix,
+    ESS: RSS.suffix,
+    OPML: OPML.suffix,
+}
 # The alternate links of a feed; feed readers take the first one that they know.
 LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
+
+
+def self_suffix(form: Representation) -> str:
+    """The suffix of the own address of a document, "" for pages."""
+    return _SELF_SUFFIXES.get(form, "")
 
 
 @lru_cache(512)

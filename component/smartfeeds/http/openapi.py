@@ -40,6 +40,7 @@ _VARIABLES: Mapping[str, Parameter] = {
 _DESCRIPTIONS: Mapping[int, str] = {
     200: "success",
     201: "created",
+    202: "accepted; the callback is asked before anything changes",
     204: "done, without a body",
     206: "the requested part",
     303: "done; Location has the next page",
@@ -109,9 +110,14 @@ class OpenApiDocument:
 
 def _operation(operation: Operation, variables: tuple[str, ...]) -> dict[str, Any]:
     responses = {status: _response(status, content) for status, content in operation.answers.items()}
+    problem: Content = {PROBLEM: ref("Problem")}
+    errors: Content = {n.PLAIN: {"type": "string"}} if operation.plain_errors else problem
     for status in _error_statuses(operation, variables):
         # A redirect or 304 has no body.
-        responses[status] = _response(status, {PROBLEM: ref("Problem")} if status >= HTTPStatus.BAD_REQUEST else {})
+        responses[status] = _response(status, errors if status >= HTTPStatus.BAD_REQUEST else {})
+    if operation.plain_errors:
+        # The address of a request without a readable Host header is not known.
+        responses[400] = _response(400, {**errors, **problem})
     written: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,

@@ -12,11 +12,12 @@ from typing import TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.tokens import Token, covers
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import ANONYMOUS, CallReader, HttpCall, is_from_here
-from smartfeeds.http.http_errors import HttpError, failure_reply
+from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
+from smartfeeds.http.http_errors import HttpError, as_text, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate, decode_value
@@ -53,6 +54,11 @@ class Resource:
             if token is None or operation.scope is None or covers(token, operation.scope, feed)
         ]
         return ", ".join([*_with_head(methods), "OPTIONS"])
+
+    @property
+    def plain_errors(self) -> bool:
+        """Whether errors are plain text."""
+        return any(operation.plain_errors for operation, _ in self.methods.values())
 
     @property
     def cors(self) -> bool:
@@ -157,6 +163,8 @@ async def _response(exchange: _Exchange, answered: Answered) -> web.StreamRespon
     if isinstance(answered, web.StreamResponse):
         return answered
     reply = _unsent(exchange, answered)
+    if exchange.resource is not None and exchange.resource.plain_errors:
+        reply = as_text(reply)
     if call is not None:
         reply = for_reader(
             frame_of(call), call.header("Accept"), reply, navigates=call.header("Sec-Fetch-Mode") == "navigate"

@@ -17,6 +17,7 @@ from smartfeeds.http import (
     feeds,
     files,
     health,
+    hub,
     images,
     lists,
     micropub,
@@ -59,6 +60,7 @@ class Handlers:
     sign_in: sign_in.SignInPages
     themes: theme.Themes
     editor: editor.Editor
+    hub: hub.HubEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON), lambda h: h.lists.get),
     Route("GET", "/feeds.opml", "feeds", lists.list_document(n.OPML), lambda h: h.lists.get),
     Route("GET", "/feeds.nno", "feeds", lists.list_document(n.NNO), lambda h: h.lists.get),
+    Route("POST", "/feeds/{name}/hub/", "hub", hub.HUB_REQUEST, lambda h: h.hub.post),
     Route("GET", "/feeds/{name}/", "feed", feeds.PULL, lambda h: h.pull),
     Route("PUT", "/feeds/{name}/", "feed", publishing.CREATE_FEED, lambda h: h.publishing.create_feed),
     Route("PATCH", "/feeds/{name}/", "feed", admin.PATCH_FEED, lambda h: h.admin.configure),
@@ -132,6 +135,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
+    Route("POST", urls.HUB, "hub", hub.HUB_REQUEST_FOR_ANY, lambda h: h.hub.post),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

@@ -9,12 +9,13 @@ import re
 import secrets
 from http import HTTPStatus
 
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.sessions import FORM_TOKEN, MOST_S, form_token, is_form_token, parse_session
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall, is_from_elsewhere, is_from_here
+from smartfeeds.http.calls import Authenticate, HttpCall, is_from_elsewhere, is_from_here
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.multipart import read_first_field
 from smartfeeds.service.answers import Handle, ask

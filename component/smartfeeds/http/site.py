@@ -17,6 +17,7 @@ from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.files import FileReplies
 from smartfeeds.http.health import Health
+from smartfeeds.http.hub import HubEndpoint, HubRequests
 from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
@@ -83,6 +84,7 @@ class Site:
         files: Files,
         fetch_image: FetchImage,
         xmpp: XmppSignIn,
+        hub: HubRequests | None,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -104,6 +106,7 @@ class Site:
             editor.writing,
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
+            has_hub=hub is not None,
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
@@ -127,6 +130,7 @@ class Site:
             editor=editor,
             sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
             themes=Themes(bodies),
+            hub=HubEndpoint(hub, bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

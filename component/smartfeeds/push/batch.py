@@ -21,7 +21,7 @@ from smartfeeds.core.model import (
     Subscription,
 )
 from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
-from smartfeeds.delivery.slices import items_after, mark_at
+from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
 from smartfeeds.push.audience import is_recipient
 from smartfeeds.push.frames import PushFrame, PushHeaders, RecipientGroup, item_frame, retract_frame
 from smartfeeds.service.context import Context, check_expired
@@ -184,7 +184,7 @@ def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset
     # An item has the totals of the unfiltered views; all other totals are counted.
     counted = {text: view for text, view in now.items() if view.filtered}
     new = {text: view for text, view in now.items() if text not in known and view.order in batch.starts}
-    previous = {text: _newest_cursor(tx, node, view, batch.starts[view.order]) for text, view in new.items()}
+    previous = {text: newest_cursor(tx, node, view, batch.starts[view.order]) for text, view in new.items()}
     return replace(
         batch,
         due=batch.due[VIEWS:],
@@ -240,11 +240,3 @@ def _change(
             forms[form] = shown(context, node, view, item._replace(left=standing is Standing.LEFT))
         inside[text] = forms[form]
     return PushedChange(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside)
-
-
-def _newest_cursor(tx: ReadTx, node: Node, view: View, mark: Mark) -> str:
-    """The cursor of the newest item of a view at a mark: what PreviousCursor is for its next push (SF-044)."""
-    if view.smart and not view.filtered:
-        return mark.cursor
-    newest = tx.slice(node.node_no, Slice(view, 1, before=Edge(mark.key_us, MAX_ITEM_NO), newest=True))
-    return cursor_of(tx, node.node_no, view.order, newest[0]) if newest else ""

@@ -13,6 +13,7 @@ from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.tokens import Token, ended
 from smartfeeds.service.admin_nodes import NodeSummary
 from smartfeeds.service.consumers import ConsumerStatus
+from smartfeeds.service.hub import HubStatus
 from smartfeeds.service.mirrors import MirrorStanding, MirrorStatus
 
 Row = dict[str, Any]
@@ -43,6 +44,27 @@ def token_row(token: Token, now_us: int) -> Row:
         "expires": "never" if token.expires_us is None else format_second(token.expires_us),
         "state": "expired" if ended(token, now_us) else "valid",
         "label": token.label,
+    }
+
+
+def subscription_row(status: HubStatus) -> Row:
+    """A subscription of the hub. It has neither the secret nor the address of the callback, only its host."""
+    callback, failure = status.callback, status.failure
+    return {
+        "subscription": callback.callback_no,
+        "node": status.node,
+        "topic": callback.topic,
+        "host": callback.host,
+        "reader": callback.reader,
+        "state": status.phase.value,
+        "dialect": status.dialect,
+        "lease_end": format_second(callback.expires_us),
+        "waiting": status.waiting,
+        "lag_s": status.lag_us // US_PER_S,
+        "last_try": "" if callback.tried_us is None else format_second(callback.tried_us),
+        "last_result": callback.result,
+        "failures": failure.count if failure else 0,
+        "next_attempt": _next_attempt(failure.next_us) if failure else "",
     }
 
 

@@ -22,6 +22,7 @@ from smartfeeds.delivery.deliverer import (
     ConsumerPosition,
     Delivered,
     Gone,
+    Idle,
     Outcome,
     Planned,
     RetryAfter,
@@ -1061,3 +1062,77 @@ async def test_planned_pause_survives_a_restart(bench: Bench) -> None:
     assert bench.got("a") == "" and bench.timers.planned[-1:] == [100.0]
     await bench.fire(100.0)
     assert bench.got("a") == "1" and await bench.wait(consumer) is None
+
+
+async def test_nothing_to_deliver_is_no_success(bench: Bench) -> None:
+    """The failure stays, and so does its count; the next change wakes the consumer at once."""
+    (consumer,) = await bench.follow("a")
+    bench.receivers.answers[consumer.name] = [RetryAfter("no", 5.0), Idle(), RetryAfter("no", 5.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.fire(5)
+    failure = await bench.failure(consumer)
+    assert failure is not None and failure.count == 1
+    assert bench.timers.planned == [] and bench.dispatcher.lag_s() == 0
+    await publish(bench, "2")
+    await bench.quiet()
+    failure = await bench.failure(consumer)
+    assert failure is not None and failure.count == 2
+
+
+async def test_position_moves_over_what_is_not_for_a_consumer(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    mark = Mark(T0_US + 7, "c")
+    bench.receivers.answers[consumer.name] = [Idle(ConsumerPosition({Order.MODIFIED: mark}))]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.dispatcher.save_marks()
+    assert await bench.world.store.read(lambda tx: tx.mark(1, Order.MODIFIED, consumer.name)) == mark
+
+
+async def test_consumers_that_fail_leave_room_for_those_that_work(bench: Bench) -> None:
+    """[WS-059] However many receivers are dead, one that works does not wait for their time-outs."""
+    await bench.dispatcher.stop()
+    bench.made(at_once=4, failing_at_once=3)
+    await bench.dispatcher.resume(HOOK)
+    dead = await bench.follow(*(f"dead{number}" for number in range(20)))
+    await bench.follow("good")
+    for consumer in dead:
+        bench.receivers.answers[consumer.name] = [RetryAfter("no", 5.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    assert bench.got("good") == "1"
+    gate = asyncio.Event()
+    for consumer in dead:
+        bench.receivers.gates[consumer.name] = gate
+    bench.world.clock.move(5)
+    bench.timers.fire()
+    await settle()
+    assert len(bench.receivers.running) == 3
+    await publish(bench, "2")
+    await settle()
+    assert bench.got("good") == "2"
+    assert len(bench.receivers.running) == 3
+    gate.set()
+    await bench.quiet()
+    assert bench.got("dead19") == "1 2"
+
+
+async def test_failing_consumer_that_is_hurried_is_served_once(bench: Bench) -> None:
+    """It leaves the queue of those that fail."""
+    await bench.dispatcher.stop()
+    bench.made(at_once=1, failing_at_once=1)
+    await bench.dispatcher.resume(HOOK)
+    first, second = await bench.follow("a", "b")
+    for consumer in (first, second):
+        bench.receivers.answers[consumer.name] = [RetryAfter("no", 5.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    gate = bench.receivers.gates[first.name] = asyncio.Event()
+    bench.world.clock.move(5)
+    bench.timers.fire()
+    await settle()
+    bench.dispatcher.hurry(second)
+    gate.set()
+    await bench.quiet()
+    assert (bench.got("a"), bench.got("b")) == ("1", "1")

@@ -6,13 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.delivery.turns import DeliveryTurns
+from smartfeeds.delivery.turns import DeliveryTurns, HostPlaces
 
 HOSTS = {"hook:a": "h", "hook:b": "h", "hook:c": "h", "hook:d": "i"}
 
 
 def host_of(consumer: Consumer) -> str:
     return HOSTS.get(consumer.name, "")
+
+
+class Turns(DeliveryTurns):
+    """A queue that has the places of the hosts for itself."""
+
+    def __init__(self, at_once: int) -> None:
+        self.places = HostPlaces(at_once)
+        super().__init__(host_of, self.places)
+
+    def release(self, host: str) -> None:
+        self.places.release(host)
+        self.free(host)
 
 
 def taken(turns: DeliveryTurns) -> list[tuple[int, str]]:
@@ -24,7 +36,7 @@ def taken(turns: DeliveryTurns) -> list[tuple[int, str]]:
 
 
 def test_feeds_take_turns_and_so_do_the_consumers_of_a_feed() -> None:
-    turns = DeliveryTurns(host_of, 9)
+    turns = Turns(9)
     for node_no, names in ((1, "xyz"), (2, "x"), (3, "xy")):
         for name in names:
             turns.add(Consumer(node_no, f"hook:{name}"))
@@ -33,7 +45,7 @@ def test_feeds_take_turns_and_so_do_the_consumers_of_a_feed() -> None:
 
 
 def test_consumers_of_a_host_without_a_place_wait_and_are_the_next_when_one_is_free() -> None:
-    turns = DeliveryTurns(host_of, 1)
+    turns = Turns(1)
     for name in "abcx":
         turns.add(Consumer(1, f"hook:{name}"))
     assert taken(turns) == [(1, "a"), (1, "x")]
@@ -59,7 +71,7 @@ STEPS = st.one_of(
 def test_each_consumer_waits_once_and_no_host_has_more_than_its_places(
     steps: list[tuple[str, Consumer | None]],
 ) -> None:
-    turns = DeliveryTurns(host_of, 2)
+    turns = Turns(2)
     waiting: set[Consumer] = set()
     running: list[Consumer] = []
     for name, consumer in steps:
@@ -90,7 +102,7 @@ def test_each_consumer_waits_once_and_no_host_has_more_than_its_places(
 
 
 def test_consumer_that_was_discarded_leaves_no_empty_queue_that_counts_as_waiting() -> None:
-    turns = DeliveryTurns(host_of, 1)
+    turns = Turns(1)
     turns.add(Consumer(1, "hook:x"))
     turns.add(Consumer(2, "hook:a"))
     turns.add(Consumer(2, "hook:b"))
@@ -101,3 +113,15 @@ def test_consumer_that_was_discarded_leaves_no_empty_queue_that_counts_as_waitin
 
     assert not turns.others_wait("h")
     assert (turns._queue, turns._at_bound) == ({}, {})
+
+
+def test_queues_share_the_places_of_a_host() -> None:
+    places = HostPlaces(1)
+    first, second = DeliveryTurns(host_of, places), DeliveryTurns(host_of, places)
+    first.add(Consumer(1, "hook:a"))
+    second.add(Consumer(1, "hook:b"))
+    assert (taken(first), taken(second)) == ([(1, "a")], [])
+    places.release("h")
+    first.free("h")
+    second.free("h")
+    assert taken(second) == [(1, "b")]

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.http.calls import ANONYMOUS
 from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query

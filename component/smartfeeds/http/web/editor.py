@@ -18,10 +18,10 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.encode import title_of
 from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_parameters

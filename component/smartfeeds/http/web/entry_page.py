@@ -10,9 +10,9 @@ from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item
 from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path, reply_path, xmpp_uri
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.conditions import representation_mark
-from smartfeeds.http.encode import title_of
 from smartfeeds.http.web.article import body_of, may_delete, may_edit
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.sanitise import WHOLE, link_of

@@ -19,10 +19,10 @@ from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
-from smartfeeds.formats.feed_details import load_details
+from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, title_of, total_of
+from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, total_of
 from smartfeeds.http.web.article import Article, article, may_delete, may_edit
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.sanitise import link_of
@@ -86,6 +86,8 @@ class Pages:
             pages=place.page_url().removeprefix(place.site_url),
             more=answer.newer,
             offers=offers(place.name, view) if smart else (),
+            hub=place.hub_url if smart else "",
+            self_url=place.base_url,
             nno=_NNO,
             address=f"{place.site_url}{feed_path(place.name, n.ATOM.suffix)}{view}",
             subscribe=subscribe,

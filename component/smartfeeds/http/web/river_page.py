@@ -12,9 +12,9 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.encode import title_of
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.highlight import excerpt, mark_text
 from smartfeeds.service.river import ChangedNodes, River

@@ -1,0 +1,69 @@
+"""Procedure calls as XML: the values that XML-RPC and SOAP share, and the reading of a message (`xml_rpc`, `soap`)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lxml import etree
+
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.loader import load
+from smartfeeds.formats.xml import Element
+
+MAX_DEPTH = 20  # of a message (RC-010)
+
+# A parameter or a result. Dates and binary data are texts, as they stand in the message.
+RemoteValue = bool | int | float | str | Sequence["RemoteValue"] | Mapping[str, "RemoteValue"] | None
+
+
+class RemoteFault(ValueError):
+    """A message is no proper call or no proper answer, or it is an answer that reports a fault."""
+
+    def __init__(self, text: str, code: int = 4) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCall:
+    """A call of a procedure. Parameters have no names, because documents name them differently (A-130)."""
+
+    name: str
+    parameters: tuple[RemoteValue, ...]
+
+
+def read_message(data: bytes) -> Element:
+    """Returns the root element of a message in any encoding. Raises RemoteFault, also for any DTD and any entity."""
+    try:
+        root = load(data).root
+    except FeedError as error:
+        raise RemoteFault(f"{error.text}.") from None
+    if root.getroottree().docinfo.doctype:
+        raise RemoteFault("the document has a DTD, which is not allowed here.")
+    depth = 0
+    for event, _ in etree.iterwalk(root, events=("start", "end")):
+        depth += 1 if event == "start" else -1
+        if depth > MAX_DEPTH:
+            raise RemoteFault(f"the document is nested deeper than {MAX_DEPTH} levels.")
+    return root
+
+
+def local_name(node: Element) -> str:
+    """Returns the name of an element without its namespace."""
+    return str(node.tag).rpartition("}")[2]
+
+
+def read_number(text: str) -> int:
+    """Returns a whole number. Raises RemoteFault."""
+    digits = text.strip()
+    if not digits.lstrip("+-").isascii() or not digits.lstrip("+-").isdigit() or len(digits) > 19:
+        raise RemoteFault(f"{digits[:40]!r} is no whole number.")
+    return int(digits)
+
+
+def read_boolean(text: str) -> bool:
+    """Returns a truth value. Raises RemoteFault."""
+    word = text.strip().lower()
+    if word not in ("0", "1", "false", "true"):
+        raise RemoteFault(f"{word[:40]!r} is no truth value.")
+    return word in ("1", "true")

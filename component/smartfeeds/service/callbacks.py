@@ -1,0 +1,96 @@
+"""Registrations of callbacks: their limits, the rights of their subscribers, and their end (`core.callbacks`).
+
+The use cases of one protocol are in its module, such as `service/hub.py`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from smartfeeds.core.callbacks import Callback, CallbackKind
+from smartfeeds.core.jid import ANONYMOUS, parse_jid
+from smartfeeds.core.model import Node
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.tokens import TokenScope, covers, ended
+from smartfeeds.core.view import View
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, LocatedNode, recipient_access
+from smartfeeds.service.steps import MoreSteps, WriteStep
+from smartfeeds.store.base import ReadTx, WriteTx
+
+STEP = 200  # registrations that one transaction ends: some 10 ms
+# How long a registration that is not active yet is remembered: longer than all attempts of its check together.
+PENDING_US = 3_600 * US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackLimits:
+    """The largest numbers of registrations of one protocol."""
+
+    per_feed: int = 10_000
+    per_host: int = 10_000
+    total: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackReader:
+    """The subscriber whose rights a registration has: a bare JID and its token, or nobody in particular."""
+
+    jid: str = ""
+    token_id: str = ""
+
+
+NOBODY = CallbackReader()
+
+
+def check_limits(tx: ReadTx, kind: CallbackKind, limits: CallbackLimits, node_no: int, host: str) -> None:
+    """Raises FeedError if there is no room for another registration: BUSY, or UNAVAILABLE for the limit of all."""
+    if tx.callback_count(kind, node_no=node_no) >= limits.per_feed:
+        raise FeedError(Condition.BUSY, f"this feed has {limits.per_feed} subscriptions, which is the limit")
+    if tx.callback_count(kind, host=host) >= limits.per_host:
+        raise FeedError(Condition.BUSY, f"{host} has {limits.per_host} subscriptions, which is the limit")
+    if tx.callback_count(kind) >= limits.total:
+        text = f"this service has {limits.total} subscriptions, which is the limit"
+        raise FeedError(Condition.UNAVAILABLE, text)
+
+
+def check_reader(tx: ReadTx, context: Context, node: Node, view: View, reader: CallbackReader) -> None:
+    """Raises FeedError if a subscriber may not read a view, or if its token is not valid any more.
+
+    The caller has checked that no item has expired (`check_expired`).
+    """
+    jid = parse_jid(reader.jid) if reader.jid else ANONYMOUS
+    assert jid is not None
+    if reader.token_id:
+        token = tx.token(reader.token_id)
+        if token is None or ended(token, context.now_us) or not covers(token, TokenScope.READ, node.name):
+            raise FeedError(Condition.NOT_AUTHORIZED, "the token was withdrawn or has expired")
+    LocatedNode(node, view, recipient_access(tx, context, node, jid)).check_read()
+
+
+def reader_of(callback: Callback) -> CallbackReader:
+    """Returns the subscriber of a registration."""
+    return CallbackReader(callback.reader, callback.token_id)
+
+
+def remove_registration(tx: WriteTx, callback: Callback) -> None:
+    """Removes a registration with its consumer."""
+    tx.remove_consumer(callback.consumer)
+    tx.remove_callback(callback.callback_no)
+
+
+def due_callbacks(tx: ReadTx, context: Context, _after: int) -> tuple[Sequence[WriteStep[None]], None]:
+    """Returns `end_callbacks` if a registration has ended. A read costs less than an empty transaction."""
+    return ([end_callbacks] if tx.ended_callbacks(context.now_us, 1) else []), None
+
+
+def end_callbacks(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
+    """Removes the next registrations whose time is over. One with a question to ask only ends its deliveries, because
+    its subscriber asked to renew it before the end."""
+    callbacks = tx.ended_callbacks(context.now_us, STEP)
+    for callback in callbacks:
+        if callback.active and callback.due_us is not None:
+            tx.remove_consumer(callback.consumer)
+            tx.put_callback(replace(callback, active=False, expires_us=context.now_us + PENDING_US))
+        else:
+            remove_registration(tx, callback)
+    return MoreSteps(end_callbacks) if len(callbacks) == STEP else None

@@ -1,0 +1,260 @@
+"""Subscriptions of the hub: requests, checks of intent, leases and denials (WebSub sections 5.1 to 5.3).
+
+A subscription is a registration of a callback. A request is stored as the question of the registration. It changes
+nothing else before the subscriber has confirmed it, so a failed check leaves a running subscription as it was (WS-036).
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from smartfeeds.core.callbacks import Callback, CallbackKind
+from smartfeeds.core.consumers import Failure, failure_of
+from smartfeeds.core.model import Node, NodeKind, NodeState
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.topics import Topic
+from smartfeeds.core.websub import (
+    HubQuestion,
+    Mode,
+    dump_question,
+    dump_terms,
+    host_of_callback,
+    load_question,
+    load_terms,
+)
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.callbacks import (
+    PENDING_US,
+    CallbackLimits,
+    CallbackReader,
+    check_limits,
+    check_reader,
+    remove_registration,
+)
+from smartfeeds.service.consumers import add_consumer, waiting_items
+from smartfeeds.service.context import Context, check_expired
+from smartfeeds.store.base import ReadTx, WriteTx
+
+HUB = CallbackKind.HUB
+# The pauses before a question without an answer is asked again (WS-037). Then it is given up.
+QUESTION_PAUSES_S = (60, 600)
+DENIED_US = 86_400 * US_PER_S  # how long a denial is remembered that cannot be delivered
+_NO_TOPIC = "hub.topic is not a feed of this service, or it is closed to you"
+
+
+class Verdict(Enum):
+    """The outcome of a question."""
+
+    PASSED = "passed"
+    REFUSED = "refused"
+    SILENT = "silent"
+
+
+def topic_of(callback: Callback, node: Node) -> Topic:
+    """Returns the topic of a subscription, whatever the name of its feed is now."""
+    terms = load_terms(callback.settings)
+    return Topic(node.name, terms.suffix, terms.query)
+
+
+def locate_topic(tx: ReadTx, context: Context, topic: Topic, reader: CallbackReader) -> Node:
+    """Returns the feed of a topic.
+
+    Raises FeedError(BAD_REQUEST) with one text for feeds that do not exist and for those that the subscriber may not
+    read, so that it does not learn which feeds exist (WS-007).
+    """
+    node = tx.node(topic.name)
+    if node is None or node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.BAD_REQUEST, _NO_TOPIC)
+    check_expired(tx, context, node)
+    try:
+        check_reader(tx, context, node, topic.view, reader)
+    except FeedError:
+        raise FeedError(Condition.BAD_REQUEST, _NO_TOPIC) from None
+    return node
+
+
+def store_question(
+    tx: WriteTx,
+    context: Context,
+    url: str,
+    topic_text: str,
+    topic: Topic,
+    question: HubQuestion,
+    limits: CallbackLimits,
+    *,
+    scheduled: bool,
+) -> Callback | None:
+    """Stores a request of a subscriber in place of an earlier one that is not confirmed yet (WS-042).
+
+    Without `scheduled` the caller asks the question itself. Returns None for the end of a subscription that does not
+    exist, which needs no check. Raises FeedError.
+    """
+    node = locate_topic(tx, context, topic, CallbackReader(question.reader, question.token_id))
+    former = tx.callback_for(HUB, url, topic_text)
+    if question.mode is Mode.UNSUBSCRIBE and (former is None or not former.active):
+        return None
+    host = host_of_callback(url)
+    if former is None or former.node_no != node.node_no:
+        # The feed of the former subscription was deleted, and another one has its name.
+        if former is not None:
+            remove_registration(tx, former)
+        check_limits(tx, HUB, limits, node.node_no, host)
+        now_us = context.now_us
+        former = Callback(HUB, node.node_no, url, topic_text, host, now_us, now_us + PENDING_US)
+    due_us = context.now_us if scheduled else None
+    return tx.put_callback(replace(former, question=dump_question(question), due_us=due_us))
+
+
+def prepare_question(
+    tx: WriteTx, context: Context, callback_no: int, text: str, limits: CallbackLimits
+) -> Callback | None:
+    """Returns the registration whose question is to be asked now, None if another question has replaced this one.
+
+    A request that cannot be served any more becomes a denial (WS-048).
+    """
+    callback = tx.callback(callback_no)
+    if callback is None or callback.question != text:
+        return None
+    question = load_question(text)
+    if question.mode is not Mode.SUBSCRIBE:
+        return callback
+    terms, node = question.terms, tx.node_by_no(callback.node_no)
+    assert terms is not None
+    try:
+        if node is None or node.state is not NodeState.LIVE:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "the feed was deleted")
+        if not callback.active:
+            others = replace(limits, per_feed=limits.per_feed + 1, per_host=limits.per_host + 1, total=limits.total + 1)
+            check_limits(tx, HUB, others, node.node_no, callback.host)
+        topic = Topic(node.name, terms.suffix, terms.query)
+        locate_topic(tx, context, topic, CallbackReader(question.reader, question.token_id))
+    except FeedError as error:
+        return deny(tx, context, callback, error.text)
+    return callback
+
+
+def settle_question(
+    tx: WriteTx, context: Context, callback_no: int, text: str, verdict: Verdict, *, again: bool = True
+) -> Callback | None:
+    """Applies the outcome of a question, unless another question has replaced it meanwhile.
+
+    Without `again` a question without an answer is not repeated. Returns the subscription if it became active or was
+    renewed.
+    """
+    callback = tx.callback(callback_no)
+    if callback is None or callback.question != text:
+        return None
+    question = load_question(text)
+    if verdict is Verdict.SILENT and again and question.attempts < len(QUESTION_PAUSES_S):
+        due_us = context.now_us + QUESTION_PAUSES_S[question.attempts] * US_PER_S
+        tx.put_callback(replace(callback, question=dump_question(question.failed()), due_us=due_us))
+        return None
+    if question.mode is Mode.DENIED or (question.mode is Mode.UNSUBSCRIBE and verdict is Verdict.PASSED):
+        remove_registration(tx, callback)
+        return None
+    if question.mode is Mode.SUBSCRIBE and verdict is Verdict.PASSED:
+        return _activate(tx, context, callback, question)
+    if callback.active:
+        tx.put_callback(replace(callback, question="", due_us=None))
+    else:
+        remove_registration(tx, callback)
+    return None
+
+
+def _activate(tx: WriteTx, context: Context, callback: Callback, question: HubQuestion) -> Callback | None:
+    """Begins a subscription behind the newest item, or renews it; a renewal keeps the mark (WS-040, WS-041)."""
+    node, terms = tx.node_by_no(callback.node_no), question.terms
+    assert terms is not None
+    if node is None or node.state is not NodeState.LIVE:
+        deny(tx, context, callback, "the feed was deleted")
+        return None
+    callback = replace(
+        callback,
+        active=True,
+        expires_us=context.now_us + question.lease_s * US_PER_S,
+        reader=question.reader,
+        token_id=question.token_id,
+        settings=dump_terms(terms),
+        question="",
+        due_us=None,
+    )
+    add_consumer(tx, callback.consumer, topic_of(callback, node).view.order)
+    return tx.put_callback(callback)
+
+
+def postpone_question(tx: WriteTx, callback_no: int, text: str, due_us: int) -> None:
+    """Asks a question later, because its host was asked too often. This is no failed attempt."""
+    callback = tx.callback(callback_no)
+    if callback is not None and callback.question == text:
+        tx.put_callback(replace(callback, due_us=due_us))
+
+
+def deny(tx: WriteTx, context: Context, callback: Callback, reason: str) -> Callback:
+    """Ends a subscription or a request; the subscriber is told the reason (WS-047). Returns the registration."""
+    tx.remove_consumer(callback.consumer)
+    question = dump_question(HubQuestion(Mode.DENIED, reason=reason))
+    now_us = context.now_us
+    return tx.put_callback(
+        replace(callback, active=False, question=question, due_us=now_us, expires_us=now_us + DENIED_US)
+    )
+
+
+def drop_subscription(tx: WriteTx, context: Context, callback_no: int) -> Callback:
+    """Ends a subscription for the operator; the running service tells the subscriber.
+
+    Raises FeedError(ITEM_NOT_FOUND).
+    """
+    callback = tx.callback(callback_no)
+    if callback is None or callback.kind is not HUB:
+        raise FeedError(
+            Condition.ITEM_NOT_FOUND, f"there is no subscription {callback_no}; smartfeeds hub list shows the numbers"
+        )
+    return deny(tx, context, callback, "the operator of this service has ended the subscription")
+
+
+class SubscriptionPhase(Enum):
+    """The state of a subscription. The values are stable names for scripts."""
+
+    CHECKING = "checking"
+    ACTIVE = "active"
+    RETRYING = "retrying"
+    ENDING = "ending"
+
+
+@dataclass(frozen=True, slots=True)
+class HubStatus:
+    """A subscription for people. `waiting` counts the items that are still to be delivered, `lag_us` is the age of the
+    oldest of them. `dialect` and `order` are empty before the subscription is active."""
+
+    callback: Callback
+    node: str
+    phase: SubscriptionPhase
+    dialect: str = ""
+    waiting: int = 0
+    lag_us: int = 0
+    failure: Failure | None = None
+
+
+def hub_statuses(tx: ReadTx, context: Context, after_no: int, limit: int) -> list[HubStatus]:
+    """Returns subscriptions by number."""
+    return [_status(tx, context, callback) for callback in tx.callbacks(HUB, after_no, limit)]
+
+
+def _status(tx: ReadTx, context: Context, callback: Callback) -> HubStatus:
+    node = tx.node_by_no(callback.node_no)
+    name = "" if node is None else node.name
+    if not callback.active or node is None:
+        ending = bool(callback.question) and load_question(callback.question).mode is Mode.DENIED
+        return HubStatus(callback, name, SubscriptionPhase.ENDING if ending else SubscriptionPhase.CHECKING)
+    topic = topic_of(callback, node)
+    mark = tx.mark(node.node_no, topic.view.order, callback.consumer.name)
+    waiting, oldest_us = (0, None) if mark is None else waiting_items(tx, node.node_no, topic.view.order, mark)
+    failure = failure_of(tx.wait(callback.consumer))
+    return HubStatus(
+        callback,
+        name,
+        SubscriptionPhase.ACTIVE if failure is None else SubscriptionPhase.RETRYING,
+        load_terms(callback.settings).dialect.value,
+        waiting,
+        0 if oldest_us is None else max(1, context.now_us - oldest_us),
+        failure,
+    )

@@ -1,0 +1,186 @@
+"""The documents that the hub delivers: the next items of a topic as a feed with cursors (SF-078 to SF-082).
+
+A document is written once for all subscriptions that stand at the same mark (WS-070).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from smartfeeds.core.model import Item, Mark, Node
+from smartfeeds.core.topics import Topic
+from smartfeeds.core.urls import entry_path, hub_path
+from smartfeeds.core.view import View
+from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
+from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.feed_details import head_of_node
+from smartfeeds.formats.writers import ATOM_TYPE, WRITERS, FeedExport
+from smartfeeds.service.context import Context
+from smartfeeds.service.documents import version_of
+from smartfeeds.service.pulls import WHOLE, cursor_of, fitting, in_view, key_of
+from smartfeeds.service.steps import IndexFirst, index_first
+from smartfeeds.service.syncing import shown
+from smartfeeds.store.base import ReadTx
+
+ITEMS = 100  # of one document
+DOCUMENT_BYTES = 1_000_000
+# Subscriptions of one feed stand at few different marks, so a few documents serve nearly all of them.
+DOCUMENTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBatch:
+    """The next changes of a topic, shown as a pull of it shows them.
+
+    `items` are empty if none of the changes is in the view. `end` is the mark behind the changes, `more` says that
+    others follow. `total` and the cursors are for the document.
+    """
+
+    node: Node
+    topic: Topic
+    items: tuple[Item, ...]
+    end: Mark
+    more: bool
+    total: int | None = None
+    previous_cursor: str = ""
+    last_cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDocument:
+    """A document to deliver; `body` is empty if there is nothing to say. `end` and `more` are those of the batch."""
+
+    end: Mark
+    more: bool
+    body: bytes = b""
+    media_type: str = ATOM_TYPE
+    links: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKey:
+    """Everything that a document depends on. `version` changes with every change of the feed."""
+
+    node_no: int
+    version: str
+    topic: Topic
+    mark: Mark
+
+
+def key_of_document(node: Node, topic: Topic, mark: Mark) -> DocumentKey:
+    """Returns the key of the next document behind a mark."""
+    return DocumentKey(node.node_no, version_of(node), topic, mark)
+
+
+def read_topic_batch(tx: ReadTx, context: Context, key: DocumentKey) -> TopicBatch | IndexFirst | None:
+    """The next changes behind a mark, None if the feed was deleted meanwhile."""
+    node = tx.node_by_no(key.node_no)
+    if node is None:
+        return None
+    topic, mark, view = key.topic, key.mark, key.topic.view
+    if (behind := index_first(tx, node, view)) is not None:
+        return behind
+    whole = replace(WHOLE[view.order], sync=view.sync)
+    changes, more = items_after(tx, node.node_no, whole, mark.key_us, ITEMS)
+    if not changes:
+        return TopicBatch(node, topic, (), mark, more=False)
+    batch = _within_bytes(changes, view)
+    end = mark_at(tx, node.node_no, view.order, batch[-1])
+    more = more or len(batch) < len(changes)
+    visible = [item for item in batch if not (item.deleted and view.hides_tombstones)]
+    inside = [item for item in (in_view(tx, node, view, item) for item in visible) if item is not None]
+    if not inside:
+        return TopicBatch(node, topic, (), end, more)
+    last = inside[-1]
+    total = tx.bounded_count(node.node_no, view) if view.filtered else last.total if view.smart else last.live
+    return TopicBatch(
+        node,
+        topic,
+        tuple(shown(context, node, view, item) for item in inside),
+        end,
+        more,
+        total,
+        newest_cursor(tx, node, view, mark),
+        cursor_of(tx, node.node_no, view.order, last),
+    )
+
+
+def _within_bytes(changes: list[Item], view: View) -> list[Item]:
+    """The changes that fit into one document, at least one.
+
+    A mark is a key, so items that share a key stay together.
+    """
+    count = fitting((len(item.payload) for item in changes), DOCUMENT_BYTES)
+    if count == len(changes):
+        return changes
+    next_us = key_of(view.order, changes[count])
+    whole_groups = [item for item in changes[:count] if key_of(view.order, item) < next_us]
+    return whole_groups or list(takewhile(lambda item: key_of(view.order, item) == next_us, changes))
+
+
+def write_topic(batch: TopicBatch, site_url: str, now_us: int) -> TopicDocument:
+    """The document of a batch. The feed's own elements are those of a pull of the topic (WS-057)."""
+    if not batch.items:
+        return TopicDocument(batch.end, batch.more)
+    node, topic = batch.node, batch.topic
+    base_url, topic_url, hub_url = (
+        replace(topic, suffix="").url(site_url),
+        topic.url(site_url),
+        f"{site_url}{hub_path(node.name)}",
+    )
+    head = replace(
+        head_of_node(node, base_url, f"{site_url}{entry_path(node.name)}", hub_url),
+        updated_us=max(item.modified_us for item in batch.items),
+        self_link=topic_url,
+        total=batch.total,
+        prev_cursor=batch.previous_cursor,
+        last_cursor=batch.last_cursor,
+    )
+    links = f'<{hub_url}>; rel="hub", <{topic_url}>; rel="self"'
+    if not topic.suffix or topic.view.sync:
+        pieces = write_feed(head, batch.items, keys=False, whole=not topic.view.sync)
+        return TopicDocument(batch.end, batch.more, b"".join(pieces), ATOM_TYPE, links)
+    return _reader_document(batch, head, base_url, links, now_us)
+
+
+def _reader_document(batch: TopicBatch, head: FeedHead, base_url: str, links: str, now_us: int) -> TopicDocument:
+    """A document for feed readers, as they poll it."""
+    writer = WRITERS[batch.topic.suffix]
+    job = FeedExport(replace(head, link=base_url, for_readers=True), batch.items, now_us)
+    return TopicDocument(batch.end, batch.more, b"".join(writer.write(job)), writer.media_type, links)
+
+
+class DocumentDesk:
+    """Writes each document once. `read` reads a batch; it is called for documents that are not known yet."""
+
+    def __init__(
+        self, read: Callable[[DocumentKey], Awaitable[TopicBatch | None]], site_url: str, clock: Callable[[], int]
+    ) -> None:
+        self._read = read
+        self._site_url = site_url
+        self._clock = clock
+        self._tasks: dict[DocumentKey, asyncio.Task[TopicDocument | None]] = {}
+        self.written = 0
+
+    async def document(self, key: DocumentKey) -> TopicDocument | None:
+        """The document behind a mark, None if the feed was deleted. Raises StoreError."""
+        task = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.create_task(self._write(key), name="hub document")
+            for old in list(self._tasks)[:-DOCUMENTS]:
+                del self._tasks[old]
+        try:
+            return await asyncio.shield(task)
+        except BaseException:
+            # A failure is not kept. A caller that was cancelled costs the others one document.
+            self._tasks.pop(key, None)
+            raise
+
+    async def _write(self, key: DocumentKey) -> TopicDocument | None:
+        batch = await self._read(key)
+        if batch is None:
+            return None
+        self.written += 1
+        # A document of a hundred items takes up to 100 ms, and the event loop must not wait.
+        return await asyncio.to_thread(write_topic, batch, self._site_url, self._clock())

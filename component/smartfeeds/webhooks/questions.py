@@ -1,0 +1,178 @@
+"""Questions to callbacks: checks of intent, and denials (WebSub sections 5.2 and 5.3).
+
+Questions are stored with their subscription and are asked when they are due, so a restart loses none.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from smartfeeds.core.callbacks import Callback
+from smartfeeds.core.rates import Rate, TokenBuckets
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.websub import Mode, load_question, question_url
+from smartfeeds.delivery.changes import LOOK_S, failures_logged
+from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
+from smartfeeds.service.callbacks import CallbackLimits
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.hub import HUB, Verdict, postpone_question, prepare_question, settle_question
+
+AT_ONCE: Final = 20
+# At most ten questions a minute for one host: nobody shall use the hub to knock on the doors of others (WS-043).
+HOST_RATE: Final = Rate(per_s=5 / 60, burst=5)
+POSTPONED_US: Final = 60 * US_PER_S
+_MAX_BYTES: Final = 1_024
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """The outcome of a question, and the reason for people. `callback` is the subscription if it is active now."""
+
+    verdict: Verdict
+    reason: str = ""
+    callback: Callback | None = None
+
+
+class HubQuestions:
+    """Asks the questions that are due. `on_active` is called for each subscription that is active or was renewed.
+
+    `new_challenge` returns a text of letters and digits that nobody can guess. `clock` gives microseconds.
+    """
+
+    def __init__(
+        self,
+        service: FeedService,
+        client: CallbackClient,
+        limits: CallbackLimits,
+        *,
+        clock: Callable[[], int],
+        new_challenge: Callable[[], str],
+        on_active: Callable[[Callback], None],
+    ) -> None:
+        self._service = service
+        self._client = client
+        self._limits = limits
+        self._clock = clock
+        self._new_challenge = new_challenge
+        self._on_active = on_active
+        self._hosts = TokenBuckets(HOST_RATE, clock=lambda: clock() / US_PER_S)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._news = asyncio.Event()
+
+    def wake(self) -> None:
+        """Looks for due questions now."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Asks for ever. Questions of other processes are found within LOOK_S seconds. Failures are logged."""
+        try:
+            while True:
+                self._news.clear()
+                with failures_logged():
+                    await self.start_due()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), LOOK_S)
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def start_due(self) -> None:
+        """Starts to ask the questions that are due, up to AT_ONCE at a time. Raises StoreError."""
+        limit = AT_ONCE + len(self._tasks)
+        due = await self._service.read(lambda tx, context: tx.callbacks_due(HUB, context.now_us, limit))
+        for callback in due:
+            if callback.callback_no not in self._tasks and len(self._tasks) < AT_ONCE:
+                task = asyncio.create_task(self._ask_due(callback), name=f"question {callback.callback_no}")
+                self._tasks[callback.callback_no] = task
+                task.add_done_callback(partial(self._ended, callback.callback_no))
+
+    async def idle(self) -> None:
+        """Waits until no question is being asked."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _ended(self, callback_no: int, _task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(callback_no, None)
+        self._news.set()
+
+    async def _ask_due(self, callback: Callback) -> None:
+        with failures_logged():
+            if self._admits(callback.host):
+                await self.ask(callback)
+                return
+            due_us = self._clock() + POSTPONED_US
+            no, text = callback.callback_no, callback.question
+            await self._service.write(lambda tx, _context: postpone_question(tx, no, text, due_us))
+
+    def _admits(self, host: str) -> bool:
+        if not self._hosts.has(host):
+            return False
+        self._hosts.take(host)
+        return True
+
+    async def ask_now(self, callback: Callback) -> AskedQuestion:
+        """Asks a question once, for a caller that waits for the outcome (WS-018). Raises StoreError."""
+        if not self._admits(callback.host):
+            return AskedQuestion(Verdict.SILENT, f"{callback.host} was asked too often; try again in a minute")
+        return await self.ask(callback, again=False)
+
+    async def ask(self, callback: Callback, *, again: bool = True) -> AskedQuestion:
+        """Asks the question of a subscription and applies the outcome. Raises StoreError.
+
+        Without `again` a question without an answer is not repeated.
+        """
+        no, text, limits = callback.callback_no, callback.question, self._limits
+        current = await self._service.write(lambda tx, context: prepare_question(tx, context, no, text, limits))
+        if current is None:
+            return AskedQuestion(Verdict.REFUSED, "another request has replaced this one")
+        question, challenge = load_question(current.question), self._new_challenge()
+        answer = await self._client.get(
+            question_url(current.url, current.topic, question, challenge), max_bytes=_MAX_BYTES
+        )
+        verdict, reason = judge(question.mode, answer, challenge)
+        text = current.question
+        active = await self._service.write(
+            lambda tx, context: settle_question(tx, context, no, text, verdict, again=again)
+        )
+        _log.info(
+            "hub_question_asked",
+            subscription=no,
+            host=current.host,
+            mode=question.mode.value,
+            outcome=verdict.value,
+            reason=reason,
+        )
+        if active is not None:
+            self._on_active(active)
+        if text != callback.question:
+            return AskedQuestion(Verdict.REFUSED, question.reason)
+        return AskedQuestion(verdict, reason, active)
+
+
+def judge(mode: Mode, answer: CallbackAnswer, challenge: str) -> tuple[Verdict, str]:
+    """Returns the outcome that an answer means, and the reason for people.
+
+    Only 2xx with exactly the challenge as the body confirms (WS-034). The answer to a denial does not matter.
+    """
+    if mode is Mode.DENIED and answer.status:
+        return Verdict.PASSED, ""
+    if not answer.status or answer.status == 429 or answer.status >= 500:
+        return Verdict.SILENT, f"the callback {answer.outcome}"
+    if not answer.succeeded:
+        return Verdict.REFUSED, f"the callback {answer.outcome}"
+    if answer.body == challenge.encode():
+        return Verdict.PASSED, ""
+    if answer.body.strip() == challenge.encode():
+        return (
+            Verdict.REFUSED,
+            "the body has white space around the challenge; it must be the challenge and nothing else",
+        )
+    return Verdict.REFUSED, "the body is not the challenge"

@@ -1,0 +1,58 @@
+"""The last delivery to each callback, for the operator's list; stored some time after the deliveries, many at once."""
+
+import asyncio
+from collections.abc import Callable
+from time import perf_counter
+
+import structlog
+
+from smartfeeds.core.callbacks import Callback
+from smartfeeds.errors import StoreError
+from smartfeeds.net.callbacks import CallbackAnswer
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.telemetry import CALLBACK_SECONDS
+
+FLUSH_S = 1.0  # a burst of deliveries costs one write
+
+_log = structlog.get_logger()
+
+
+class DeliveryResults:
+    """Collects results and stores them. `clock` gives microseconds."""
+
+    def __init__(self, service: FeedService, clock: Callable[[], int]) -> None:
+        self._service = service
+        self._clock = clock
+        self._unsaved: dict[int, tuple[int, str]] = {}
+        self._saver: asyncio.Task[None] | None = None
+
+    def note(self, callback: Callback, answer: CallbackAnswer, began_s: float) -> None:
+        """Records a delivery that began at this time of `perf_counter`."""
+        result = f"{answer.status // 100}xx" if answer.status else "none"
+        CALLBACK_SECONDS.labels(callback.kind.value, result).observe(perf_counter() - began_s)
+        self._unsaved[callback.callback_no] = (self._clock(), answer.outcome)
+        if self._saver is None or self._saver.done():
+            self._saver = asyncio.create_task(self._save_later(), name="callback results")
+
+    async def save(self) -> None:
+        """Stores the results that are not stored yet. Raises StoreError; the results are lost then."""
+        unsaved, self._unsaved = self._unsaved, {}
+        if unsaved:
+            results = [(callback_no, at_us, text) for callback_no, (at_us, text) in unsaved.items()]
+            await self._service.write(lambda tx, _context: tx.note_deliveries(results))
+
+    async def stop(self) -> None:
+        """Stores the last results. Raises StoreError."""
+        if self._saver is not None:
+            self._saver.cancel()
+            await asyncio.gather(self._saver, return_exceptions=True)
+        await self.save()
+
+    async def _save_later(self) -> None:
+        while self._unsaved:
+            await asyncio.sleep(FLUSH_S)
+            try:
+                await self.save()
+            except StoreError as error:
+                # They are only for people, and the next delivery has a newer one.
+                _log.error("results_not_saved", reason=str(error))

@@ -238,6 +238,7 @@ class App:
                     chat=self.bot is not None,
                 ),
                 self.hub,
+                self.polls.inbox,
             )
             if settings.http.listen
             else None
@@ -363,6 +364,8 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
+            for client in self.polls.push_clients:
+                await parts.enter_async_context(client)
             for fetcher in (*self._fetchers, self._image_fetcher, *self.polls.fetchers):
                 await parts.enter_async_context(fetcher)
             if self.site is not None:

@@ -60,6 +60,7 @@ class SourceSection(SettingsSection):
     first_told: Annotated[int, Field(ge=0)] = TOLD_AT_FIRST
     ignore_skips: bool = False
     only: str = ""
+    push: bool = True
 
     def to_source(self, now_us: int) -> Source:
         """Returns the source that this section describes. Raises ConfigError."""

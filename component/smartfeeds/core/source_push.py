@@ -140,13 +140,15 @@ class Task(Enum):
 @dataclass(frozen=True, slots=True)
 class RequestResult:
     """The result of a request. `is_refusal`: the target has answered no, so that repeating the request soon is
-    pointless. `door` is the address after permanent redirects."""
+    pointless. `door` is the address after permanent redirects, `notify` the protocol that notifications were asked in.
+    """
 
     succeeded: bool
     reason: str = ""
     is_refusal: bool = False
     retry_after_s: float | None = None
     door: str = ""
+    notify: str = ""
 
 
 def new_push(source_no: int, offer: PushOffer, token: str, secret: str, now_us: int) -> SourcePush:
@@ -185,8 +187,10 @@ def after_request(
     if push.asked_us != asked_us or push.state in OVER:
         return push  # its check came before the answer, or it was changed meanwhile; an unsubscription is not repeated
     push = replace(push, door=result.door if result.door != push.target.url else "")
+    if result.succeeded and push.kind is PushKind.CLOUD:
+        return confirmed(replace(push, notify=result.notify), CLOUD_LEASE_S, now_us, chance)
     if result.succeeded:
-        return confirmed(push, CLOUD_LEASE_S, now_us, chance) if push.kind is PushKind.CLOUD else push
+        return push
     push = replace(push, asked_us=None)
     if not result.is_refusal or push.kind is PushKind.CLOUD:
         return _failed(push, result.reason, now_us, result.retry_after_s)

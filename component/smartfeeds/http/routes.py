@@ -25,6 +25,7 @@ from smartfeeds.http import (
     publishing,
     river,
     search,
+    source_pushes,
 )
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.hashed_files import STATIC
@@ -61,6 +62,7 @@ class Handlers:
     themes: theme.Themes
     editor: editor.Editor
     hub: hub.HubEndpoint
+    pushes: source_pushes.SourcePushEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("POST", urls.HUB, "hub", hub.HUB_REQUEST_FOR_ANY, lambda h: h.hub.post),
+    Route("GET", f"{urls.PUSH}{{token}}", "push", source_pushes.CHECK_PUSH, lambda h: h.pushes.get),
+    Route("POST", f"{urls.PUSH}{{token}}", "push", source_pushes.RECEIVE_PUSH, lambda h: h.pushes.post),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

@@ -33,6 +33,7 @@ from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
+from smartfeeds.http.source_pushes import SourcePushEndpoint, SourcePushes
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.admin import WebAdmin
@@ -85,6 +86,7 @@ class Site:
         fetch_image: FetchImage,
         xmpp: XmppSignIn,
         hub: HubRequests | None,
+        pushes: SourcePushes | None,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -131,6 +133,7 @@ class Site:
             sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
             themes=Themes(bodies),
             hub=HubEndpoint(hub, bodies),
+            pushes=SourcePushEndpoint(pushes, bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

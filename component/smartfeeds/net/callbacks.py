@@ -63,9 +63,9 @@ class CallbackAnswer:
 class CallbackClient:
     """The client; an async context manager.
 
-    `allowed` are networks that may be reached although they are not public, `allowed_by` names their setting. `contact` is the address of this service
-    for the header User-Agent. `ca_file` has certificates that are trusted in addition to those of the system. `clock`
-    gives the Unix time in seconds.
+    `allowed` are networks that may be reached although they are not public, `allowed_by` names their setting. `contact`
+    is the address of this service for the header User-Agent. `ca_file` has certificates that are trusted in addition to
+    those of the system. `clock` gives the Unix time in seconds.
     """
 
     def __init__(

@@ -55,6 +55,16 @@ class HubCheck:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class IncomingPush:
+    """The body of a push as it came. `signatures` are the values of X-Hub-Signature, `coding` is the content coding."""
+
+    body: bytes
+    signatures: tuple[str, ...] = ()
+    charset: str = ""
+    coding: str = ""
+
+
 class Delivery(Enum):
     """What is done with a push."""
 

@@ -23,8 +23,8 @@ from smartfeeds.service.source_import import PolledDocument, StoredPoll, store_p
 from smartfeeds.service.source_push import PolledOffer
 from smartfeeds.service.sources import begin_polls, read_due, sharing_address
 from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
-from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
 from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
 

@@ -15,7 +15,7 @@ from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key
-from smartfeeds.service.source_push import PolledOffer, follow_poll, settle_push
+from smartfeeds.service.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
 from smartfeeds.store.base import WriteTx
 
 
@@ -63,11 +63,14 @@ def store_poll(
         counts, described = _import(tx, context, source, document.items, texts)
         answer = replace(answer, described=described)
     after = polling.after_answer(source, answer, context.now_us, chance)
-    if offer is not None and answer.kind in polling.GOOD and after.settings.push:
+    follows = offer is not None and answer.kind in polling.GOOD
+    if offer is not None and follows and after.settings.push:
         has_news = bool(counts.added or counts.changed or counts.deleted)
         times_us = [item.time_us for item in news]
         after = follow_poll(tx, context, after, offer, times_us, has_news=has_news, chance=chance)
     tx.put_source(after)
+    if follows and not after.settings.push:
+        drop_pushes(tx, context, after)
     if pause is not None:
         tx.put_host_pause(pause)
     elif answer.kind in polling.GOOD and tx.host_pause(source.host) is not None:

@@ -320,6 +320,8 @@ def renew_push(tx: WriteTx, context: Context, source: Source) -> SourcePush:
 def drop_pushes(tx: WriteTx, context: Context, source: Source) -> None:
     """Ends the subscriptions of a source."""
     for push in tx.source_pushes_of(source.source_no):
+        if push.state in OVER:
+            continue
         _put(tx, state.left(push, "push is switched off for the source", context.now_us), push, context.now_us, 0.5)
 
 

@@ -169,7 +169,7 @@ async def test_redirects_keep_the_registration(pushing, site, status):
 
 @pytest.mark.parametrize("protocol", ["http-post", "xml-rpc", "soap"])
 async def test_notification_leads_to_a_poll(pushing, site, world, protocol):
-    """[RC-069] [RC-070] [RC-074] True at once, then a poll; the address in any spelling."""
+    """[RC-069] [RC-070] [RC-074] [RC-076] [RSS-030] True at once, then a poll; the address in any spelling."""
     push, _ = await registered(pushing, site, rss(site, "a", extra="<skipHours><hour>1</hour></skipHours>"))
     world.clock.move(3_000)
     got = await notify(pushing, push, site.url(PATH).replace("http:", "https:") + "/", protocol)
@@ -183,7 +183,7 @@ async def test_notification_leads_to_a_poll(pushing, site, world, protocol):
     await pushing.polling.look()
     assert sorted(await pushing.titles()) == ["a", "b"]
     backup_s = ((await pushing.source()).due_us - world.clock()) / US_PER_S
-    assert 5 * 3_600 < backup_s < 26 * 3_600  # [RC-076]
+    assert 5 * 3_600 < backup_s < 26 * 3_600
 
 
 @pytest.mark.parametrize("protocol", ["http-post", "xml-rpc", "soap"])
@@ -256,7 +256,7 @@ async def test_stale_answer_is_polled_once_more(pushing, site, world):
 
 
 async def test_renewal_after_a_day(pushing, site, world):
-    """[RC-066] [RC-067] Up to 30 minutes earlier; each feed for itself."""
+    """[RC-066] [RC-067] [RSS-027] [RSS-028] Up to 30 minutes earlier; each feed for itself."""
     push, bodies = await registered(pushing, site, rss(site, "a"))
     assert (push.due_us - world.clock()) / US_PER_S == 86_400 - 900
     await pushing.look(86_400)

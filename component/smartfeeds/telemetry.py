@@ -86,7 +86,7 @@ SOURCE_ITEMS = Counter(
 )
 SOURCE_PUSHES = Counter(
     "smartfeeds_source_pushes_total",
-    "Pushes and notifications of hubs and clouds, by result: stored, hint (a poll follows), forged, ended, unknown, busy",
+    "Pushes and notifications from hubs and clouds, by result: stored, hint (polled), forged, ended, unknown, busy",
     ["result"],
     registry=REGISTRY,
 )

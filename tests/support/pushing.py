@@ -5,10 +5,10 @@ The site of a test is the other server: feed, hub and cloud. Its clock is that o
 
 import hashlib
 import hmac
-from io import BytesIO
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from urllib.parse import parse_qsl, urlencode
 
 import aiohttp
@@ -184,7 +184,7 @@ async def running_pushing(
         tools = SourceTools(world.clock, sleep, lambda: 0.5)
         own_url = f"http{'s' if tls else ''}://reader.example"
         options = PushOptions(own_url, secret_over_http)
-        clients = polling.poller._clients  # noqa: SLF001 - the harness shares the clients
+        clients = polling.poller._clients
         polling.poller = Poller(world.service, clients, tools, own_url, new_key)
         inbox = PushInbox(world.service, clients, tools, options, new_key)
         endpoint = SourcePushEndpoint(inbox, BodyReader(1_000, 5.0, lambda _jid, _data: ""))

@@ -20,8 +20,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
-from smartfeeds.http.openapi_schemas import TEXT
-from smartfeeds.http.operations import Operation, Parameter
+from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.source_push import Delivery, HubCheck, IncomingPush
 
@@ -36,32 +35,20 @@ _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 # WordPress writes the address of the feed into the query as it is, with its own "&" and "=".
 _RAW_CHALLENGE: Final = re.compile(r"(?:^|&)url=(.*)&challenge=([^&]*)\Z")
 _XML: Final = "text/xml"
-_TEXT_BODY: Final = {n.PLAIN: {"type": "string"}}
 _NAMESPACE: Final = "http://www.soapware.org/"
 
 CHECK_PUSH = Operation(
     "checkSourcePush",
     "Answers the check of a hub or the challenge of a cloud that this service has subscribed at",
-    {200: _TEXT_BODY},
-    errors=(404,),
-    parameters=(
-        Parameter("hub.mode", TEXT, "subscribe, unsubscribe or denied"),
-        Parameter("hub.topic", TEXT, "the address of the feed, for a hub"),
-        Parameter("hub.challenge", TEXT, "what the response repeats, for a hub"),
-        Parameter("hub.lease_seconds", TEXT, "the seconds until the subscription ends"),
-        Parameter("hub.reason", TEXT, "why a subscription was denied"),
-        Parameter("url", TEXT, "the address of the feed, for a cloud"),
-        Parameter("challenge", TEXT, "what the response repeats, for a cloud"),
-    ),
+    {200: {n.PLAIN: {"type": "string"}}},
+    for_people=True,
 )
 RECEIVE_PUSH = Operation(
     "receiveSourcePush",
     "Takes content from a hub, or a notification from a cloud, that this service has subscribed at",
     {200: {}, 202: {}},
-    errors=(403, 404, 408, 410, 413, 503),
-    body={"application/atom+xml": {"type": "string"}, _XML: {"type": "string"}, n.WEB_FORM: {"type": "object"}},
-    body_required=False,
     any_site=True,
+    for_people=True,
 )
 
 _STATUSES: Final = {

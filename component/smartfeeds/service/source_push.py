@@ -284,10 +284,13 @@ def settle_push(tx: WriteTx, _context: Context, push_no: int, received_us: int |
 
 
 def begin_pushes(tx: WriteTx, context: Context, after_no: int, limit: int) -> int | None:
-    """After a start: what was received and not stored is polled. Looks at some subscriptions, and returns the number
-    of the last one, None at the end."""
+    """After a start: what was received and not stored is polled, and clouds are asked again, because the address of
+    this service may have changed (RC-066). Looks at some subscriptions, and returns the number of the last one, None
+    at the end."""
     rows = tx.source_pushes(after_no, limit)
     for push in rows:
+        if push.kind is PushKind.CLOUD and push.state is PushState.ACTIVE:
+            tx.put_source_push(replace(push, due_us=context.now_us - 1))  # overdue, and so spread
         if push.pending_us is not None:
             take_hint(tx, context, push.push_no)
     return rows[-1].push_no if len(rows) == limit else None

@@ -36,7 +36,8 @@ async def pushing(world, site):
 
 def rss(site, *titles, protocol="http-post", procedure="", extra=""):
     items = "".join(f"<item><guid>{title}</guid><title>{title}</title></item>" for title in titles)
-    cloud = f'<cloud domain="127.0.0.1" port="{site.port}" path="{DOOR}" registerProcedure="{procedure}" protocol="{protocol}"/>'
+    place = f'domain="127.0.0.1" port="{site.port}" path="{DOOR}"'
+    cloud = f'<cloud {place} registerProcedure="{procedure}" protocol="{protocol}"/>'
     return f'<rss version="2.0"><channel><title>t</title>{cloud}{extra}{items}</channel></rss>'.encode()
 
 
@@ -255,8 +256,17 @@ async def test_stale_answer_is_polled_once_more(pushing, site, world):
     assert site.paths.count(PATH) == 2
 
 
+async def test_registers_again_at_start(pushing, site):
+    """[RC-066] [RSS-028] Its address may have changed; spread over ten minutes."""
+    push, bodies = await registered(pushing, site, rss(site, "a"))
+    pushing.subscriber._began = False
+    await pushing.look()
+    await pushing.look(600)
+    assert bodies == [bodies[0]] * 2 and (await pushing.pushes())[0].token == push.token
+
+
 async def test_renewal_after_a_day(pushing, site, world):
-    """[RC-066] [RC-067] [RSS-027] [RSS-028] Up to 30 minutes earlier; each feed for itself."""
+    """[RC-067] [RSS-027] Up to 30 minutes earlier; each feed for itself."""
     push, bodies = await registered(pushing, site, rss(site, "a"))
     assert (push.due_us - world.clock()) / US_PER_S == 86_400 - 900
     await pushing.look(86_400)

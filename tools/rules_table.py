@@ -38,8 +38,9 @@ current.
 | `RSS` | RSS 0.92, rssCloud and payloads |
 | `FS` | FeedSync 1.0.2 |
 | `SSE` | SSE 0.91 |
-| `SRC` | sources: polling of other feeds |
 | `WS` | WebSub and PubSubHubbub, and what this project decides where they are silent |
+| `SRC` | sources: polling of other feeds |
+| `RC` | rssCloud, and what this project decides where its documents are silent or differ |
 | `A` | this project, where the documents above leave a point open |
 | `xep-map` | the XEPs, as a checklist of this project |
 
@@ -48,7 +49,8 @@ current.
 {implemented} rules are implemented. {later} rules are planned; the column of the modules has the reason.
 """
 
-_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "FS": 3, "SSE": 3, "A": 2, "SRC": 3, "WS": 3, "RC": 3}
+# The kinds of rules with the digits of their numbers.
+_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "FS": 3, "SSE": 3, "WS": 3, "SRC": 3, "RC": 3, "A": 2}
 _KINDS = "|".join(_DIGITS)
 _BRACKETED = re.compile(rf"\[((?:(?:{_KINDS})-\d|xep-map \d)[^\]]*)\]")
 _SEED = re.compile(rf"\b({_KINDS})-(\d{{2,3}})\b(?:\s*(?:to|-)\s*(?:\1-)?(\d{{2,3}})\b)?")

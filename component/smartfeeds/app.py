@@ -65,7 +65,7 @@ from smartfeeds.telemetry import (
     requests_refused,
     watch_loop,
 )
-from smartfeeds.webhooks_setup import callback_client, make_hub
+from smartfeeds.webhooks_setup import callback_client, make_cloud, make_hub
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
@@ -219,8 +219,8 @@ class App:
         )
         self._callbacks = callback_client(settings)
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
-        networks = tuple(ip_network(text) for text in settings.http.metrics_from)
-        health = Health(self._unready, metrics_text, networks)
+        self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
+        health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(
                 http_options(settings, policy.max_request_bytes),
@@ -238,6 +238,7 @@ class App:
                     chat=self.bot is not None,
                 ),
                 self.hub,
+                self.cloud,
                 self.polls.inbox,
             )
             if settings.http.listen
@@ -343,8 +344,7 @@ class App:
         If a step fails, the steps before it are undone. Raises StoreError, or ConfigError for the address.
         """
         async with contextlib.AsyncExitStack() as parts:
-            owner = f"smartfeeds, {self.settings.component.jid}"
-            parts.callback(lock_database(self.settings.store.path, owner))
+            parts.callback(lock_database(self.settings.store.path, f"smartfeeds, {self.settings.component.jid}"))
             if self.site is not None:
                 # Bound before the store is opened: a start that fails for its address creates no database.
                 parts.callback(self.site.listener.unbind)
@@ -356,18 +356,17 @@ class App:
             GATHERED.source = self._readings
             # Deliveries in flight need the client until the dispatcher has stopped.
             await parts.enter_async_context(self._callbacks)
-            if self.hub is not None:
-                parts.push_async_callback(log_failures_of, self.hub.stop)
+            for server in (self.hub, self.cloud):
+                if server is not None:
+                    parts.push_async_callback(log_failures_of, server.stop)
             parts.push_async_callback(self._end_tasks)
             parts.push_async_callback(self.supervisor.stop)
             parts.push_async_callback(self.presences.leave)
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for client in self.polls.push_clients:
+            for client in (*self._fetchers, self._image_fetcher, *self.polls.fetchers, *self.polls.push_clients):
                 await parts.enter_async_context(client)
-            for fetcher in (*self._fetchers, self._image_fetcher, *self.polls.fetchers):
-                await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
                 await self.site.listener.start()
@@ -387,6 +386,8 @@ class App:
             if self.hub is not None:
                 await self.hub.start()
                 self._spawn(self.hub.run(), "hub questions")
+            if self.cloud is not None:
+                await self.cloud.start()
             await self.polls.start()
             for name, work in self.polls.tasks():
                 self._spawn(work, name)
@@ -429,7 +430,9 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
-            callbacks=self.hub.readings() if self.hub is not None else (),
+            callbacks=tuple(
+                reading for server in (self.hub, self.cloud) if server is not None for reading in server.readings()
+            ),
             sources=self.polls.poller.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )

@@ -1,15 +1,16 @@
-"""The client for callbacks and the hub, from the settings."""
+"""The client for callbacks, the hub and the cloud, from the settings."""
 
 import secrets
 from collections.abc import Callable
-from functools import partial
 from ipaddress import ip_network
 
 from smartfeeds.config import Settings
+from smartfeeds.core.rsscloud import CloudProtocol
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.service.callbacks import CallbackLimits
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.webhooks.cloud import CloudOptions, CloudServer
 from smartfeeds.webhooks.hub import Hub, HubOptions
 
 _CHALLENGE_BYTES = 16  # 128 bits (WS-033)
@@ -33,7 +34,7 @@ def make_hub(
 ) -> Hub | None:
     """Returns the hub; None without a public address, because topics and the hub have addresses below it."""
     webhooks = settings.webhooks
-    if not settings.http.listen or not settings.http.base_url:
+    if not _is_public(settings):
         return None
     options = HubOptions(
         settings.http.base_url,
@@ -42,6 +43,40 @@ def make_hub(
         webhooks.lease_max_s,
         webhooks.signature,
         webhooks.requests_per_minute,
-        CallbackLimits(webhooks.subscriptions_per_feed, webhooks.subscriptions_per_host, webhooks.subscriptions),
+        _limits(settings),
     )
-    return Hub(service, client, dispatcher, options, clock=clock, new_id=partial(secrets.token_hex, _CHALLENGE_BYTES))
+    return Hub(service, client, dispatcher, options, clock=clock, new_id=_new_challenge)
+
+
+def make_cloud(
+    settings: Settings,
+    service: FeedService,
+    client: CallbackClient,
+    dispatcher: Dispatcher,
+    clock: Callable[[], int],
+) -> CloudServer | None:
+    """Returns the cloud of rssCloud; None if it is off, and without a public address, which feeds name."""
+    webhooks = settings.webhooks
+    if not _is_public(settings) or webhooks.cloud == "off":
+        return None
+    options = CloudOptions(
+        settings.http.base_url,
+        CloudProtocol(webhooks.cloud),
+        webhooks.cloud_life_s,
+        requests_per_minute=webhooks.requests_per_minute,
+        limits=_limits(settings),
+    )
+    return CloudServer(service, client, dispatcher, options, clock=clock, new_challenge=_new_challenge)
+
+
+def _is_public(settings: Settings) -> bool:
+    return bool(settings.http.listen and settings.http.base_url)
+
+
+def _limits(settings: Settings) -> CallbackLimits:
+    webhooks = settings.webhooks
+    return CallbackLimits(webhooks.subscriptions_per_feed, webhooks.subscriptions_per_host, webhooks.subscriptions)
+
+
+def _new_challenge() -> str:
+    return secrets.token_hex(_CHALLENGE_BYTES)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from bench import bench_merge, bench_sources, fairness, report, runs, web, work
+from bench import bench_merge, bench_sources, fairness, hub, report, runs, web, work
 from bench.targets import PEERS, ROOT, ROUTERS
 from smartfeeds import __version__
 
@@ -19,6 +19,7 @@ JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
     "echo": runs.measure_echo,
     "ours": runs.measure_ours,
     "http": web.measure,
+    "hub": hub.measure,
     "merge": bench_merge.measure,
     "sources": bench_sources.measure,
     "fairness": fairness.measure,

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import web_targets
-from bench.rows import FLOODS, MEMORY, QUIET_USERS, Row, merge_rows, rows, source_rows, web_rows
+from bench.rows import FLOODS, MEMORY, QUIET_USERS, Row, hub_rows, merge_rows, rows, source_rows, web_rows
 from bench.targets import PEERS
 from bench.work import Number, Scale
 
@@ -30,6 +30,7 @@ def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
         for found, columns in (
             (rows(scale), {"echo": "harness alone", **{name: name for name in PEERS}}),
             (web_rows(scale), {name: name for name in web_targets.PEERS}),
+            (hub_rows(scale), dict[str, str]()),
             (merge_rows(scale), dict[str, str]()),
             (source_rows(), dict[str, str]()),
         )

@@ -94,6 +94,15 @@ def web_rows(scale: Scale) -> list[Row]:
     ]
 
 
+def hub_rows(scale: Scale) -> list[Row]:
+    """The rows of the WebSub hub."""
+    return [
+        Row("hub", f"WebSub: one publish to {scale.callbacks:,} callbacks", " s", 2, less=True),
+        Row("hub_publish", "publish, one at a time, during these deliveries", " ms", less=True),
+        Row("hub_publish_alone", "publish, one at a time, without deliveries", " ms", less=True),
+    ]
+
+
 def merge_sizes(scale: Scale) -> tuple[int, ...]:
     """How many items each of two feeds has that are merged."""
     return scale.merged // 10, scale.merged // 2, scale.merged

@@ -56,6 +56,7 @@ def config(folder: Path, port: int, database: Path, http: Mapping[str, object]) 
         "http": http,
         "pubsub": {"creators": ["*"]},
         "limits": {"nodes_per_jid": 1_000_000},
+        "webhooks": {"allowed_networks": ["127.0.0.0/8"]},
         "log": {"level": "warning"},
     }
     path = folder / "smartfeeds.toml"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bench_merge, bench_sources, fairness, report, rows, runs, web, work
+from bench import bench_merge, bench_sources, fairness, hub, report, rows, runs, web, work
 from bench.wire import BenchError
 
 
@@ -40,6 +40,14 @@ def test_bench_tiny_counts_fill_every_row_over_http(collect: runs.Collector, tmp
     shown = report.table(collect.results, rows.web_rows(work.SMOKE), {"aiohttp": "aiohttp"})
     assert shown.count("\n") == len(rows.web_rows(work.SMOKE)) + 1
     assert shown.splitlines()[2].count("/s") == 3
+
+
+def test_bench_tiny_counts_fill_every_row_of_the_hub(collect: runs.Collector, tmp_path: Path) -> None:
+    """Every callback gets the item, and publishes meanwhile are measured."""
+    hub.measure(collect, tmp_path / "hub")
+    found = collect.results["ours"]
+    assert set(found) == {row.name for row in rows.hub_rows(work.SMOKE)}
+    assert all(number.value > 0 for numbers in found.values() for number in numbers)
 
 
 def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ class Scale:
     web_streams: int = 1_000
     web_changes: int = 100
     web_rounds: int = 5
+    callbacks: int = 1_000
     merged: int = 100_000  # items of each of two feeds
     sources: int = 2_000  # feeds that are polled
     fair_items: int = 50_000  # in the feed that floods read
@@ -67,6 +68,7 @@ SMOKE: Final = Scale(
     subscribers=5,
     nodes=20,
     subscriptions=20,
+    callbacks=10,
     items=200,
     standing=20,
     pages=20,

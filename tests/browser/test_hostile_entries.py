@@ -108,7 +108,7 @@ async def test_hostile_entries_do_nothing_when_they_come_live(web: Web, open_pag
 
 
 async def test_pictures_are_links_until_somebody_wants_them(web: Web, open_page: Opener) -> None:
-    """A picture of another host is a link to it; one that is in the entry is shown."""
+    """A picture of another host is a link that names it; one that is in the entry is shown."""
     dot = "data:image/gif;base64,R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="
     html = (
         f"<img src='{EVIL}/track.gif?who=you' alt='a cat'><img src='{dot}' alt='dot'>"
@@ -120,6 +120,7 @@ async def test_pictures_are_links_until_somebody_wants_them(web: Web, open_page:
     await expect(tab.page.get_by_role("link", name="a cat")).to_have_attribute("href", f"{EVIL}/track.gif?who=you")
     assert await tab.page.get_by_alt_text("dot").evaluate("one => one.naturalWidth") == 1
     await expect(tab.page.get_by_role("link", name="[picture]")).to_have_attribute("href", f"{EVIL}/")
+    await expect(tab.page.get_by_role("link", name="a cat")).to_have_text("[picture: a cat]")
     for link in await tab.page.locator("#entries .body a").all():
         assert await link.get_attribute("rel") == "noopener noreferrer nofollow ugc"
     tab.check()

@@ -49,19 +49,8 @@ def test_dashboard_queries_every_metric_and_no_other(queries: list[str]) -> None
 
 
 def test_dashboard_queries_labels_that_the_metrics_have(queries: list[str]) -> None:
-    known = {
-        "operation",
-        "outcome",
-        "condition",
-        "kind",
-        "mirror",
-        "direction",
-        "instance",
-        "le",
-        "result",
-        "state",
-        "effect",
-    }
+    known = {"operation", "outcome", "condition", "kind", "mirror", "direction", "instance", "le"}
+    known |= {"result", "dialect", "state", "effect"}
     by = {label for query in queries for names in re.findall(r"by \(([^)]*)\)", query) for label in names.split(", ")}
     matched = {
         label for query in queries for _, text in SELECTOR.findall(query) for label in re.findall(r"(\w+)[=!]", text)

@@ -171,6 +171,48 @@ async def test_keeping_another_version(notes: Web, token: str) -> None:
     assert (await shown(notes))["title"] == "mine"
 
 
+async def test_combining_versions(notes: Web, token: str) -> None:
+    """[FS-070] [FS-071] The text that a user wrote out of both; what else the version has stays."""
+    await bring(notes, token, version(B1, title="first"))
+    await bring(notes, token, version(C1, B1, title="theirs", content="x"))
+    rival = version("feeds.d.example", B1, title="mine").replace("<title>", "<category term='kept'/><title>")
+    await bring(notes, token, rival)
+    tags = await versions(notes)
+    for wrong in ({"text": "a", "html": "b"}, {"title": 1}, {"text": " "}):
+        assert (await decide(notes, token, keep=tags["mine"], **wrong)).status == 400
+    assert await versions(notes) == tags
+
+    got = await decide(notes, token, keep=tags["mine"], title="ours", html="<b>both</b>", seen=list(tags.values()))
+
+    assert (got.status, got.json["left"]) == (200, 0)
+    root = etree.fromstring((await notes.get("/entries/notes/a", ATOM)).body)
+    content = root.find("{*}content")
+    assert content is not None and (content.text, content.get("type")) == ("<b>both</b>", "html")
+    assert (root.findtext("{*}title"), root.find("{*}category").get("term")) == ("ours", "kept")  # type: ignore[union-attr]
+    assert (await shown(notes))["sync"]["updates"] == 3
+    assert (await notes.get(LIST)).json["count"] == 0
+
+
+async def test_form_combines_versions(notes: Web, token: str) -> None:
+    """[FS-070] [A-62] The page has a form with the first version in it, for those who may decide."""
+    await clash(notes, token)
+    assert not etree.HTML((await notes.get(ITEM, HTML)).text).xpath("//form[@class='editor']")
+    page = etree.HTML((await notes.get(ITEM, HTML, Authorization=token)).text)
+    (form,) = page.xpath("//form[@class='editor']")
+    fields = [(node.get("name"), node.get("value")) for node in form.iter("input")]
+    assert ("title", "theirs") in fields
+    (button,) = form.iter("button")
+    sent = [pair for pair in fields if pair[0] != "title"] + [(button.get("name"), button.get("value"))]
+
+    assert (await send(notes, token, *sent)).status == 400, "nothing was written"
+    assert (await send(notes, token, *sent, ("keep", "x"), ("text", "t"))).status == 400
+    got = await send(notes, token, *sent, ("title", "Ours"), ("text", "caf\u00e9\r\nopen"))
+
+    assert (got.status, got.header("Location")) == (303, LIST)
+    item = await shown(notes)
+    assert (item["title"], item["object"]["content"]) == ("Ours", "caf\u00e9\nopen")
+
+
 async def test_settling_some(notes: Web, token: str) -> None:
     """[FS-070] [FS-071] What is not decided on stays in conflict."""
     for by, title in ((B1, "b"), (C1, "c"), ("feeds.d.example", "d")):
@@ -306,7 +348,7 @@ async def test_form_decides_and_leads_back(notes: Web, token: str) -> None:
     """[FS-070] The fields are those of the page; the answer leads to what is left to decide."""
     await clash(notes, token)
     root = etree.HTML((await notes.get(ITEM, HTML, Authorization=token)).text)
-    (form,) = root.xpath("//form[@method='post'][@action=$path]", path=ITEM)
+    (form,) = root.xpath("//form[@class='versions'][@method='post'][@action=$path]", path=ITEM)
     seen = form.xpath(".//input[@name='seen']/@value")
     keep = form.xpath(".//article[contains(., 'mine')]//button[@name='keep']/@value")
     got = await send(notes, token, *(("seen", tag) for tag in seen), ("keep", keep[0]))

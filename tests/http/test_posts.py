@@ -2,6 +2,7 @@
 
 import base64
 import json
+import threading
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,6 +10,9 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.formats.post import Post
+from smartfeeds.formats.xml import Element
+from smartfeeds.http import posts
 from support.bearer import bearer
 from support.component import ALICE
 from support.raw import connected
@@ -351,3 +355,28 @@ async def test_json_with_faults(notes: Web, token: str, body: bytes, reason: str
 async def test_answer_is_json_unless_it_was_atom(notes: Web, token: str) -> None:
     got = await notes.ask("POST", "/entries/notes/", b"x", accept="*/*", Authorization=token, Content_Type=FORM)
     assert (got.status, got.json["title"]) == (201, "x")
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("text/html", b"<b>Hello</b>"),
+        ("text/markdown", b"**Hello**"),
+        (FORM, urlencode({"content_html": "<b>Hello</b>"}).encode()),
+    ],
+)
+async def test_html_is_read_in_a_thread(
+    notes: Web, token: str, monkeypatch: pytest.MonkeyPatch, media_type: str, body: bytes
+) -> None:
+    """The title of hostile HTML takes 0.3 s. The service answers other requests meanwhile."""
+    threads: list[threading.Thread] = []
+
+    def entry_of(post: Post) -> Element:
+        threads.append(threading.current_thread())
+        return original(post)
+
+    original = posts.entry_of
+    monkeypatch.setattr(posts, "entry_of", entry_of)
+    assert fields(await post(notes, token, body, media_type))["title"] == "Hello"
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()

@@ -61,6 +61,7 @@ async def test_versions_are_shown_with_a_button_for_each(plans: Component) -> No
         "“market” was changed in two places at once. Readers see version 1 now.\n"
         "1. you, 2026-01-01 00:00: market\n"
         "2. elsewhere, 2025-12-31 12:00: Market on Monday as elsewhere sees it\n"
+        "To combine the versions, write your own text behind a number.\n"
         f"To keep version 1: {step} 1"
     )
     assert [(one.get("value"), one.get("label")) for one in message.iter(RESPONSE)] == [
@@ -80,6 +81,16 @@ async def test_choice_settles(plans: Component, choice: str, title: str) -> None
     assert await titles(plans) == [title]
     assert await write(plans, ALICE, "conflicts plans") == ["No item of plans has a conflict."]
     assert await write(plans, ALICE, "settle plans") == ["No item of plans has a conflict."]
+
+
+async def test_text_behind_the_number_combines_the_versions(plans: Component) -> None:
+    """[FS-070] Its first line is the title; it is an edit by the user who wrote it."""
+    text = "Market on Monday at noon\nBring bags"
+    (answer,) = await write(plans, ALICE, f"settle plans {await code(plans)} 2 {text}")
+
+    assert answer == "Settled. plans has your text now: Market on Monday at noon"
+    assert await titles(plans) == ["Market on Monday at noon"]
+    assert await titles_left(plans) == []
 
 
 async def test_without_a_code_the_first_item_is_shown(plans: Component) -> None:

@@ -141,6 +141,17 @@ async def test_conflict_is_settled_for_the_other_version(feed: Component) -> Non
     assert event.findtext(".//a:title", namespaces=NS) == "theirs"
 
 
+async def test_conflict_is_settled_by_a_combined_text(feed: Component) -> None:
+    """[FS-070] The text replaces title and text of the version to keep."""
+    talk = Talk(feed, ALICE)
+    form = await talk.begin("n", item="one")
+    keep = next(iter(choices(form, "keep")))
+
+    assert notes(await talk.go(keep=keep, text="both of us")) == ["Resolved 1 conflict of both of us (one)."]
+
+    assert await title_of(feed, "n", "one") == "both of us"
+
+
 async def test_conflict_of_an_item_that_changed_meanwhile_stays(feed: Component) -> None:
     """[A-62]: whoever decides has seen what there is; the form can be asked for anew."""
     talk = Talk(feed, ALICE)

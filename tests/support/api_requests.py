@@ -153,6 +153,10 @@ async def ask_lists(requests: Requests) -> None:
         await requests.ask(path, "GET", If_None_Match="*")
 
 
+async def ask_requirements(requests: Requests) -> None:
+    await requests.ask("/about/{name}/", "GET")
+
+
 async def ask_conflicts(requests: Requests) -> None:
     """Conflicts are listed, read and settled."""
     for accept in (JSON, "text/html", "image/png"):
@@ -376,6 +380,7 @@ PARTS = (
     ask_feeds,
     ask_lists,
     ask_conflicts,
+    ask_requirements,
     ask_administration,
     ask_items,
     ask_files,

@@ -148,6 +148,21 @@ def test_resolve_by_a_deletion_deletes(ready: Run) -> None:
     assert json.loads(ready("node", "show", "plans", "--json").stdout)["deleted"] == 1
 
 
+def test_combine_writes_a_text_of_several_versions(ready: Run) -> None:
+    """[FS-070] Its first line is the title. A file that is no text changes nothing."""
+    before = exported(ready)
+    Path("bad.txt").write_bytes(b"\xff")
+    ready("conflicts", "resolve", "plans", "one", "--combine", "bad.txt", code=Exit.CONFIG)
+    ready("conflicts", "resolve", "plans", "one", "--combine", "-", stdin=b"x" * 300_000, code=Exit.REFUSED)
+    assert exported(ready) == before
+
+    result = ready("conflicts", "resolve", "plans", "one", "--combine", "-", stdin="noon or nine\nwe will see\n")
+
+    assert result.stdout == "Resolved one of plans: noon or nine; 0 conflicts left.\n"
+    assert '<content type="text">noon or nine\nwe will see</content>' in exported(ready)
+    assert shown(ready) == []
+
+
 def test_settle_leaves_the_others(ready: Run) -> None:
     """[FS-069] Only what was decided on is gone."""
     known = tags(ready)

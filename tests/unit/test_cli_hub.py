@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.cli import hub as module
+from smartfeeds.cli import offline
 from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
@@ -78,7 +78,7 @@ def test_list_shows_state_lease_backlog_and_last_delivery(ready: Run, tmp_path: 
 
 def test_list_has_pages(ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subscribe(ready, tmp_path)
-    monkeypatch.setattr(module, "_PAGE", 1)
+    monkeypatch.setattr(offline, "PAGE_ROWS", 1)
     assert len(json.loads(ready("hub", "list", "--json").stdout)) == 3
 
 

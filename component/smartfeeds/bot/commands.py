@@ -159,7 +159,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
     ChatCommand(
         "settle",
         usages.SETTLE,
-        N_("shows the versions of an item with conflicts, and keeps one: its number, mine or theirs"),
+        N_("shows the versions of an item with conflicts, and keeps one: its number, mine or theirs, or your text"),
         settling.settle,
         {"de": ("entscheide", "entscheiden")},
         rights=Rights.ROOM,

@@ -9,14 +9,21 @@ import hashlib
 from urllib.parse import unquote
 
 from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
-from smartfeeds.bot.grammar import arguments
+from smartfeeds.bot.grammar import arguments, take
 from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
 from smartfeeds.bot.schedule import format_local
 from smartfeeds.bot.usages import CONFLICTS, SETTLE
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
+from smartfeeds.service.conflicts import (
+    CombinedText,
+    ConflictedItem,
+    ConflictList,
+    ListConflicts,
+    ResolveConflicts,
+    ResolvedItem,
+)
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.sync.record import Version
 from smartfeeds.texts import N_
@@ -48,18 +55,22 @@ async def conflicts(c: Conversation, rest: str) -> Reply:
 
 
 async def settle(c: Conversation, rest: str) -> Reply:
-    """Shows the versions of an item, or keeps one of them. Without a code it is the first item with conflicts."""
-    tokens = arguments(rest)
-    if not 1 <= len(tokens) <= 3:
+    """Shows the versions of an item, or keeps one of them. Without a code it is the first item with conflicts.
+
+    A text behind the number replaces the text of that version: the author combines several versions in it.
+    """
+    feed, rest = take(rest)
+    code, rest = take(rest)
+    choice, text = take(rest)
+    if not feed:
         raise UsageError
-    feed, code, choice = (*tokens, "", "")[:3]
     entries = await _entries(c, feed)
     if not entries:
         return _none(c, feed)
     entry = next((one for one in entries if code.casefold() in ("", _code(one))), None)
     if entry is None:
         raise RefusalError(c.say(_CHANGED, command=c.command(CONFLICTS, feed)))
-    return await (_keep(c, feed, entry, choice) if choice else _show(c, feed, entry))
+    return await (_keep(c, feed, entry, choice, text) if choice else _show(c, feed, entry))
 
 
 async def _show(c: Conversation, feed: str, entry: ConflictedItem) -> Reply:
@@ -69,34 +80,38 @@ async def _show(c: Conversation, feed: str, entry: ConflictedItem) -> Reply:
     )
     head = c.say("“{title}” was changed in two places at once. Readers see version 1 now.", title=title)
     example = c.command(SETTLE, feed, _code(entry), "1")
-    tail = c.say("To keep version 1: {command}", command=example)
+    tail = [
+        c.say("To combine the versions, write your own text behind a number."),
+        c.say("To keep version 1: {command}", command=example),
+    ]
     offers = (
         Offer(c.command(SETTLE, feed, _code(entry), str(number)), c.say("Keep {number}", number=number))
         for number in range(1, len(versions) + 1)
     )
-    return Reply("\n".join([head, *(f"{n}. {line}" for n, line in enumerate(lines, 1)), tail]), tuple(offers))
+    return Reply("\n".join([head, *(f"{n}. {line}" for n, line in enumerate(lines, 1)), *tail]), tuple(offers))
 
 
-async def _keep(c: Conversation, feed: str, entry: ConflictedItem, choice: str) -> Reply:
+async def _keep(c: Conversation, feed: str, entry: ConflictedItem, choice: str, text: str) -> Reply:
     versions = entry.versions[:SHOWN]
     number = _number_of(c, [version for _, version in versions], choice)
     decided = tuple(tag for tag, _ in versions[1:])
     keep, version = versions[number]
-    request = ResolveConflicts(c.actor, c.service, feed, entry.item.id, keep, decided, entry.tags)
+    combined = CombinedText(text) if text else None
+    request = ResolveConflicts(c.actor, c.service, feed, entry.item.id, keep, decided, entry.tags, combined)
     try:
-        await c.ask(request, ResolvedItem)
+        answer = await c.ask(request, ResolvedItem)
     except FeedError as error:
         if error.condition is not Condition.CONFLICT:
             raise
         raise RefusalError(c.say(_CHANGED, command=c.command(CONFLICTS, feed))) from error
-    title = await asyncio.to_thread(_title, version)
-    text = c.say(
-        "Settled. {feed} has version {number} now: {title}",
-        feed=cut(feed, NAME_CHARACTERS),
-        number=number + 1,
-        title=title or entry.item.id,
+    title = await asyncio.to_thread(_title, version._replace(payload=answer.item.payload) if text else version)
+    names = {"feed": cut(feed, NAME_CHARACTERS), "title": title or entry.item.id}
+    settled = (
+        c.say("Settled. {feed} has your text now: {title}", **names)
+        if text
+        else c.say("Settled. {feed} has version {number} now: {title}", number=number + 1, **names)
     )
-    return Reply(text, (c.offer(CONFLICTS, feed),))
+    return Reply(settled, (c.offer(CONFLICTS, feed),))
 
 
 def _number_of(c: Conversation, versions: list[Version], choice: str) -> int:

@@ -29,6 +29,7 @@ _MODULES: Final = {
     "source": "cli.sources",
     "consumer": "cli.consumer",
     "hub": "cli.hub",
+    "cloud": "cli.cloud",
     "node": "cli.nodes",
     "sub": "cli.subscriptions",
     "publish": "cli.items",

@@ -11,14 +11,24 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import all_nodes
 from smartfeeds.cli.offline import act_as, named_or_admin, operator, run_offline
+from smartfeeds.cli.reading import DOCUMENT, name_of, read_bytes
 from smartfeeds.console import Commands, print_err, print_json, print_out
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_datetime
+from smartfeeds.errors import ConfigError
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
 from smartfeeds.service.answers import ask
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
+from smartfeeds.service.conflicts import (
+    CombinedText,
+    ConflictedItem,
+    ConflictList,
+    ListConflicts,
+    ResolveConflicts,
+    ResolvedItem,
+)
 from smartfeeds.service.context import locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -75,18 +85,35 @@ def list_conflicts(node: str | None, config: Path | None, *, as_json: bool) -> N
     help="A conflict to resolve. The others stay, except versions by the same author. "
     "Repeatable. Default: all conflicts of the item.",
 )
+@click.option(
+    "--combine",
+    "combined",
+    type=DOCUMENT,
+    metavar="FILE",
+    help="A text in plain UTF-8 that you wrote out of several versions; - for standard input. It replaces title and "
+    "text of the version to keep. Its first line is the title.",
+)
 @click.option("--by", help="The bare JID of the author. Default: the first of pubsub.admins, else the component.")
 @config_option
 @json_option
 def resolve_conflicts(
-    node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None, config: Path | None, *, as_json: bool
+    node: str,
+    item: str,
+    keep: str,
+    settle: tuple[str, ...],
+    combined: Path | None,
+    by: str | None,
+    config: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Resolve conflicts of ITEM in NODE. All services that share the feed receive the result.
 
     The list shows the tags. If you keep a deleted version, the item is deleted.
     """
     by = named_or_admin(config, by)
-    work = partial(_resolve, node=node, item=item, keep=keep, settle=settle, by=by)
+    text = None if combined is None else CombinedText(_text_in(combined))
+    work = partial(_resolve, node=node, item=item, keep=keep, settle=settle, combined=text, by=by)
     answer = run_offline(config, work, OpenMode.WRITE)
     title = "deleted" if answer.item.deleted else _title(answer.item.payload)
     if as_json:
@@ -120,10 +147,28 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
         after = conflicts.result_set.last
 
 
+def _text_in(path: Path) -> str:
+    data = read_bytes(path, MAX_PAYLOAD_BYTES + 1)
+    if len(data) > MAX_PAYLOAD_BYTES:
+        raise ConfigError(f"{name_of(path)} is longer than {MAX_PAYLOAD_BYTES} bytes; write a shorter text")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{name_of(path)} is not a text in UTF-8") from None
+
+
 async def _resolve(
-    service: FeedService, node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None
+    service: FeedService,
+    node: str,
+    item: str,
+    keep: str,
+    settle: tuple[str, ...],
+    combined: CombinedText | None,
+    by: str | None,
 ) -> ResolvedItem:
-    request = ResolveConflicts(act_as(service, by), service.policy.domain, node, item, keep, settle or None)
+    request = ResolveConflicts(
+        act_as(service, by), service.policy.domain, node, item, keep, settle or None, combined=combined
+    )
     return await ask(service.handle, request, ResolvedItem)
 
 

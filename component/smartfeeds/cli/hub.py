@@ -1,18 +1,14 @@
 """`smartfeeds hub`: lists the subscriptions of the WebSub hub, and ends them."""
 
 from pathlib import Path
-from typing import Final
 
 import click
 
 from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.offline import run_offline, write_offline
+from smartfeeds.cli.offline import read_pages, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
 from smartfeeds.service.admin_rows import subscription_row
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.hub import HubStatus, drop_subscription, hub_statuses
-
-_PAGE: Final = 500  # subscriptions of one transaction: a long read would let the WAL file of a running service grow
+from smartfeeds.service.hub import drop_subscription, hub_statuses
 
 
 @click.group("hub", cls=Commands)
@@ -29,7 +25,7 @@ def list_subscriptions(node: str | None, config: Path | None, *, as_json: bool) 
 
     Secrets and the addresses of callbacks are not shown.
     """
-    statuses = run_offline(config, _statuses)
+    statuses = read_pages(config, hub_statuses, lambda status: status.callback.callback_no)
     rows = [subscription_row(status) for status in statuses if node in (None, status.node)]
     print_rows(rows, as_json=as_json, empty="There are no subscriptions.")
 
@@ -44,12 +40,3 @@ def drop(number: int, config: Path | None) -> None:
     """
     callback = write_offline(config, lambda tx, context: drop_subscription(tx, context, number))
     print_out(f"Ended the subscription {number} of {callback.host} to {callback.topic}.")
-
-
-async def _statuses(service: FeedService) -> list[HubStatus]:
-    statuses: list[HubStatus] = []
-    after_no = 0
-    while page := await service.read(lambda tx, context: hub_statuses(tx, context, after_no, _PAGE)):  # noqa: B023
-        statuses += page
-        after_no = page[-1].callback.callback_no
-    return statuses

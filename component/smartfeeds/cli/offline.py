@@ -19,6 +19,8 @@ from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
 
 T = TypeVar("T")
 
+PAGE_ROWS = 500  # of one transaction of `read_pages`
+
 
 @asynccontextmanager
 async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> AsyncIterator[FeedService]:
@@ -54,6 +56,25 @@ def run_offline(config: Path | None, work: Callable[[FeedService], Awaitable[T]]
 def read_offline(config: Path | None, work: Callable[[ReadTx, Context], T]) -> T:
     """Return the result of a read on the database of the configuration."""
     return run_offline(config, lambda service: service.read(work))
+
+
+def read_pages(
+    config: Path | None, page: Callable[[ReadTx, Context, int, int], list[T]], number: Callable[[T], int]
+) -> list[T]:
+    """Return all rows that `page` returns behind a number, at most so many at a time.
+
+    Each page is a transaction: a long read would let the WAL file of a running service grow.
+    """
+
+    async def read(service: FeedService) -> list[T]:
+        rows: list[T] = []
+        while more := await service.read(
+            lambda tx, context: page(tx, context, number(rows[-1]) if rows else 0, PAGE_ROWS)  # noqa: B023
+        ):
+            rows += more
+        return rows
+
+    return run_offline(config, read)
 
 
 def write_offline(config: Path | None, work: Callable[[WriteTx, Context], T], mode: OpenMode = OpenMode.WRITE) -> T:

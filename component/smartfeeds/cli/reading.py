@@ -15,11 +15,10 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sync.documents import FeedFormat, form_of
+from smartfeeds.sync.documents import HEAD_BYTES, FeedFormat, form_of
 
 # A path of a document; "-" is standard input.
 DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-_HEAD_BYTES = 256 * 1024  # has the start tag of the root
 # The tree of a chunk fits in the cache of a processor: parsing 256 KiB at a time takes a quarter more of its time.
 _CHUNK_BYTES = 64 * 1024
 # Items of a feed are mostly read in the order in which they were written, so one call of the system reads several.
@@ -52,14 +51,18 @@ def name_of(file: Path) -> str:
 
 def read_file(file: Path, base: str) -> FeedDocument:
     """Read the document in a file, up to the maximum size of a document. Raises DocumentError."""
-    name = name_of(file)
+    data = read_bytes(file, MAX_DOCUMENT_BYTES + 1)
+    with named(name_of(file)):
+        return read_document(data, base)
+
+
+def read_bytes(file: Path, most: int) -> bytes:
+    """Read at most so many bytes of a file. Raises DocumentError."""
     try:
         with click.open_file(str(file), "rb") as stream:
-            data = stream.read(MAX_DOCUMENT_BYTES + 1)
+            return cast("bytes", stream.read(most))
     except OSError as error:
-        raise DocumentError(f"cannot read {name}: {error.strerror}") from None
-    with named(name):
-        return read_document(data, base)
+        raise DocumentError(f"cannot read {name_of(file)}: {error.strerror}") from None
 
 
 @contextmanager
@@ -89,7 +92,7 @@ def open_source(file: Path) -> Iterator[OpenSource]:
     name = name_of(file)
     try:
         with click.open_file(str(file), "rb") as stream:
-            first = stream.read(_HEAD_BYTES)
+            first = stream.read(HEAD_BYTES)
             with named(name):
                 form = form_of(first)
             yield OpenSource(name, form, _chunks(first, cast("BinaryIO", stream)))
@@ -101,7 +104,7 @@ def open_source(file: Path) -> Iterator[OpenSource]:
 def open_bytes(data: bytes, name: str) -> Iterator[OpenSource]:
     """Open a document that is in memory."""
     with named(name):
-        form = form_of(data[:_HEAD_BYTES])
+        form = form_of(data[:HEAD_BYTES])
     yield OpenSource(name, form, (data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES)))
 
 

@@ -43,7 +43,7 @@ class CloudProtocol(Enum):
 
 
 # Not one of the three words of RSS 0.92: living clouds use it for forms over https (RD-14).
-_HTTPS_POST: Final = "https-post"
+HTTPS_POST: Final = "https-post"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class CloudRequest:
     tls: bool = False
 
     def callback(self, host: str) -> CloudCallback:
-        """Returns the callback on a host, which is a name, an IPv4 address, or an IPv6 address with or without brackets."""
+        """Returns the callback on a host: a name, an IPv4 address, or an IPv6 address with or without brackets."""
         host = f"[{host}]" if ":" in host and not host.startswith("[") else host
         port = "" if self.port == (_HTTPS_PORT if self.tls else 80) else f":{self.port}"
         url = f"http{'s' if self.tls else ''}://{host.lower()}{port}{self.path}"
@@ -106,10 +106,10 @@ def check_request(
             "the path must begin with one slash, and have neither spaces, control characters, backslashes nor #."
         )
     known = [word.value for word in CloudProtocol]
-    tls = protocol == _HTTPS_POST or number == _HTTPS_PORT
-    if protocol not in (*known, _HTTPS_POST):
-        raise CloudRequestError(f"the protocol must be one of {', '.join((*known, _HTTPS_POST))}.")
-    word = CloudProtocol.HTTP_POST if protocol == _HTTPS_POST else CloudProtocol(protocol)
+    tls = protocol == HTTPS_POST or number == _HTTPS_PORT
+    if protocol not in (*known, HTTPS_POST):
+        raise CloudRequestError(f"the protocol must be one of {', '.join((*known, HTTPS_POST))}.")
+    word = CloudProtocol.HTTP_POST if protocol == HTTPS_POST else CloudProtocol(protocol)
     if word is CloudProtocol.HTTP_POST:
         procedure = ""  # a form calls none (A-137), so it does not distinguish callbacks
     elif _PROCEDURE.fullmatch(procedure) is None:

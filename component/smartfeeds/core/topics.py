@@ -71,9 +71,24 @@ def is_below(url: str, base_url: str) -> bool:
 
 @lru_cache(1_024)
 def read_topic(text: str, base_url: str) -> Topic:
-    """Returns the topic that an address names at the site at `base_url`. Raises TopicError.
+    """Returns the topic that an address names at the site at `base_url`, whose documents can be pushed.
 
-    Whether the feed exists is not checked.
+    Whether the feed exists is not checked. Raises TopicError.
+    """
+    topic = read_document_address(text, base_url)
+    if topic.suffix in OTHER_SUFFIXES:
+        raise TopicError(
+            f"is a document that is not pushed; use the feed itself or one of .{', .'.join(TOPIC_SUFFIXES)}"
+        )
+    if topic.suffix not in ("", "atom") and topic.view.sync:
+        raise TopicError("has sync data, which are pushed as Atom only; use the feed itself")
+    return topic
+
+
+def read_document_address(text: str, base_url: str) -> Topic:
+    """Returns the feed and the document that an address names, whatever document it is; otherwise as `read_topic`.
+
+    A cloud sends no content, so it can notify of each of them. Raises TopicError.
     """
     if len(text.encode()) > MAX_TOPIC_BYTES:
         raise TopicError(f"is longer than {MAX_TOPIC_BYTES} bytes")
@@ -90,19 +105,12 @@ def read_topic(text: str, base_url: str) -> Topic:
         name = name.removesuffix("/")
     elif (match := _SUFFIX.fullmatch(name)) is not None:
         name, suffix = match[1], match[2]
-    if suffix in OTHER_SUFFIXES:
-        raise TopicError(
-            f"is a document that is not pushed; use the feed itself or one of .{', .'.join(TOPIC_SUFFIXES)}"
-        )
     try:
         if parts.query and parse_view(parts.query) is None:
             raise TopicError("has a parameter or value that feeds do not have")
-        topic = Topic(unquote(name, errors="strict"), suffix, parts.query)
+        return Topic(unquote(name, errors="strict"), suffix, parts.query)
     except FeedError as error:
         # A position belongs to one page, and a search without words selects nothing.
         raise TopicError(f"has a parameter that topics cannot have: {error.text}") from None
     except UnicodeDecodeError:
         raise TopicError("is not in UTF-8") from None
-    if suffix not in ("", "atom") and topic.view.sync:
-        raise TopicError("has sync data, which are pushed as Atom only; use the feed itself")
-    return topic

@@ -10,8 +10,13 @@ from urllib.parse import quote
 
 FEEDS = "/feeds/"
 HUB = "/hub"
+# The doors of the cloud: the paths that living workstations know, or guess (rssCloud).
+CLOUD_FORM = "/rsscloud/pleaseNotify"
+CLOUD_RPC = "/RPC2"
+CLOUD_SOAP = "/rsscloud/soap"
 ENTRIES = "/entries/"
 CONFLICTS = "/conflicts/"
+ABOUT = "/about/"
 DOCS = "/docs"
 OPENAPI = "/openapi.json"
 FILES = "/files/"
@@ -52,9 +57,9 @@ def harmless(address: str) -> str:
     return address if scheme is None or scheme[0].lower() not in _ACTIVE else ""
 
 
-def feed_path(name: str, suffix: str = "") -> str:
-    """Returns the path of a feed, or of one of its documents."""
-    return f"{FEEDS}{_quoted(name)}{f'.{suffix}' if suffix else '/'}"
+def feed_path(name: str, suffix: str = "", folder: str = FEEDS) -> str:
+    """Returns the path of a feed, or of one of its documents. In the folder ABOUT it is that of its description."""
+    return f"{folder}{_quoted(name)}{f'.{suffix}' if suffix else '/'}"
 
 
 def hub_path(name: str) -> str:

@@ -120,6 +120,10 @@ class Dispatcher:
         """Makes the next attempt now: the receiver can be reached again, or a user has asked for it."""
         self._lane(consumer).hurry(consumer)
 
+    def forgive(self, consumer: Consumer) -> None:
+        """Forgets the failures of a consumer, and makes the next attempt now: its receiver has just answered."""
+        self._lane(consumer).forgive(consumer)
+
     def failure(self, consumer: Consumer) -> Failure | None:
         """The failure of a consumer; None if its last delivery succeeded."""
         return failure_of(self._lane(consumer).waits.get(consumer))

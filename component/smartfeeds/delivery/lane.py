@@ -164,10 +164,17 @@ class DeliveryLane:
 
     def hurry(self, consumer: Consumer) -> None:
         """Makes the next attempt now, even if the service had given up."""
-        self._cancel_retry(consumer)
         wait = self.waits.get(consumer)
         if wait is not None and wait.next_us is None:
-            del self.waits[consumer]
+            self.forgive(consumer)
+            return
+        self._cancel_retry(consumer)
+        self.wake_consumers([consumer])
+
+    def forgive(self, consumer: Consumer) -> None:
+        """Forgets the failures of a consumer, and makes the next attempt now."""
+        self._cancel_retry(consumer)
+        if self.waits.pop(consumer, None) is not None:
             self._on_moved(consumer)
         self.wake_consumers([consumer])
 

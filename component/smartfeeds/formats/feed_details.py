@@ -14,7 +14,7 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.rss import PAGES
-from smartfeeds.formats.rss_channel import CHANNEL_PARTS, NO_CHANNEL, Channel
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, NO_CHANNEL, Channel, OwnCloud
 from smartfeeds.formats.rss_writer import GENERATOR, write_rss
 
 # A node's options are read with each request. The elements of other namespaces of a podcast take 2,000 bytes.
@@ -52,16 +52,24 @@ def title_of(node: Node) -> str:
     return node.options.title or node.name
 
 
-def head_of_node(node: Node, base_url: str, entry_prefix: str, hub: str = "") -> FeedHead:
+def head_of_node(
+    node: Node, base_url: str, entry_prefix: str, hub: str = "", cloud: OwnCloud | None = None
+) -> FeedHead:
     """What documents say of one of our feeds. `base_url` is the address of the feed in the view of the document.
 
-    The hub and the cloud of an imported feed notify of that feed, not of this one; `hub` is our own, "" for none.
+    The hub and the cloud of an imported feed notify of that feed, not of this one; `hub` and `cloud` are our own, ""
+    and None for none.
     """
     details = load_details(node.options.details)
     return FeedHead(
         via=details.link,
         language=node.options.language,
-        channel=replace(details.channel, hub=hub, cloud=None),
+        channel=replace(
+            details.channel,
+            hub=hub,
+            cloud=None if cloud is None else cloud.element,
+            cloud_url="" if cloud is None else cloud.url,
+        ),
         id=base_url,
         title=title_of(node),
         updated_us=max(node.last_modified_us, node.created_us),

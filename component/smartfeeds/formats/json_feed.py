@@ -36,6 +36,7 @@ _MAX_MEMBER_VALUES = 10_000
 
 _VERSION = re.compile(r"https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,9})/?")
 _EXTENSION = "_smartfeeds"
+_CLOUD_TYPE = "rssCloud"  # JSON Feed 1.1, "Subscribing to Real-time Notifications"
 _PERSON_MEMBERS = frozenset({"name", "url"})
 _ATTACHMENT_MEMBERS = frozenset({"url", "mime_type", "title", "size_in_bytes"})
 # Members that are written from the entry, and never from stored members.
@@ -69,7 +70,11 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument
             icon=harmless(head.channel.icon),
             authors=[{"name": name} for name in head.channel.authors],
             language=head.language,
-            hubs=[{"type": "WebSub", "url": head.channel.hub}] if head.channel.hub else [],
+            hubs=[
+                {"type": kind, "url": url}
+                for kind, url in (("WebSub", head.channel.hub), (_CLOUD_TYPE, head.channel.cloud_url))
+                if url
+            ],
         ),
         _EXTENSION: {
             "id": head.id,
@@ -222,17 +227,22 @@ def read_json_feed_item(value: JsonObject) -> ItemDraft | SkippedItem:
 def _channel(feed: JsonObject, base: str) -> Channel:
     """Returns the metadata of a JSON Feed beside its addresses, title and description."""
     icon = text_of(feed.get("icon")).strip()
-    hubs = feed.get("hubs")
-    urls = [text_of(hub.get("url")).strip() for hub in hubs if isinstance(hub, dict)] if isinstance(hubs, list) else []
+    stated = feed.get("hubs")
+    hubs = [hub for hub in stated if isinstance(hub, dict)] if isinstance(stated, list) else []
+    urls: dict[bool, list[str]] = {True: [], False: []}
+    for hub in hubs:
+        if url := text_of(hub.get("url")).strip():
+            urls[text_of(hub.get("type")).strip().lower() == _CLOUD_TYPE.lower()].append(resolve(base, url))
     unknown = sorted(name for name in feed if name not in _FEED_MEMBERS)
     if any(not {"name"}.issuperset(author) for author in _authors(feed)):
         unknown.append("addresses and pictures of authors")
-    if len(urls) > 1:
+    if max(map(len, urls.values())) > 1:
         unknown.append("hubs after the first")
     return Channel(
         language=text_of(feed.get("language")).strip(),
         icon=resolve(base, icon) if icon else "",
-        hub=next((resolve(base, url) for url in urls if url), ""),
+        hub=next(iter(urls[False]), ""),
+        cloud_url=next(iter(urls[True]), ""),
         authors=tuple(name for author in _authors(feed) if (name := squeeze(text_of(author.get("name"))))),
         left_out=tuple(name[:40] for name in unknown[:_MAX_NAMED]),
     )

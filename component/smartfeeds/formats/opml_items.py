@@ -12,6 +12,7 @@ its page. What an outline includes is never opened.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
@@ -25,6 +26,7 @@ from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import losses_of
 from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
 from smartfeeds.formats.rss import LOOKS_LIKE_HTML
+from smartfeeds.formats.rss_channel import NO_CHANNEL, source_cloud, source_cloud_element
 from smartfeeds.formats.xml import canonical, parse_stored
 
 # The type of a link to a feed of any format, as in `type="rss"` of a subscription list.
@@ -50,7 +52,9 @@ def outline_head(head: FeedHead) -> OutlineDocument:
         "dateModified": format_rfc822(head.updated_us),
         "ownerName": ", ".join(head.channel.authors),
     }
-    return OutlineDocument({name: text for name, text in texts.items() if text}, ())
+    url = head.channel.cloud_url
+    clouds = (source_cloud_element(url).encode(),) if url else ()
+    return OutlineDocument({name: text for name, text in texts.items() if text}, (), head_extensions=clouds)
 
 
 def _outlines(items: Iterable[Item], losses: list[FormatLoss]) -> Iterator[Outline]:
@@ -98,6 +102,7 @@ def outline_of_entry(entry: Entry, losses: list[FormatLoss]) -> Outline:
 def read_lines(document: OutlineDocument, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head, and an item for each line; a line without a text, an address and an id is skipped."""
     head = FeedDraft(f"OPML {document.version}", title=document.title, oldest_on_top=True)
+    head.channel = replace(NO_CHANNEL, cloud_url=source_cloud(map(parse_stored, document.head_extensions)))
     head.warnings += document.warnings
     if any(outline.children for outline in document.outlines):
         head.warnings.append("the outline has several levels; its lines were read as a flat list")

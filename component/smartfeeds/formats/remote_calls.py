@@ -15,7 +15,7 @@ MAX_DEPTH = 20  # of a message (RC-010)
 RemoteValue = bool | int | float | str | Sequence["RemoteValue"] | Mapping[str, "RemoteValue"] | None
 
 
-class RemoteFault(ValueError):
+class RemoteCallError(ValueError):
     """A message is no proper call or no proper answer, or it is an answer that reports a fault."""
 
     def __init__(self, text: str, code: int = 4) -> None:
@@ -33,18 +33,18 @@ class RemoteCall:
 
 
 def read_message(data: bytes) -> Element:
-    """Returns the root element of a message in any encoding. Raises RemoteFault, also for any DTD and any entity."""
+    """Returns the root element of a message in any encoding. Raises RemoteCallError, also for any DTD."""
     try:
         root = load(data).root
     except FeedError as error:
-        raise RemoteFault(f"{error.text}.") from None
-    if root.getroottree().docinfo.doctype:
-        raise RemoteFault("the document has a DTD, which is not allowed here.")
+        raise RemoteCallError(f"{error.text}.") from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise RemoteCallError("the document has a DTD, which is not allowed here.")
     depth = 0
     for event, _ in etree.iterwalk(root, events=("start", "end")):
         depth += 1 if event == "start" else -1
         if depth > MAX_DEPTH:
-            raise RemoteFault(f"the document is nested deeper than {MAX_DEPTH} levels.")
+            raise RemoteCallError(f"the document is nested deeper than {MAX_DEPTH} levels.")
     return root
 
 
@@ -54,16 +54,16 @@ def local_name(node: Element) -> str:
 
 
 def read_number(text: str) -> int:
-    """Returns a whole number. Raises RemoteFault."""
+    """Returns a whole number. Raises RemoteCallError."""
     digits = text.strip()
     if not digits.lstrip("+-").isascii() or not digits.lstrip("+-").isdigit() or len(digits) > 19:
-        raise RemoteFault(f"{digits[:40]!r} is no whole number.")
+        raise RemoteCallError(f"{digits[:40]!r} is no whole number.")
     return int(digits)
 
 
 def read_boolean(text: str) -> bool:
-    """Returns a truth value. Raises RemoteFault."""
+    """Returns a truth value. Raises RemoteCallError."""
     word = text.strip().lower()
     if word not in ("0", "1", "false", "true"):
-        raise RemoteFault(f"{word[:40]!r} is no truth value.")
+        raise RemoteCallError(f"{word[:40]!r} is no truth value.")
     return word in ("1", "true")

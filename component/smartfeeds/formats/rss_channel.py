@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lxml import etree
 
@@ -37,6 +37,11 @@ MAX_PORT = 65_535
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ATOM_LINK, _ATOM_LOGO = f"{{{ATOM_NS}}}link", f"{{{ATOM_NS}}}logo"
 _CREATOR = "{http://purl.org/dc/elements/1.1/}creator"
+SOURCE_NS = "http://source.scripting.com/"
+# The namespace is written in four ways in feeds.
+_SOURCE_CLOUDS = frozenset(
+    f"{{{scheme}://source.scripting.com{slash}}}cloud" for scheme in ("http", "https") for slash in ("", "/")
+)
 _OUR_LINKS = frozenset({"self", "next", "hub"})
 _SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in SYNC_NAMESPACES)
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -70,14 +75,22 @@ class Cloud:
     protocol: str
 
 
+class OwnCloud(NamedTuple):
+    """The cloud of this service as its feeds name it: the element, and the address of the door for forms."""
+
+    element: Cloud
+    url: str
+
+
 @dataclass(frozen=True, slots=True)
 class Channel:
     """The metadata of a feed of any format beside id, title, link and description. Empty values are absent.
 
     `copyright` are the rights, `hub` is the address of a WebSub hub, `icon` that of a square picture and `logo` that of
-    a wide one, `authors` are names. `ttl_min` is in minutes, `skip_hours` are hours of GMT from 0 to 23 in ascending
-    order, `categories` are pairs of text and domain, `extensions` canonical bytes of elements of other namespaces.
-    `left_out` names for people what no writer has a place for.
+    a wide one, `cloud_url` that of a cloud for forms (`source:cloud`), `authors` are names. `ttl_min` is in minutes,
+    `skip_hours` are hours of GMT from 0 to 23 in ascending order, `categories` are pairs of text and domain,
+    `extensions` canonical bytes of elements of other namespaces. `left_out` names for people what no writer has a place
+    for.
     """
 
     language: str = ""
@@ -93,6 +106,7 @@ class Channel:
     skip_days: tuple[str, ...] = ()
     categories: tuple[tuple[str, str], ...] = ()
     cloud: Cloud | None = None
+    cloud_url: str = ""
     icon: str = ""
     logo: str = ""
     hub: str = ""
@@ -110,6 +124,7 @@ CHANNEL_PARTS = {
     "logo": "logo",
     "hub": "hub",
     "cloud": "cloud",
+    "cloud_url": "source:cloud",
     "categories": "categories",
     "authors": "authors",
     "copyright": "rights",
@@ -163,6 +178,7 @@ def read_channel(channel: Element, warnings: list[str]) -> Channel:
             (term, node.get("domain", "").strip()) for node in parts["category"] if (term := squeeze(string_of(node)))
         ),
         cloud=_cloud(parts["cloud"], warnings),
+        cloud_url=source_cloud(foreign),
         icon=first_text(node for node in images if rss_name(node) == "url"),
         logo=next((squeeze(node.text or "") for node in foreign if node.tag == _ATOM_LOGO), ""),
         hub=next(iter(hubs), ""),
@@ -172,7 +188,8 @@ def read_channel(channel: Element, warnings: list[str]) -> Channel:
             [
                 node
                 for node in foreign
-                if node.tag not in (_ATOM_LOGO, _CREATOR) and (node.tag != _ATOM_LINK or _rel(node) not in _OUR_LINKS)
+                if node.tag not in (_ATOM_LOGO, _CREATOR, *_SOURCE_CLOUDS)
+                and (node.tag != _ATOM_LINK or _rel(node) not in _OUR_LINKS)
             ],
             warnings,
         ),
@@ -253,6 +270,16 @@ def cloud_element(cloud: Cloud) -> str:
     )
 
 
+def source_cloud(nodes: Iterable[Element]) -> str:
+    """The text of the first `source:cloud` among elements, "" if there is none."""
+    return first_text(node for node in nodes if node.tag in _SOURCE_CLOUDS)
+
+
+def source_cloud_element(url: str) -> str:
+    """The whole address of a cloud for forms; the element `cloud` has no scheme."""
+    return f'<source:cloud xmlns:source="{SOURCE_NS}">{escape(url)}</source:cloud>'
+
+
 def channel_elements(channel: Channel) -> list[str]:
     """The RSS elements of a channel, without language, generator and what differs from page to page."""
     texts = {
@@ -270,6 +297,8 @@ def channel_elements(channel: Channel) -> list[str]:
         lines.append(f"<category{where}>{escape(term)}</category>")
     if channel.cloud is not None:
         lines.append(cloud_element(channel.cloud))
+    if channel.cloud_url:
+        lines.append(source_cloud_element(channel.cloud_url))
     for name, inner, values in (
         ("skipHours", "hour", channel.skip_hours),
         ("skipDays", "day", channel.skip_days),

@@ -14,7 +14,7 @@ from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.remote_calls import (
     MAX_DEPTH,
     RemoteCall,
-    RemoteFault,
+    RemoteCallError,
     RemoteValue,
     local_name,
     read_boolean,
@@ -41,35 +41,35 @@ _HEAD: Final = (
 _TAIL: Final = "</s:Body></s:Envelope>\n"
 
 
-class MustUnderstandFault(RemoteFault):
+class MustUnderstandError(RemoteCallError):
     """A message has a header that must be understood, and none is known here (section 4.2.3)."""
 
 
 def read_call(root: Element) -> RemoteCall:
-    """Returns the call in an envelope. Raises RemoteFault."""
+    """Returns the call in an envelope. Raises RemoteCallError."""
     if root.tag != ENVELOPE:
-        raise RemoteFault(f"the message is no envelope of SOAP 1.1: its root element is {local_name(root)[:40]}.")
+        raise RemoteCallError(f"the message is no envelope of SOAP 1.1: its root element is {local_name(root)[:40]}.")
     for header in root.iterchildren(f"{{{ENVELOPE_NS}}}Header"):
         for block in header.iterchildren(etree.Element):
             if block.get(f"{{{ENVELOPE_NS}}}mustUnderstand", "0").strip() in ("1", "true"):
-                raise MustUnderstandFault(f"the header {local_name(block)[:40]} is not known.")
+                raise MustUnderstandError(f"the header {local_name(block)[:40]} is not known.")
     body = root.find(f"{{{ENVELOPE_NS}}}Body")
     # Other children of the body are the targets of references.
     call = None if body is None else next(body.iterchildren(etree.Element), None)
     if call is None:
-        raise RemoteFault("the envelope has no call.")
+        raise RemoteCallError("the envelope has no call.")
     reader = _Reader(root)
     return RemoteCall(local_name(call), tuple(reader.value(node) for node in call.iterchildren(etree.Element)))
 
 
 def read_result(data: bytes) -> RemoteValue:
-    """Returns the result in an answer: the first value of its body. Raises RemoteFault, also for a fault."""
+    """Returns the result in an answer: the first value of its body. Raises RemoteCallError, also for a fault."""
     answer = read_call(read_message(data))
     if answer.name == "Fault":
         texts = [value for value in answer.parameters if isinstance(value, str)]
-        raise RemoteFault(texts[1] if len(texts) > 1 else "a fault")
+        raise RemoteCallError(texts[1] if len(texts) > 1 else "a fault")
     if not answer.parameters:
-        raise RemoteFault("the answer has no value.")
+        raise RemoteCallError("the answer has no value.")
     return answer.parameters[0]
 
 
@@ -89,9 +89,9 @@ def write_result(name: str, value: RemoteValue, namespace: str) -> bytes:
     return write_call(RemoteCall(f"{element_name(name)}Response", (value,)), ("result",), namespace)
 
 
-def write_fault(fault: RemoteFault) -> bytes:
+def write_fault(fault: RemoteCallError) -> bytes:
     """Returns an answer that reports a fault of the caller."""
-    code = "MustUnderstand" if isinstance(fault, MustUnderstandFault) else "Client"
+    code = "MustUnderstand" if isinstance(fault, MustUnderstandError) else "Client"
     texts = f"<faultcode>s:{code}</faultcode><faultstring>{escape(fault.text)}</faultstring>"
     return f"{_HEAD}<s:Fault>{texts}</s:Fault>\n{_TAIL}".encode()
 
@@ -115,11 +115,11 @@ class _Reader:
     def value(self, node: Element, level: int = 0) -> RemoteValue:
         self._count += 1
         if level > MAX_DEPTH or self._count > _MAX_VALUES:
-            raise RemoteFault("the references of the envelope have too many values.")
+            raise RemoteCallError("the references of the envelope have too many values.")
         target = node.get("href", "")
         if target.startswith("#"):
             if target[1:] not in self._targets:
-                raise RemoteFault(f"the envelope has no element with the id {target[1:41]}.")
+                raise RemoteCallError(f"the envelope has no element with the id {target[1:41]}.")
             return self.value(self._targets[target[1:]], level + 1)
         children = list(node.iterchildren(etree.Element))
         kind = node.get(_TYPE, "").rpartition(":")[2]

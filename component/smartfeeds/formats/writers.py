@@ -89,8 +89,9 @@ def raw_title(entry: Entry) -> str:
 ATOM_TYPE = "application/atom+xml; charset=utf-8"
 RSS_TYPE = "application/rss+xml; charset=utf-8"
 JSON_FEED_TYPE = "application/feed+json; charset=utf-8"
-_IN_JSON_FEED = frozenset({"language", "icon", "hub", "authors"})
-IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "extensions"}
+_IN_BOTH = frozenset({"language", "icon", "hub", "authors"})
+_IN_JSON_FEED = _IN_BOTH | {"cloud_url"}
+IN_ATOM = _IN_BOTH | {"copyright", "generator", "categories", "logo", "extensions"}
 
 
 def report_channel(job: FeedExport, parts: frozenset[str]) -> None:

@@ -8,7 +8,7 @@ from smartfeeds.core.text import escape
 from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.remote_calls import (
     RemoteCall,
-    RemoteFault,
+    RemoteCallError,
     RemoteValue,
     local_name,
     read_boolean,
@@ -23,28 +23,28 @@ _TEXTS = frozenset({"string", "base64", "dateTime.iso8601"})
 
 
 def read_call(root: Element) -> RemoteCall:
-    """Returns the call in a message. Raises RemoteFault."""
+    """Returns the call in a message. Raises RemoteCallError."""
     if local_name(root) != METHOD_CALL:
-        raise RemoteFault(f"the message is no call: its root element is {local_name(root)[:40]}.")
+        raise RemoteCallError(f"the message is no call: its root element is {local_name(root)[:40]}.")
     name = "".join(string_of(node) for node in _children(root, "methodName")).strip()
     if not name:
-        raise RemoteFault("the call has no methodName.")
+        raise RemoteCallError("the call has no methodName.")
     return RemoteCall(name, tuple(_parameters(root)))
 
 
 def read_result(data: bytes) -> RemoteValue:
-    """Returns the result in an answer. Raises RemoteFault, also for an answer that reports a fault."""
+    """Returns the result in an answer. Raises RemoteCallError, also for an answer that reports a fault."""
     root = read_message(data)
     if local_name(root) != "methodResponse":
-        raise RemoteFault(f"the message is no answer: its root element is {local_name(root)[:40]}.")
+        raise RemoteCallError(f"the message is no answer: its root element is {local_name(root)[:40]}.")
     for fault in _children(root, "fault"):
         value = _only_value(fault)
         members = value if isinstance(value, Mapping) else {}
         code = members.get("faultCode")
-        raise RemoteFault(str(members.get("faultString", "a fault")), code if isinstance(code, int) else 0)
+        raise RemoteCallError(str(members.get("faultString", "a fault")), code if isinstance(code, int) else 0)
     results = list(_parameters(root))
     if len(results) != 1:
-        raise RemoteFault(f"the answer has {len(results)} values.")
+        raise RemoteCallError(f"the answer has {len(results)} values.")
     return results[0]
 
 
@@ -61,12 +61,10 @@ def write_result(value: RemoteValue) -> bytes:
     return f"{_DECLARATION}<methodResponse>{result}</methodResponse>\n".encode()
 
 
-def write_fault(fault: RemoteFault) -> bytes:
+def write_fault(fault: RemoteCallError) -> bytes:
     """Returns an answer that reports a fault."""
-    members = "".join(
-        f"<member><name>{name}</name>{_value(value)}</member>\n"
-        for name, value in {"faultCode": fault.code, "faultString": fault.text}.items()
-    )
+    values: Mapping[str, RemoteValue] = {"faultCode": fault.code, "faultString": fault.text}
+    members = "".join(f"<member><name>{name}</name>{_value(value)}</member>\n" for name, value in values.items())
     result = f"<fault><value><struct>\n{members}</struct></value></fault>"
     return f"{_DECLARATION}<methodResponse>{result}</methodResponse>\n".encode()
 
@@ -82,7 +80,7 @@ def _parameters(root: Element) -> Iterable[RemoteValue]:
 def _only_value(parent: Element) -> RemoteValue:
     values = _children(parent, "value")
     if len(values) != 1:
-        raise RemoteFault(f"{local_name(parent)} has {len(values)} values, one is wanted.")
+        raise RemoteCallError(f"{local_name(parent)} has {len(values)} values, one is wanted.")
     return _read_value(values[0])
 
 
@@ -108,10 +106,10 @@ def _read_value(node: Element) -> RemoteValue:
         try:
             return float(text)
         except ValueError:
-            raise RemoteFault(f"{text[:40]!r} is no number.") from None
+            raise RemoteCallError(f"{text[:40]!r} is no number.") from None
     if kind == "nil":
         return None
-    raise RemoteFault(f"{kind[:40]} is no type of XML-RPC.")
+    raise RemoteCallError(f"{kind[:40]} is no type of XML-RPC.")
 
 
 def _value(value: RemoteValue) -> str:

@@ -15,6 +15,7 @@ from smartfeeds.core.sessions import FORM_TOKEN
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.entry import TextKind
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
@@ -28,12 +29,20 @@ from smartfeeds.http.sync_json import write_version
 from smartfeeds.http.web.conflict_page import conflicts_page
 from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
+from smartfeeds.service.conflicts import (
+    CombinedText,
+    ConflictedItem,
+    ConflictList,
+    ListConflicts,
+    ResolveConflicts,
+    ResolvedItem,
+)
 
 USUAL, MOST = 20, 100  # items in a page
 _FORMS = (n.JSON, n.HTML)
 _BODIES = (n.JSON.bare_type, n.WEB_FORM)
 _MEMBERS = ("keep", "decided", "seen")
+_COMBINED = ("title", "text", "html")  # of a combined version
 _PAGE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{0,18}$"}
 
 
@@ -162,17 +171,31 @@ def _url(call: HttpCall, item_id: str = "") -> str:
     return f"{call.site_url}{entry_path(call.name, item_id, CONFLICTS)}"
 
 
-_Decision = tuple[str, tuple[str, ...] | None, tuple[str, ...] | None]
+_Decision = tuple[str, tuple[str, ...] | None, tuple[str, ...] | None, CombinedText | None]
 
 
 def _of_json(value: Json) -> _Decision:
-    """The tags to keep, to settle, and that were seen, from JSON. Raises FeedError."""
-    if not isinstance(value, dict) or not value.keys() <= set(_MEMBERS):
-        raise FeedError(Condition.BAD_REQUEST, f"a decision is a JSON object of {', '.join(_MEMBERS)}")
+    """The tags to keep, to settle, and that were seen, and the combined version, from JSON. Raises FeedError."""
+    members = (*_MEMBERS, *_COMBINED)
+    if not isinstance(value, dict) or not value.keys() <= set(members):
+        raise FeedError(Condition.BAD_REQUEST, f"a decision is a JSON object of {', '.join(members)}")
     keep = value.get("keep", "")
     if not isinstance(keep, str):
         raise FeedError(Condition.BAD_REQUEST, "keep is the tag of a version")
-    return keep, _tags(value, "decided"), _tags(value, "seen")
+    texts = {name: text for name in _COMBINED if isinstance(text := value.get(name, ""), str)}
+    if len(texts) < len(_COMBINED):
+        raise FeedError(Condition.BAD_REQUEST, "title, text and html are texts")
+    return keep, _tags(value, "decided"), _tags(value, "seen"), _combined(texts)
+
+
+def _combined(fields: Mapping[str, str]) -> CombinedText | None:
+    """The version that the actor wrote, None if there is none. Raises FeedError for two texts."""
+    text, html, title = (fields.get(name, "") for name in ("text", "html", "title"))
+    if text and html:
+        raise FeedError(Condition.BAD_REQUEST, "the combined version is either text or html")
+    if not (text or html or title):
+        return None
+    return CombinedText(text or html, title, TextKind.HTML if html else TextKind.TEXT)
 
 
 def _tags(value: Mapping[str, Json], name: str) -> tuple[str, ...] | None:
@@ -186,11 +209,18 @@ def _tags(value: Mapping[str, Json], name: str) -> tuple[str, ...] | None:
 
 def _of_form(fields: list[tuple[str, str]]) -> _Decision:
     """The same from a form, where a name is repeated for each tag."""
+    names = (*_MEMBERS, *_COMBINED, "combine")
     pairs = [(name, value) for name, value in fields if name != FORM_TOKEN]
-    tags = {member: tuple(value for name, value in pairs if name == member) for member in _MEMBERS}
-    if sum(map(len, tags.values())) < len(pairs) or len(tags["keep"]) > 1:
+    tags = {member: tuple(value for name, value in pairs if name == member) for member in names}
+    repeated = any(len(tags[name]) > 1 for name in names if name not in ("decided", "seen"))
+    if sum(map(len, tags.values())) < len(pairs) or repeated or (tags["keep"] and tags["combine"]):
         raise FeedError(Condition.BAD_REQUEST, f"a decision is one keep, and tags as {' and '.join(_MEMBERS[1:])}")
-    return "".join(tags["keep"]), tags["decided"] or None, tags["seen"] or None
+    # The page sends its fields with every button; only the button of the combined version means them.
+    written = {name: "".join(tags[name]) for name in _COMBINED} if tags["combine"] else {}
+    combined = _combined(written)
+    if tags["combine"] and combined is None:
+        raise FeedError(Condition.BAD_REQUEST, "the combined version is empty; write a title or a text")
+    return "".join(tags["keep"] or tags["combine"]), tags["decided"] or None, tags["seen"] or None, combined
 
 
 def _json(call: HttpCall, conflict_list: ConflictList, next_url: str) -> bytes:

@@ -17,6 +17,7 @@ from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.json_text import dump_json
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.queries import ALL, FeedQuery
 from smartfeeds.http.sync_json import write_shared
@@ -30,12 +31,13 @@ _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 class PageAddress(NamedTuple):
     """The address of a request: `site_url` is that of the site, `name` the feed. `hub_url` is the address of its hub,
-    "" if the site has no public address."""
+    "" if the site has no public address. `cloud` is the cloud of this service, None without one."""
 
     site_url: str
     name: str
     query: FeedQuery
     hub_url: str = ""
+    cloud: OwnCloud | None = None
 
     @property
     def base_url(self) -> str:
@@ -110,7 +112,8 @@ def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
     """The metadata of the feed and of this page."""
     items = items_of(answer)
     entry_prefix = f"{place.site_url}{entry_path(place.name)}"
-    head = head_of_node(answer.node, place.base_url, entry_prefix, place.hub_url if is_feed(answer.node) else "")
+    hub_url, cloud = (place.hub_url, place.cloud) if is_feed(answer.node) else ("", None)
+    head = head_of_node(answer.node, place.base_url, entry_prefix, hub_url, cloud)
     return replace(
         head,
         updated_us=max((item.modified_us for item in items), default=head.updated_us),

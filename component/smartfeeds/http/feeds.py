@@ -10,8 +10,9 @@ from time import perf_counter
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.core.urls import feed_path, hub_path, list_path, micropub_path
+from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall
@@ -166,6 +167,7 @@ class Feeds:
         poll_default_s: int,
         poll_max_s: int,
         has_hub: bool,
+        cloud: OwnCloud | None,
     ) -> None:
         self._pull = pull
         self._authenticate = authenticate
@@ -178,8 +180,10 @@ class Feeds:
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
         self._has_hub = has_hub
+        self._cloud = cloud
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
         self._making = asyncio.Lock()
+        self._making_document = asyncio.Lock()
         self._busy_s = 0.0  # time spent on pages since the last pause
         self._shared = SharedWork(self._now)
         self.cache_hits = 0
@@ -221,7 +225,7 @@ class Feeds:
         document = reader and query.since is None and query.until is None
         document = document or bool(call.suffix and not query.positioned)
         hub_url = f"{call.site_url}{hub_path(call.name)}" if self._has_hub else ""
-        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None), hub_url)
+        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None), hub_url, self._cloud)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
         styled = reader and bool(call.suffix) and not query.callback and is_for_browser(form, accept)
@@ -266,17 +270,22 @@ class Feeds:
         """The response with a page, which goes into the cache.
 
         A page whose items are not cached takes milliseconds. Pages are made one at a time, with a pause after each
-        PAUSE_EVERY_S of such work, in which other requests run.
+        PAUSE_EVERY_S of such work, in which other requests run. Documents and pages for people read the HTML of their
+        entries, which may take half a second if it was written for that. So they are made in a thread.
         """
         if not items_of(answer):
             return self._reply(request, answer)
-        async with self._making:
-            began_s = perf_counter()
-            reply = self._reply(request, answer)
-            self._busy_s += perf_counter() - began_s
-            if self._busy_s > PAUSE_EVERY_S:
-                await asyncio.sleep(0)
-                self._busy_s = 0.0
+        if request.reader or request.frame is not None:
+            async with self._making_document:
+                reply = await asyncio.to_thread(self._reply, request, answer)
+        else:
+            async with self._making:
+                began_s = perf_counter()
+                reply = self._reply(request, answer)
+                self._busy_s += perf_counter() - began_s
+                if self._busy_s > PAUSE_EVERY_S:
+                    await asyncio.sleep(0)
+                    self._busy_s = 0.0
         self._cache.put(request, (answer.version, reply), len(reply.body))
         return reply
 
@@ -356,6 +365,7 @@ def _links(site_url: str, name: str, view: str, self_suffix: str, hub_url: str, 
         for form in n.LINKED:
             address = f"{site_url}{feed_path(name, form.suffix)}{query}"
             links.append(f'<{address}>; rel="alternate"; type="{form.bare_type}"')
+        links.append(f'<{site_url}{feed_path(name, folder=ABOUT)}{query}>; rel="describedby"')
         links.append(f'<{site_url}{micropub_path(name)}>; rel="micropub"')
         links.append(f'<{site_url}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
     return ", ".join(links)

@@ -61,6 +61,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     415: "the media type of the body is not supported",
     429: "too many requests; retry later",
     502: "another server does not provide what this response needs",
+    500: "the request is no proper call; the body is a fault",
     503: "the service is temporarily unavailable; retry later",
 }
 

@@ -63,6 +63,10 @@ def _page(item: str, description: str) -> Schema:
     return {**exactly(required, {"next": TEXT}), "description": description}
 
 
+# Texts by name.
+_ADDRESSES: Schema = {"type": "object", "additionalProperties": TEXT}
+
+
 def _options() -> dict[str, Schema]:
     """The options of a node by name, from the table `core.options.OPTIONS`."""
     return {
@@ -212,9 +216,30 @@ SCHEMAS: Mapping[str, Schema] = {
                 **_TAGS,
                 "description": "tags of all versions that you have seen; if the item has others now, nothing changes",
             },
+            "title": {"type": "string", "description": "title of a version that you wrote out of several"},
+            "text": {"type": "string", "description": "its plain text; it replaces that of the version to keep"},
+            "html": {"type": "string", "description": "its text as HTML, in place of text"},
         },
         "additionalProperties": False,
     },
+    "Requirements": exactly(
+        {
+            "name": TEXT,
+            "title": TEXT,
+            "url": {**TEXT, "description": "the base URL of the view"},
+            "pull": {**_ADDRESSES, "description": "addresses of pages by media type, which the Accept header selects"},
+            "stream": {**_ADDRESSES, "description": "the address of the event stream by media type"},
+            "documents": {**_ADDRESSES, "description": "documents with the newest items, by suffix"},
+            "sync": {**_ADDRESSES, "description": "the same with sync data (FeedSync, SSE), by suffix"},
+            "complete": {**_ADDRESSES, "description": "all items with sync data in one document, by suffix"},
+            "item": {**TEXT, "description": "the address of an item (RFC 6570)"},
+            "xmpp": exactly({"jid": JID, "node": TEXT, "uri": TEXT}),
+            "positions": {**many(TEXT), "description": "the kinds of positions in since and until"},
+            "orders": many(TEXT),
+            "parameters": {**_ADDRESSES, "description": "parameters of a view, with their meaning"},
+            "itemFormat": {**TEXT, "description": "the namespace of the items"},
+        }
+    ),
     "Decided": exactly({"id": {"type": "string"}, "left": {**COUNT, "description": "number of conflicts that remain"}}),
     "Problem": {
         **exactly(

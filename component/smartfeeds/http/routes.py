@@ -12,6 +12,7 @@ from typing import Any
 from smartfeeds.core import urls
 from smartfeeds.http import administration as admin
 from smartfeeds.http import (
+    cloud,
     conflicts,
     entries,
     feeds,
@@ -23,6 +24,7 @@ from smartfeeds.http import (
     micropub,
     openapi,
     publishing,
+    requirements,
     river,
     search,
     source_pushes,
@@ -52,6 +54,7 @@ class Handlers:
     files: files.FileReplies
     micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
+    requirements: requirements.Requirements
     health: health.Health
     openapi: openapi.OpenApiDocument
     api_docs: api_docs.ApiDocs
@@ -62,6 +65,7 @@ class Handlers:
     themes: theme.Themes
     editor: editor.Editor
     hub: hub.HubEndpoint
+    cloud: cloud.CloudDoors
     pushes: source_pushes.SourcePushEndpoint
 
 
@@ -118,6 +122,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
+    Route("GET", f"{urls.ABOUT}{{name}}/", "about", requirements.GET_REQUIREMENTS, lambda h: h.requirements.get),
     Route("GET", "/options/{name}/", "options", admin.GET_OPTIONS, lambda h: h.admin.get_options),
     Route("GET", "/members/{name}/", "members", admin.LIST_MEMBERS, lambda h: h.admin.members),
     Route("PUT", "/members/{name}/{jid}", "members", admin.PUT_MEMBER, lambda h: h.admin.affiliate),
@@ -138,6 +143,9 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("POST", urls.HUB, "hub", hub.HUB_REQUEST_FOR_ANY, lambda h: h.hub.post),
+    Route("POST", urls.CLOUD_FORM, "cloud", cloud.REGISTER_BY_FORM, lambda h: h.cloud.by_form),
+    Route("POST", urls.CLOUD_RPC, "cloud", cloud.REGISTER_BY_XML_RPC, lambda h: h.cloud.by_xml_rpc),
+    Route("POST", urls.CLOUD_SOAP, "cloud", cloud.REGISTER_BY_SOAP, lambda h: h.cloud.by_soap),
     Route("GET", f"{urls.PUSH}{{token}}", "push", source_pushes.CHECK_PUSH, lambda h: h.pushes.get),
     Route("POST", f"{urls.PUSH}{{token}}", "push", source_pushes.RECEIVE_PUSH, lambda h: h.pushes.post),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),

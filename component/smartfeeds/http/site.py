@@ -9,6 +9,7 @@ from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
+from smartfeeds.http.cloud import CloudDoors, CloudRequests
 from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
@@ -27,6 +28,7 @@ from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.quotas import Quota
+from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
@@ -86,6 +88,7 @@ class Site:
         fetch_image: FetchImage,
         xmpp: XmppSignIn,
         hub: HubRequests | None,
+        cloud: CloudRequests | None,
         pushes: SourcePushes | None,
     ) -> None:
         self._handle = handle
@@ -109,6 +112,7 @@ class Site:
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
             has_hub=hub is not None,
+            cloud=None if cloud is None else cloud.own,
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
@@ -123,6 +127,7 @@ class Site:
             micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
+            requirements=Requirements(self._pull, options.domain),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),
@@ -133,6 +138,7 @@ class Site:
             sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
             themes=Themes(bodies),
             hub=HubEndpoint(hub, bodies),
+            cloud=CloudDoors(cloud, bodies),
             pushes=SourcePushEndpoint(pushes, bodies),
         )
         self.router = HttpRouter(

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote_plus
 from smartfeeds.core.source_push import LONGEST_LEASE_S
 from smartfeeds.core.sources import PushKind
 from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import RemoteCall, RemoteFault, RemoteValue, read_message
+from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
 from smartfeeds.formats.xml import Element
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, charset_of
@@ -153,13 +153,13 @@ class SourcePushEndpoint:
         """The answer to a notification by XML-RPC or SOAP: whether its feed is one of ours (RSS-024, A-132)."""
         try:
             root = read_message(body)
-        except RemoteFault as fault:
+        except RemoteCallError as fault:
             return _xml(xml_rpc.write_fault(fault))
         is_soap = root.tag == soap.ENVELOPE
         try:
             notification = _call_of(root)
             url = _only_text(notification.parameters)
-        except RemoteFault as fault:
+        except RemoteCallError as fault:
             # SOAP 1.1 section 6.2: a fault has the status 500.
             return (
                 _xml(soap.write_fault(fault), HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -187,9 +187,9 @@ def _call_of(root: Element) -> RemoteCall:
 
 
 def _only_text(parameters: tuple[RemoteValue, ...]) -> str:
-    """The address in a notification. Raises RemoteFault."""
+    """The address in a notification. Raises RemoteCallError."""
     if len(parameters) != 1 or not isinstance(parameters[0], str):
-        raise RemoteFault(f"one parameter is wanted, the address of the feed; {len(parameters)} came.")
+        raise RemoteCallError(f"one parameter is wanted, the address of the feed; {len(parameters)} came.")
     return parameters[0].strip()
 
 

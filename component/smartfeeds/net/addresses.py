@@ -57,12 +57,17 @@ def is_public(text: str) -> bool:
 
 def may_connect(text: str, allowed: Sequence[Network] = ()) -> bool:
     """Whether this IP address may be connected to: it is public, or in one of the `allowed` networks."""
-    address = _parsed(text)
+    address = plain_address(text)
     if address is None:
         return False
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
     return any(address.version == network.version and address in network for network in allowed) or is_public(text)
+
+
+def plain_address(text: str) -> IPv4Address | IPv6Address | None:
+    """The IP address in a text, an IPv4-mapped IPv6 address as the IPv4 address; None for any other text."""
+    address = _parsed(text)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def guarded_socket(info: tuple[Any, ...], allowed: Sequence[Network]) -> socket.socket:

@@ -6,6 +6,7 @@ an answer like any other unless the caller asks to follow it.
 """
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from yarl import URL
 from smartfeeds import __version__
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.core.text import one_line
-from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
+from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket, plain_address
 from smartfeeds.net.limiter import retry_after_s
 
 TOTAL_S: Final = 10.0  # for connecting, sending and the first bytes of the answer (WS-035, WS-065, RC-044)
@@ -129,6 +130,19 @@ class CallbackClient:
     ) -> CallbackAnswer:
         """The answer to a POST. Up to `redirects` redirects are followed with the same method and body."""
         return await self._answer("POST", url, body, headers, max_bytes, redirects)
+
+    async def is_address_of(self, host: str, address: str) -> bool:
+        """Whether a host is this network address, or a name that leads to it. It is not if the name leads nowhere."""
+        known = plain_address(address)
+        if (own := plain_address(host.strip("[]"))) is not None:
+            return own == known
+        resolver = self._resolver or aiohttp.ThreadedResolver()
+        try:
+            async with asyncio.timeout(self._total_s):
+                results = await resolver.resolve(host, 0, socket.AF_UNSPEC)
+        except (OSError, UnicodeError, TimeoutError):
+            return False
+        return known is not None and any(plain_address(result["host"]) == known for result in results)
 
     async def _answer(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], max_bytes: int, redirects: int

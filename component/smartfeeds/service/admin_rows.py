@@ -6,13 +6,15 @@ are date-times in whole seconds.
 
 from typing import Any
 
-from smartfeeds.core.consumers import RETRY_REQUEST_US
+from smartfeeds.core.callbacks import Callback
+from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
 from smartfeeds.core.mirror import MirrorState
 from smartfeeds.core.source_push import SourcePush
 from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.tokens import Token, ended
 from smartfeeds.service.admin_nodes import NodeSummary
+from smartfeeds.service.cloud import CloudStatus
 from smartfeeds.service.consumers import ConsumerStatus
 from smartfeeds.service.hub import HubStatus
 from smartfeeds.service.mirrors import MirrorStanding, MirrorStatus
@@ -62,6 +64,27 @@ def subscription_row(status: HubStatus) -> Row:
         "lease_end": format_second(callback.expires_us),
         "waiting": status.waiting,
         "lag_s": status.lag_us // US_PER_S,
+        **_last_delivery(callback, failure),
+    }
+
+
+def registration_row(status: CloudStatus) -> Row:
+    """A registration of the cloud. It has not the address of the callback, only its host."""
+    callback = status.callback
+    return {
+        "registration": callback.callback_no,
+        "node": status.node,
+        "url": status.url,
+        "host": callback.host,
+        "protocol": status.protocol.value,
+        "state": status.phase.value,
+        "expires": format_second(callback.expires_us),
+        **_last_delivery(callback, status.failure),
+    }
+
+
+def _last_delivery(callback: Callback, failure: Failure | None) -> Row:
+    return {
         "last_try": "" if callback.tried_us is None else format_second(callback.tried_us),
         "last_result": callback.result,
         "failures": failure.count if failure else 0,

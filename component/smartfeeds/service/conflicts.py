@@ -4,14 +4,20 @@ The service never resolves a conflict by itself. The requests about conflicts ar
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from smartfeeds.core.model import Item, KeyRange, Node, NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.entry import TextKind, read_entry
+from smartfeeds.formats.entry_form import edit, fields_of
+from smartfeeds.formats.payload import Payload, accept_payload
+from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
 from smartfeeds.service.items import write_state
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
+from smartfeeds.service.publishing import check_payload_size, repaired
 from smartfeeds.service.requests import Answer, NodeRequest, ResultSet
 from smartfeeds.service.syncing import editor, read_shared, state_of, without_publishers
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -57,19 +63,29 @@ class ConflictList(Answer):
     title: str = ""
 
 
+class CombinedText(NamedTuple):
+    """A title and a text, which is plain or HTML. Without a title the first line of the text is the title."""
+
+    text: str
+    title: str = ""
+    kind: TextKind = TextKind.TEXT
+
+
 @dataclass(frozen=True, slots=True)
 class ResolveConflicts(NodeRequest):
     """A decision on the conflicts of an item (FeedSync 3.4).
 
     `keep` is the tag of the version whose content stays; empty for the winner. `decided` are the tags of the conflicts
     that are settled, None for all. `seen` are the tags of all versions that the actor saw: if the item has others now,
-    the request fails. None skips this check.
+    the request fails. None skips this check. `combined` is what the actor wrote out of several versions: it replaces
+    title and text of the version that stays, and nothing else of it.
     """
 
     item_id: str | None
     keep: str = ""
     decided: tuple[str, ...] | None = None
     seen: tuple[str, ...] | None = None
+    combined: CombinedText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +158,33 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
     if choice is None or unknown or not decided:
         raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no such conflict: look at its conflicts again")
     publisher = str(request.actor.bare)
+    payload = None if choice is version else choice.payload
+    deleted = choice.deleted.on
+    if request.combined is not None:
+        payload, deleted = _combined(context, node, item, choice.payload, request.combined), False
     changed = shared.dialect.resolve(
         version,
         editor(context, node, publisher),
         [conflicts[tag] for tag in decided],
-        None if choice is version else choice.payload,
-        deleted=choice.deleted.on
-        if shared.dialect is not FEEDSYNC or choice.deleted.on is not version.deleted.on
-        else None,
+        payload,
+        deleted=deleted if shared.dialect is not FEEDSYNC or deleted is not version.deleted.on else None,
     )
     state = state_of(shared, changed, notify=node.options.notify_retract)
-    stored = write_state(tx, context, node, item, item.id, state, item.publisher if choice is version else publisher)
+    stored = write_state(tx, context, node, item, item.id, state, item.publisher if payload is None else publisher)
     return ResolvedItem(stored, len(changed.conflicts))
+
+
+def _combined(context: Context, node: Node, item: Item, payload: bytes, combined: CombinedText) -> Payload:
+    """Returns the payload of a version with another title and text (FeedSync 3.4: the user combines versions).
+
+    Raises FeedError(BAD_REQUEST) for an empty text, FeedError(PAYLOAD_TOO_BIG) for one that the feed does not allow.
+    """
+    root = parse_stored(payload)
+    former = fields_of(read_entry(item._replace(payload=payload, deleted=False)))
+    edit(root, former, replace(former, title=combined.title, text=combined.text, kind=combined.kind))
+    written = repaired(context, node, item, item.id, accept_payload(root))
+    check_payload_size(written, node, context.policy.options)
+    return written
 
 
 def version_tag(version: Version) -> str:

@@ -85,7 +85,7 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
         return Published(request.node or "", item_id)
     payload = draft.content if node.kind is NodeKind.FEED else draft.payload
     if node.kind is NodeKind.FEED and shape.entry and not shape.complete:
-        payload = _repaired(context, node, existing, item_id, payload)
+        payload = repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
     return Published(request.node or "", item_id, item_tag(stored), created=not live)
 
@@ -151,7 +151,7 @@ def store_item(
     return write_state(tx, context, node, existing, item_id, state, publisher, created_us=created_us)
 
 
-def _repaired(context: Context, node: Node, existing: Item | None, item_id: str, payload: Payload) -> Payload:
+def repaired(context: Context, node: Node, existing: Item | None, item_id: str, payload: Payload) -> Payload:
     """Adds the required elements that an entry lacks, and replaces invalid dates: the item's atom:id, its created time
     as atom:published, the time of this change as atom:updated. A repeated publish gets the stored atom:updated, so it
     changes nothing."""
@@ -341,19 +341,24 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
     # copies of followers.
     if shape.removed and not (shape.entry and node.kind is NodeKind.FEED):
         raise FeedError(Condition.INVALID_PAYLOAD, f"followers would read the payload as a deletion: {REMOVAL_MARKS}")
-    # The ceiling may have been lowered since the node was configured.
-    size_bytes = min(node.options.max_payload_size, limits.max_payload_size_bytes)
-    if wire_bytes(draft.content) > MAX_WRITTEN_BYTES and draft.sync is None:
-        raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
     # The sync data of an entry has its own bounds (`service.merging`).
-    if len(draft.payload) > size_bytes and (node.kind is NodeKind.GENERIC or draft.sync is None):
-        raise FeedError(Condition.PAYLOAD_TOO_BIG)
+    if node.kind is NodeKind.GENERIC or draft.sync is None:
+        check_payload_size(draft.payload, node, limits)
     if node.kind is NodeKind.FEED and not _is_feed_item(request):
         raise FeedError(Condition.INVALID_PAYLOAD, f"the items of a feed are Atom entries; {how_to_generic(limits)}")
     gallery = node.options.type == GALLERY
     if gallery and shape.entry and not shape.enclosure and not shape.deletion:
         raise FeedError(Condition.INVALID_PAYLOAD, "an entry of a gallery has an enclosure link")
     return draft
+
+
+def check_payload_size(payload: Payload, node: Node, limits: OptionLimits) -> None:
+    """Raises FeedError(PAYLOAD_TOO_BIG) for a payload that the node does not accept, or that fits no stanza."""
+    if wire_bytes(payload) > MAX_WRITTEN_BYTES:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
+    # The ceiling may have been lowered since the node was configured.
+    if len(payload) > min(node.options.max_payload_size, limits.max_payload_size_bytes):
+        raise FeedError(Condition.PAYLOAD_TOO_BIG)
 
 
 def _retract_item(

@@ -13,7 +13,7 @@ from smartfeeds.core.source_push import RequestResult, SourcePush
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import soap, xml_rpc
 from smartfeeds.formats.json_text import load_json, looks_like_json
-from smartfeeds.formats.remote_calls import RemoteCall, RemoteFault, RemoteValue, local_name, read_message
+from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError, RemoteValue, local_name, read_message
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.sources.push_keys import callback_url
 
@@ -92,7 +92,7 @@ def read_answer(protocol: str, notify: str, answer: CallbackAnswer) -> RequestRe
         )
     try:
         succeeded, text = _READERS[protocol](answer.body)
-    except (RemoteFault, FeedError) as error:
+    except (RemoteCallError, FeedError) as error:
         succeeded, text = False, f"answered {answer.status} with something else: {error}"
     is_accepted = succeeded and answer.succeeded
     return RequestResult(
@@ -106,14 +106,14 @@ def read_answer(protocol: str, notify: str, answer: CallbackAnswer) -> RequestRe
 
 
 def _read_form_answer(body: bytes) -> tuple[bool, str]:
-    """The content of `notifyResult`, as XML or JSON. Raises RemoteFault and FeedError."""
+    """The content of `notifyResult`, as XML or JSON. Raises RemoteCallError and FeedError."""
     if looks_like_json(body):
         value = load_json(body).value
         fields = value if isinstance(value, Mapping) else {}
         return fields.get("success") in (True, "true"), str(fields.get("msg", ""))
     root = read_message(body)
     if local_name(root) != "notifyResult":
-        raise RemoteFault(f"the root element is {local_name(root)[:40]}, not notifyResult.")
+        raise RemoteCallError(f"the root element is {local_name(root)[:40]}, not notifyResult.")
     return root.get("success", "").strip().lower() == "true", root.get("msg", "")
 
 

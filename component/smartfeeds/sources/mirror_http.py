@@ -38,7 +38,7 @@ from smartfeeds.sources.mirror_state import MirrorStateStore, unchanged
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
-from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind, form_of
+from smartfeeds.sync.documents import HEAD_BYTES, DocumentPiece, FeedFormat, FeedReader, PieceKind, form_of
 from smartfeeds.sync.outlines import pieces_of, read_sync_outline
 from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, PartialFeedFollower, Sharing, to_drop
 
@@ -313,7 +313,7 @@ class WebMirrorReader(IncomingMirror):
 def read_page(response: Response) -> WebDocument:
     """A document, read whole. Raises FeedError where that cannot be."""
     body = document_bytes(response.body, response.charset)
-    if form_of(body) is FeedFormat.OPML:
+    if form_of(body[:HEAD_BYTES]) is FeedFormat.OPML:
         outline = read_sync_outline(body, lenient=True)
         pieces = tuple(pieces_of(outline))
         return WebDocument(

@@ -43,6 +43,7 @@ from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 
 # Bytes that may arrive without completing an item. A larger item would fill the memory before it is rejected.
 MAX_ITEM_BYTES = 4 * MAX_PAYLOAD_BYTES
+HEAD_BYTES = 256 * 1024  # of a document: they have the start tag of the root
 MAX_ITEMS = 1_000_000  # a merge has an index of all items in memory
 
 _ITEM_TAGS = (atom.ENTRY, *(f"{{{namespace}}}item" if namespace else "item" for namespace in sorted(RSS_NAMESPACES)))

@@ -26,11 +26,14 @@ class DeliveryResults:
         self._unsaved: dict[int, tuple[int, str]] = {}
         self._saver: asyncio.Task[None] | None = None
 
-    def note(self, callback: Callback, answer: CallbackAnswer, began_s: float) -> None:
-        """Records a delivery that began at this time of `perf_counter`."""
+    def note(self, callback: Callback, answer: CallbackAnswer, began_s: float, refusal: str = "") -> None:
+        """Records a delivery that began at this time of `perf_counter`.
+
+        `refusal` says why a delivery failed although its status may be that of a success.
+        """
         result = f"{answer.status // 100}xx" if answer.status else "none"
         CALLBACK_SECONDS.labels(callback.kind.value, result).observe(perf_counter() - began_s)
-        self._unsaved[callback.callback_no] = (self._clock(), answer.outcome)
+        self._unsaved[callback.callback_no] = (self._clock(), refusal or answer.outcome)
         if self._saver is None or self._saver.done():
             self._saver = asyncio.create_task(self._save_later(), name="callback results")
 

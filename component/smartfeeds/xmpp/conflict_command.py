@@ -15,7 +15,14 @@ from smartfeeds.core.text import counted, cut
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
+from smartfeeds.service.conflicts import (
+    CombinedText,
+    ConflictedItem,
+    ConflictList,
+    ListConflicts,
+    ResolveConflicts,
+    ResolvedItem,
+)
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.command_fields import form_step, text_field
 from smartfeeds.xmpp.commands import (
@@ -82,9 +89,11 @@ async def _choose_version(step: StepInput) -> CommandForm:
             FormField("tags", "hidden", (" ".join(tags),)),
             *texts,
             FormField("keep", "list-single", (tags[0],), "Keep", choices, "xs:string", required=True),
+            FormField("text", "text-multi", (), "Combined text"),
         ),
         _TITLE,
-        "The first version is the current one. Choose the version to keep. The others shown here are discarded.",
+        "The first version is the current one. Choose the version to keep. The others shown here are discarded. A "
+        "combined text replaces title and text of the version to keep; its first line is the title.",
         more if hidden_count else (),
     )
 
@@ -95,7 +104,9 @@ async def _resolve(step: StepInput) -> CommandResult:
     listed_tags = tags[:LISTED]
     if keep not in listed_tags:
         raise CommandError(CommandFault.BAD_PAYLOAD, "the value of keep is not one of the versions shown")
-    request = ResolveConflicts(step.actor, step.service, node, item_id, keep, listed_tags[1:], tags)
+    text = "\n".join(step.values.get("text", ())).strip()
+    combined = CombinedText(text) if text else None
+    request = ResolveConflicts(step.actor, step.service, node, item_id, keep, listed_tags[1:], tags, combined)
     answer = await step.answer(request, ResolvedItem)
     conflicts = counted(len(listed_tags) - 1, "conflict")
     name = await asyncio.to_thread(_item_name, answer.item.id, answer.item.payload)

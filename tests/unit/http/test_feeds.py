@@ -1,4 +1,8 @@
-"""Updates for held pulls and event streams."""
+"""Updates for held pulls and event streams, and the pages that are made in a thread."""
+
+import threading
+
+import pytest
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node, NodeKind
@@ -10,7 +14,7 @@ from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.feeds import FeedRequest, Feeds
-from smartfeeds.http.negotiation import JSON
+from smartfeeds.http.negotiation import HTML, JSON, RSS, Representation
 from smartfeeds.http.queries import FeedQuery
 from smartfeeds.http.web.frame import Frame, Writing
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
@@ -19,6 +23,10 @@ KEY_US = 1_767_225_600_000_000
 ALICE = Jid("alice", "example.org")
 NODE = Node(1, "notes", NodeKind.FEED, str(ALICE), KEY_US, NodeOptions(NodeKind.FEED))
 ITEM = Item(1, "a", KEY_US, KEY_US, f'<entry xmlns="{ATOM_NS}"><id>urn:x:a</id></entry>'.encode(), str(ALICE))
+
+
+async def _no_writing(_call: HttpCall) -> Writing | None:
+    return None
 
 
 async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> None:
@@ -36,9 +44,6 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
             raise FeedError(Condition.NOT_AUTHORIZED, "the session has ended")
         return Token("", b"", str(ALICE), TokenScope.READ, ALL_FEEDS, "", KEY_US)
 
-    async def writing(_call: HttpCall) -> Writing | None:
-        return None
-
     def write_page(_frame: Frame, _page: FeedPage, _place: PageAddress) -> bytes:
         return b""
 
@@ -49,7 +54,7 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
         Encoder(),
         {},
         write_page,
-        writing,
+        _no_writing,
         poll_default_s=55,
         poll_max_s=120,
     )
@@ -61,3 +66,45 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
     assert update is not None
     assert (update.reply.status, update.cursor) == (401, "")
     assert b"urn:x:a" not in update.reply.body
+
+
+@pytest.mark.parametrize("form", [HTML, RSS])
+async def test_documents_and_pages_are_made_in_a_thread(form: Representation) -> None:
+    """The HTML of hostile entries takes a second to read. The service answers other requests meanwhile."""
+    threads: list[threading.Thread] = []
+
+    async def pull(_request: PullFeed) -> FeedPage:
+        cursor = "cursor:1_0_00000000"
+        return FeedPage(NODE, SMART, "v", True, Page("notes", (ITEM,), ResultSet(1, cursor, cursor, 0), False))
+
+    async def authenticate(_credential: str) -> Token:
+        raise AssertionError
+
+    def write_page(_frame: Frame, _page: FeedPage, _place: PageAddress) -> bytes:
+        return write(_page, _place)
+
+    def write(_page: FeedPage, _place: PageAddress) -> bytes:
+        threads.append(threading.current_thread())
+        return b"page"
+
+    feeds = Feeds(
+        pull,
+        authenticate,
+        "feeds.example.org",
+        Encoder(),
+        {RSS: write},
+        write_page,
+        _no_writing,
+        poll_default_s=55,
+        poll_max_s=120,
+    )
+    place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
+    frame = Frame() if form is HTML else None
+    request = FeedRequest(place, form, ALICE, document=True, reader=True, zipped=False, frame=frame)
+
+    update = await feeds.update(request)
+
+    assert update is not None
+    assert update.reply.body == b"page"
+    assert threads
+    assert threading.current_thread() not in threads

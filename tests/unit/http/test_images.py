@@ -143,7 +143,9 @@ def test_images_are_shown_by_the_choice_of_the_operator() -> None:
     path = f"/base{LINKS.path(CAT)}"
     label = "my \N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}cat\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
     assert f'<img src="{path}" alt="{label}" loading="lazy"' in written(ImagePolicy.ON)
-    assert f'<a class="picture load" href="{path}" data-label="{label}">{label}</a>' in written(ImagePolicy.CLICK)
+    assert f'<a class="picture load" href="{path}" data-label="{label}">[picture: {label}]</a>' in written(
+        ImagePolicy.CLICK
+    )
     assert 'href="https://pictures.example/cat.png?size=1&amp;a=b"' in written(ImagePolicy.OFF)
 
 

@@ -93,8 +93,11 @@ def test_links_lead_to_addresses_only(href: str, base: str, wanted: str | None) 
 @pytest.mark.parametrize(
     ("given_", "wanted"),
     [
-        ("<img src='http://e.example/a/b.png?c' alt='A cat'>", f'<a class="picture" href="{PICTURE}" {REL}>A cat</a>'),
-        ("<img src='http://e.example/a/b.png?c'>", f'<a class="picture" href="{PICTURE}" {REL}>b.png</a>'),
+        (
+            "<img src='http://e.example/a/b.png?c' alt='A cat'>",
+            f'<a class="picture" href="{PICTURE}" {REL}>[picture: A cat]</a>',
+        ),
+        ("<img src='http://e.example/a/b.png?c'>", f'<a class="picture" href="{PICTURE}" {REL}>[picture: b.png]</a>'),
         ("<a href='http://h.example/'><img src='http://e.example/a.png' alt='A'></a>", f"{LINK}[picture: A]</a>"),
         ("<a href='http://h.example/'>b</a><img src='http://e.example/a' alt='&lt;b&gt;\"'>", None),
         ("<img alt='nothing'>", "[picture: nothing]"),
@@ -106,7 +109,7 @@ def test_links_lead_to_addresses_only(href: str, base: str, wanted: str | None) 
 def test_pictures_of_others_are_links(given_: str, wanted: str | None) -> None:
     """Nothing is loaded from another host; only a picture that is in the entry itself is shown."""
     if wanted is None:
-        link = f'<a class="picture" href="http://e.example/a" {REL}>‹b›&quot;</a>'
+        link = f'<a class="picture" href="http://e.example/a" {REL}>[picture: ‹b›&quot;]</a>'
         wanted = f'<a href="http://h.example/" {REL}>b</a>{link}'
     assert html(given_) == wanted
 

@@ -38,6 +38,7 @@ WORDS = (
     *(way.value for way in Direction.BOTH.ways),
     *SCOPES,
     *("valid", "expired", "never", "now"),
+    *("warning", "error", "critical"),
 )
 SHOWN_OPTIONS = tuple(dict.fromkeys(name for name in (*_MAIN, *OPTIONS) if name not in _FIXED))
 OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_OPTIONS}

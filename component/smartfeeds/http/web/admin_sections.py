@@ -301,9 +301,9 @@ SECTIONS: tuple[Section, ...] = (
             N_("Nothing has gone wrong since the start."),
             (
                 Column("time", N_("Time"), "time"),
-                Column("level", N_("Level")),
-                Column("event", N_("Event")),
-                Column("fields", N_("Details")),
+                Column("level", N_("Level"), "word"),
+                Column("event", N_("Event"), "code"),
+                Column("fields", N_("Details"), "code"),
             ),
         ),
         _read_events,

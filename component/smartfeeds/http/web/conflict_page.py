@@ -3,9 +3,10 @@
 from markupsafe import Markup
 
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
-from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.formats.entry import Entry, TextKind, read_entry
+from smartfeeds.formats.entry_form import fields_of
 from smartfeeds.http.web.article import body_of, may_edit
-from smartfeeds.http.web.differences import highlighted
+from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList
 
@@ -19,6 +20,7 @@ def conflicts_page(
     replace have no buttons.
     """
     total = len(conflict_list.entries) if conflict_list.result_set is None else conflict_list.result_set.count
+    differences = Differences(frame.texts)
     return frame.page(
         "conflicts.html",
         name=name,
@@ -36,14 +38,24 @@ def conflicts_page(
                 "id": entry.item.id,
                 "tags": entry.tags,
                 "decides": may_edit(frame, entry.item),
-                "sides": _sides(frame, entry),
+                "combined": _combined(entry),
+                "sides": _sides(frame, entry, differences),
             }
             for entry in conflict_list.entries
         ],
     )
 
 
-def _sides(frame: Frame, entry: ConflictedItem) -> list[dict[str, object]]:
+def _combined(entry: ConflictedItem) -> dict[str, object]:
+    """What the form for a combined version shows at first: the first version that was not deleted."""
+    live = [version for _, version in entry.versions if not version.deleted.on]
+    if not live:
+        return {"title": "", "text": "", "is_html": False}
+    fields = fields_of(read_entry(entry.item._replace(payload=live[0].payload, deleted=False)))
+    return {"title": fields.title, "text": fields.text, "is_html": fields.kind is TextKind.HTML}
+
+
+def _sides(frame: Frame, entry: ConflictedItem, differences: Differences) -> list[dict[str, object]]:
     """The versions of an item. `top` is the last change of a version, with author and time.
 
     `title` and `changes` show the words in which a version differs from the first one. Differences in the text are
@@ -60,9 +72,9 @@ def _sides(frame: Frame, entry: ConflictedItem) -> list[dict[str, object]]:
         if first is None:
             first = content
         elif not first.deleted and not content.deleted:
-            side["title"] = highlighted(frame.texts, first.title.plain, content.title.plain)
+            side["title"] = differences.highlighted(first.title.plain, content.title.plain)
             former, text = _text_of(first), _text_of(content)
-            side["changes"] = highlighted(frame.texts, former, text) if former != text else None
+            side["changes"] = differences.highlighted(former, text) if former != text else None
         sides.append(side)
     return sides
 

@@ -26,7 +26,7 @@ from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.differences import highlighted
+from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.entry_page import comments_node
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
 from smartfeeds.http.web.sanitise import SHORT, clean
@@ -293,8 +293,9 @@ def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping
         "link": (other.link, own.link),
         "tags": (", ".join(other.tags), ", ".join(own.tags)),
     }
+    differences = Differences(texts)
     return {
-        name: {"theirs": theirs, "changes": highlighted(texts, theirs, mine), "same": theirs == mine}
+        name: {"theirs": theirs, "changes": differences.highlighted(theirs, mine), "same": theirs == mine}
         for name, (theirs, mine) in pairs.items()
     }
 

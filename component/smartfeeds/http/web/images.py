@@ -18,7 +18,7 @@ def image_link(source: str, label: str, in_link: bool, texts: Texts = _IN_ENGLIS
     """Returns a link to the image at its host; inside another link only the label."""
     if in_link or not source:
         return _label_text(texts, label)
-    return f'<a class="picture" href="{source}" rel="{LINK_REL}">{_link_text(source, label)}</a>'
+    return f'<a class="picture" href="{source}" rel="{LINK_REL}">{_link_text(texts, source, label)}</a>'
 
 
 def image_writer(look: SiteLook, base: str, texts: Texts = _IN_ENGLISH) -> ImageWriter:
@@ -37,7 +37,7 @@ def image_writer(look: SiteLook, base: str, texts: Texts = _IN_ENGLISH) -> Image
         if in_link:
             return _label_text(texts, label)
         # Without a script the link opens the image; the script replaces the link with it.
-        return f'<a class="picture load" href="{path}" data-label="{label}">{_link_text(source, label)}</a>'
+        return f'<a class="picture load" href="{path}" data-label="{label}">{_link_text(texts, source, label)}</a>'
 
     return write
 
@@ -46,5 +46,5 @@ def _label_text(texts: Texts, label: str) -> str:
     return texts.say(N_("[picture: {label}]"), label=label) if label else texts.say(N_("[picture]"))
 
 
-def _link_text(source: str, label: str) -> str:
-    return label or source.partition("?")[0].rstrip("/").rpartition("/")[2] or source
+def _link_text(texts: Texts, source: str, label: str) -> str:
+    return _label_text(texts, label or source.partition("?")[0].rstrip("/").rpartition("/")[2] or source)

@@ -31,7 +31,7 @@ def pushes() -> list[SourcePush]:
 def test_list_shows_push_and_renew_makes_it_due(ready: Run) -> None:
     """[WS-141] Neither path nor secret is shown."""
     ready("source", "add", URL, "--node", "news")
-    assert "has no hub or cloud" in ready("source", "renew", "1", code=Exit.USAGE).stderr
+    assert "has no hub or cloud" in ready("source", "renew", "1", code=Exit.CONFIG).stderr
     write(lambda tx, _context: tx.put_source_push(PUSH))
     (row,) = rows(ready)
     assert (row["push"], row["missed"]) == ("hub active", 2)

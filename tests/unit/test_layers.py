@@ -40,7 +40,7 @@ LAYERS: dict[str, set[str]] = {
     "webhooks_setup": {"config", "core", "delivery", "net", "service", "webhooks"},
     "app": {"opening", "webhooks_setup", "system", "http_setup", "polling_setup",
             "errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
-            "client", "net", "delivery", "bot", "recent"},
+            "client", "net", "delivery", "bot", "recent", "webhooks"},
     "console": {"errors", "core"},
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {

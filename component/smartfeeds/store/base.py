@@ -22,20 +22,40 @@ from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
 from smartfeeds.store.sql_river import RiverReads
+from smartfeeds.store.sql_source_push import SourcePushReads, SourcePushWrites
 from smartfeeds.store.sql_sources import SourceReads, SourceWrites
 
 T = TypeVar("T")
 
 
 class ReadTx(
-    CallbackReads, ContactReads, FileReads, CountReads, PeopleReads, PushReads, RecordReads, RiverReads, SourceReads
+    CallbackReads,
+    ContactReads,
+    FileReads,
+    CountReads,
+    PeopleReads,
+    PushReads,
+    RecordReads,
+    RiverReads,
+    SourceReads,
+    SourcePushReads,
 ):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending.
     """
 
 
-class WriteTx(CallbackWrites, ContactWrites, ItemWrites, PeopleWrites, PushWrites, RecordWrites, SourceWrites, ReadTx):
+class WriteTx(
+    CallbackWrites,
+    ContactWrites,
+    ItemWrites,
+    PeopleWrites,
+    PushWrites,
+    RecordWrites,
+    SourceWrites,
+    SourcePushWrites,
+    ReadTx,
+):
     """The reading and writing operations of a transaction. Each method maintains the derived counts (total, live,
     subscriptions).
 

@@ -180,7 +180,7 @@ TABLE: tuple[Route, ...] = (
 def document() -> dict[str, Any]:
     """The OpenAPI document of the table."""
     return openapi.document(
-        (route.method, route.path, route.operation) for route in TABLE if not route.operation.for_people
+        (route.method, route.path, route.operation) for route in TABLE if route.operation.described
     )
 
 

@@ -36,7 +36,7 @@ from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
 from smartfeeds.http.web.feed_style import STYLED_HEADERS, XML, is_for_browser, with_style
-from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, Writing, frame_of
+from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -85,8 +85,6 @@ FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # Writes a page as a document.
 Write = Callable[[FeedPage, PageAddress], bytes]
-# Reads what the sender of a request may write in its feed.
-ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
 WritePage = Callable[[Frame, FeedPage, PageAddress], bytes]
 
 
@@ -268,7 +266,7 @@ class Feeds:
         """
         if not items_of(answer):
             return self._reply(request, answer)
-        if request.reader or request.frame is not None:
+        if request.reader:
             async with self._making_document:
                 reply = await asyncio.to_thread(self._reply, request, answer)
         else:

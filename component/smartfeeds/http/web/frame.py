@@ -4,7 +4,7 @@ Every page is a template that is rendered through a `Frame`. Templates prefix ea
 because `http.base_url` may have a path, and get their texts in the language of the reader.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -43,6 +43,10 @@ class Writing(NamedTuple):
     publish: bool
     edit_any: bool
     delete_any: bool
+
+
+# Reads what the sender of a request may write in its feed. None for a reader who is not signed in.
+ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Posts: what a person or a script publishes without a feed format, as an Atom entry (RFC 4287; XEP-0277 4.1)."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from smartfeeds.formats.xml import Element
 
 TITLE_CHARACTERS = 140  # of a title that is made of the first line of a text
 MAX_TAGS = 100
+_WEB = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def entry_of(post: Post) -> Element:
         builder.add_category(clean(tag))
     for file in post.enclosures:
         builder.add_link(
-            "enclosure", checked_address(file.href, "attach"), clean(file.type), clean(file.title), file.length
+            "enclosure", checked_file_address(file.href, "attach"), clean(file.type), clean(file.title), file.length
         )
     complete(builder.entry)
     return builder.entry
@@ -92,5 +94,16 @@ def checked_address(address: str, name: str) -> str:
     if not is_uri(address) or not harmless(address):
         raise FeedError(
             Condition.BAD_REQUEST, f"{name}: {address[:80]!r} is no web address; write it with https:// in front"
+        )
+    return address
+
+
+def checked_file_address(address: str, name: str) -> str:
+    """The address of a file that everybody can load: of a web server. Raises FeedError(BAD_REQUEST)."""
+    address = clean(address).strip()
+    if not is_uri(address) or _WEB.match(address) is None:
+        raise FeedError(
+            Condition.BAD_REQUEST,
+            f"{name}: {address[:80]!r} is not the address of a file on the web; it begins with https:// or http://",
         )
     return address

@@ -97,7 +97,7 @@ async def test_control_characters_are_replaced(notes: Web, token: str) -> None:
 @pytest.mark.parametrize("body", [b"", b" \n"])
 async def test_empty_post_is_rejected(notes: Web, token: str, body: bytes) -> None:
     got = await post(notes, token, body)
-    assert (got.status, "the post is empty" in got.json["detail"]) == (400, True)
+    assert (got.status, "the entry is empty" in got.json["detail"]) == (400, True)
 
 
 @pytest.mark.parametrize("body", [b"caf\xe9", b"\xff\xfe\x00"])

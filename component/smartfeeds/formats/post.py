@@ -47,11 +47,15 @@ def entry_of(post: Post) -> Element:
     for tag in post.tags:
         builder.add_category(clean(tag))
     for file in post.enclosures:
-        builder.add_link(
-            "enclosure", checked_file_address(file.href, "attach"), clean(file.type), clean(file.title), file.length
-        )
+        add_file(builder, file, "attach")
     complete(builder.entry)
     return builder.entry
+
+
+def add_file(builder: EntryBuilder, file: EntryLink, name: str) -> None:
+    """Adds an enclosure. Raises FeedError(BAD_REQUEST) as `checked_file_address` does."""
+    address = checked_file_address(file.href, name)
+    builder.add_link("enclosure", address, clean(file.type), clean(file.title), file.length)
 
 
 def complete(entry: Element) -> None:
@@ -69,7 +73,7 @@ def complete(entry: Element) -> None:
     links = [link.get("title") or link.get("type") or link.get("href") or "" for link in entry.iterchildren(atom.LINK)]
     title.text = first_line(next(filter(None, (*texts, *links)), ""))
     if not title.text:
-        raise FeedError(Condition.BAD_REQUEST, "the post is empty: send a text, a title, a link or a file")
+        raise FeedError(Condition.BAD_REQUEST, "the entry is empty: it needs a text, a title, a link or a file")
     if is_text and content is not None and texts[0].strip() == title.text:
         entry.remove(content)
 

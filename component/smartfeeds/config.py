@@ -458,7 +458,8 @@ def _nearest_variable(name: str) -> str:
 
 
 def _explain(error: dict[str, Any]) -> str:
-    """Returns one line about one mistake. The line never shows the value, which may be the secret."""
+    """Returns one line about one mistake. The line shows the value only if it should be one of a few words: any other
+    value may be the secret."""
     place = [str(part) for part in error["loc"]]
     variable = ENV_PREFIX + ENV_DELIMITER.join(place[:2]).upper()
     name = (".".join(place) or "settings") + (f" (from {variable})" if variable in os.environ else "")
@@ -470,6 +471,8 @@ def _explain(error: dict[str, Any]) -> str:
         return f"{name}: there is no such {'key' if len(place) > 1 else 'section'}{_nearest(place[-1], known)}"
     if kind == "value_error":
         return f"{name}: {error['ctx']['error']}"
+    if kind in ("literal_error", "enum"):
+        return f"{name}: must be {error['ctx']['expected']}, not {error['input']!r}"
     reason = _REASONS.get(kind, "")
     return f"{name}: {reason.format(**error.get('ctx', {})) if reason else error['msg'].lower()}"
 

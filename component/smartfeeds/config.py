@@ -40,6 +40,7 @@ from smartfeeds.config_types import (
     StoreUrl,
     WebAddress,
 )
+from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, check_elsewhere, make_mirror
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.core.stores import database_path
@@ -50,7 +51,6 @@ ENV_DELIMITER = "__"
 STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
 # Room for the elements that surround a page or an item in its stanza.
 ENVELOPE_BYTES = 8_192
-_LOGO_SUFFIXES = (".png", ".svg")
 _LOGO_BYTES = 262_144  # every page loads it
 
 # Command-line options that have an environment variable, and the variables that Kubernetes sets in every container when
@@ -157,8 +157,8 @@ class SiteSettings(SettingsSection):
     @model_validator(mode="after")
     def _logo_is_shown(self) -> "SiteSettings":
         if self.logo is not None:
-            if self.logo.suffix.lower() not in _LOGO_SUFFIXES:
-                raise ValueError(f"logo must be a file named *{' or *'.join(_LOGO_SUFFIXES)}, not {self.logo}")
+            if self.logo.suffix.lower() not in LOGO_TYPES:
+                raise ValueError(f"logo must be a file named *{' or *'.join(LOGO_TYPES)}, not {self.logo}")
             if len(self.read_logo()) > _LOGO_BYTES:
                 raise ValueError(f"logo {self.logo} is too large; the limit is {_LOGO_BYTES:,} bytes")
         return self

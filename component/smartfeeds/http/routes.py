@@ -26,8 +26,6 @@ from smartfeeds.http import (
     search,
 )
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.hashed_files import STATIC
-from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
@@ -131,7 +129,7 @@ TABLE: tuple[Route, ...] = (
     *_tables(),
     Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
-    Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
+    Route("GET", f"{urls.IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
@@ -156,7 +154,7 @@ TABLE: tuple[Route, ...] = (
     Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("POST", urls.THEME, "theme", theme.CHOOSE_THEME, lambda h: h.themes.choose),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
-    Route("GET", f"{STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
+    Route("GET", f"{urls.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )
 # fmt: on
 

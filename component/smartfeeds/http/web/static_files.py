@@ -5,13 +5,13 @@ from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 
+from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.hashed_files import HashedFile, hashed_file
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.site_look import LOGO_TYPES
 
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",

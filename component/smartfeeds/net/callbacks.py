@@ -28,9 +28,9 @@ from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socke
 from smartfeeds.net.limiter import retry_after_s
 from smartfeeds.net.names import NameCache
 
-# Deliveries of one publish to a host share connections. After this time an idle one is closed, because its server may do
-# that at the moment of the next POST, and HTTP does not allow to repeat a POST at once (RFC 9110 section 9.2.2).
-REUSED_S: Final = 1.0
+# Deliveries of one publish to a host share connections. After this time an idle one is closed, because its server may
+# do that at the moment of the next POST, and HTTP does not allow to repeat a POST at once (RFC 9110 section 9.2.2).
+REUSED_S: Final = 3.0
 # The address of a host is remembered so long: the host of many callbacks is looked up once for all deliveries of a
 # publish, and a subscriber that has moved is reached by the next attempt.
 NAMES_S: Final = 1.0

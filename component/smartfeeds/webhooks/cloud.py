@@ -67,7 +67,7 @@ from smartfeeds.service.pulls import WHOLE, in_view, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CallbackReading
-from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, START_PAGE
+from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, SLOW_AT_ONCE, START_PAGE
 from smartfeeds.webhooks.questions import HOST_RATE
 from smartfeeds.webhooks.results import DeliveryResults
 
@@ -148,7 +148,12 @@ class CloudServer:
         dispatcher.register(
             CLOUD.value,
             ConsumerKind(
-                self, at_once=AT_ONCE, host_at_once=HOST_AT_ONCE, failing_at_once=FAILING_AT_ONCE, backoff=PAUSES
+                self,
+                at_once=AT_ONCE,
+                host_at_once=HOST_AT_ONCE,
+                failing_at_once=FAILING_AT_ONCE,
+                slow_at_once=SLOW_AT_ONCE,
+                backoff=PAUSES,
             ),
         )
 

@@ -169,8 +169,11 @@ async def test_name_that_leads_elsewhere_after_the_check_is_refused(
 
 @pytest.mark.parametrize(
     ("answer", "connections"),
-    [(b"HTTP/1.1 204 No Content\r\n\r\n", 1), (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 1)]
-    + [(b"HTTP/1.1 200 OK\r\nContent-Length: 3000\r\n\r\n" + b"x" * 2000, 3)],
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3000\r\n\r\n" + b"x" * 2000, 3),
+    ],
 )
 async def test_deliveries_to_a_host_share_a_connection(client: CallbackClient, answer: bytes, connections: int) -> None:
     """[WS-065] Unless the answer is longer than what is read of it: then the connection is closed."""

@@ -21,6 +21,7 @@ from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
 from smartfeeds.http.operations import Operation
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.source_push import Delivery, HubCheck, IncomingPush
 from smartfeeds.threads import OwnThreads
@@ -28,6 +29,7 @@ from smartfeeds.threads import OwnThreads
 MAX_PUSH_BYTES: Final = 10_000_000
 MAX_NOTIFICATION_BYTES: Final = 65_536
 BODY_S: Final = 30.0
+PUSHES_AT_ONCE: Final = 4  # bodies that are received for one subscription, each in memory
 BUSY_S: Final = 60
 XML_AT_ONCE: Final = 4  # notifications that are read at a time
 _MAX_CHALLENGE: Final = 512  # of a cloud
@@ -88,6 +90,7 @@ class SourcePushEndpoint:
     def __init__(self, pushes: SourcePushes | None, bodies: BodyReader) -> None:
         self._pushes = pushes
         self._bodies = replace(bodies, limit_bytes=MAX_PUSH_BYTES, timeout_s=BODY_S)
+        self._reading = Quota(PUSHES_AT_ONCE)
         self._threads = OwnThreads(XML_AT_ONCE)
         self._notifications = replace(bodies, limit_bytes=MAX_NOTIFICATION_BYTES, timeout_s=BODY_S)
 
@@ -137,7 +140,12 @@ class SourcePushEndpoint:
             raise _unknown()
         if kind is PushKind.NONE:
             return _reply(Delivery.ENDED)
-        body = await self._bodies.read_coded(call)
+        if not self._reading.take(call.subject):
+            return _reply(Delivery.BUSY)
+        try:
+            body = await self._bodies.read_coded(call)
+        finally:
+            self._reading.release(call.subject)
         signatures = [text for value in call.request.headers.getall("X-Hub-Signature", ()) for text in value.split(",")]
         coding = call.header("Content-Encoding")
         incoming = IncomingPush(body, tuple(signatures), charset_of(call), coding)

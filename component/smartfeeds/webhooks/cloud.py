@@ -67,7 +67,8 @@ from smartfeeds.service.pulls import WHOLE, in_view, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CallbackReading
-from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, START_PAGE
+from smartfeeds.threads import OwnThreads
+from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, SLOW_AT_ONCE, START_PAGE
 from smartfeeds.webhooks.questions import HOST_RATE
 from smartfeeds.webhooks.results import DeliveryResults
 
@@ -75,6 +76,7 @@ from smartfeeds.webhooks.results import DeliveryResults
 PAUSES: Final = StepPauses((60.0, 300.0))
 MAX_FAILURES: Final = 3
 ANSWER_BYTES: Final = 4_096
+XML_AT_ONCE: Final = 4  # answers that are read at a time
 NEWS_ITEMS: Final = 100  # changes that one read looks at for a view with filters
 _MAX_CHALLENGE_BYTES: Final = 1_024
 
@@ -138,6 +140,7 @@ class CloudServer:
         self._new_challenge = new_challenge
         self._protocols: dict[Consumer, str] = {}
         self._results = DeliveryResults(service, clock)
+        self._threads = OwnThreads(XML_AT_ONCE)
         seconds = partial(_seconds, clock)
         rate = Rate(options.requests_per_minute / 60, options.requests_per_minute)
         self._callers = TokenBuckets(rate, clock=seconds)
@@ -148,7 +151,12 @@ class CloudServer:
         dispatcher.register(
             CLOUD.value,
             ConsumerKind(
-                self, at_once=AT_ONCE, host_at_once=HOST_AT_ONCE, failing_at_once=FAILING_AT_ONCE, backoff=PAUSES
+                self,
+                at_once=AT_ONCE,
+                host_at_once=HOST_AT_ONCE,
+                failing_at_once=FAILING_AT_ONCE,
+                slow_at_once=SLOW_AT_ONCE,
+                backoff=PAUSES,
             ),
         )
 
@@ -251,7 +259,11 @@ class CloudServer:
         """The answer to a notification, and why it is a failure, "" for success."""
         message = write_notification(callback, url, f"{self._options.site_url}/")
         answer = await self._client.post(callback.url, message.body, message.headers, max_bytes=ANSWER_BYTES)
-        return answer, refusal_in(callback.protocol, answer.body) if answer.succeeded else answer.outcome
+        if not answer.succeeded:
+            return answer, answer.outcome
+        if callback.protocol is CloudProtocol.HTTP_POST:
+            return answer, ""
+        return answer, await self._threads(refusal_in, callback.protocol, answer.body)
 
     # Notifications.
 

@@ -1,4 +1,4 @@
-"""One command follows a blog and pushes it to a phone: `smartfeeds source add URL --tell JID`, with a running service."""
+"""One command follows a blog and pushes it to a phone: `smartfeeds source add URL --tell JID`."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`smartfeeds source`: feeds of other servers that fill nodes (docs/webfeeds-sources.md).
+"""`smartfeeds source`: feeds of other servers that fill nodes (docs/webfeeds.md).
 
 A running service applies each change within seconds.
 """
@@ -59,7 +59,7 @@ from smartfeeds.store.base import OpenMode, WriteTx
 
 @click.group("source", cls=Commands)
 def source_command() -> None:
-    """Fill nodes with feeds of other servers (docs/webfeeds-sources.md)."""
+    """Fill nodes with feeds of other servers (docs/webfeeds.md)."""
 
 
 def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:

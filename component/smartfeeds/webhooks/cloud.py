@@ -69,8 +69,8 @@ from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CallbackReading
 from smartfeeds.threads import OwnThreads
 from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, SLOW_AT_ONCE, START_PAGE
-from smartfeeds.webhooks.questions import HOST_RATE
 from smartfeeds.webhooks.results import DeliveryResults
+from smartfeeds.webhooks.targets import TargetRates
 
 # A failed notification is repeated after these; the third failure in a row ends the registration (A-131).
 PAUSES: Final = StepPauses((60.0, 300.0))
@@ -146,8 +146,7 @@ class CloudServer:
         self._callers = TokenBuckets(rate, clock=seconds)
         # Callers beyond the rate get this many refusals that they can read, and then 429 (RC-039).
         self._refusals = TokenBuckets(rate, clock=seconds)
-        # Nobody shall use the cloud to knock on the doors of others, so a named host is asked seldom.
-        self._named_hosts = TokenBuckets(HOST_RATE, clock=seconds)
+        self._targets = TargetRates(client, seconds)
         dispatcher.register(
             CLOUD.value,
             ConsumerKind(
@@ -242,9 +241,8 @@ class CloudServer:
         """
         callback, url = registration.callback, registration.topics[0].url
         if domain and not await self._client.is_address_of(domain, address):
-            if not self._named_hosts.has(registration.host):
+            if not await self._targets.admits(registration.host):
                 raise CloudRequestError(f"{registration.host} was asked too often; try again in a minute.")
-            self._named_hosts.take(registration.host)
             challenge = self._new_challenge()
             answer = await self._client.get(challenge_url(callback, url, challenge), max_bytes=_MAX_CHALLENGE_BYTES)
             if answer.succeeded and answer.body != challenge.encode():

@@ -663,7 +663,7 @@ async def test_unsigned_push_is_taken_while_a_secret_is_only_asked_for(world, si
 async def test_gap_on_another_host_is_closed_without_the_password(pushing, site, world):
     """[SRC-015] [WS-132] The document chooses the address of its topic."""
     links = f'<link rel="hub" href="{site.url(HUB)}"/><link rel="self" href="{site.url("/elsewhere", "localhost")}"/>'
-    push = await pushing.follow(atom("a", inner=links), user="me", password="secret")  # noqa: S106
+    push = await pushing.follow(atom("a", inner=links), user="me", password="secret")
     assert site.asked[0].headers["Authorization"].startswith("Basic ")
     await pushing.deliver(push, entry(world.clock, "b", prev_cursor="c0", last_cursor="c1"))
     site.pages["/elsewhere"] = entry(world.clock, "c", last_cursor="c2")

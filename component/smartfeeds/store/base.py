@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from smartfeeds.store.sql_callbacks import CallbackReads, CallbackWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
+from smartfeeds.store.sql_enclosures import EnclosureReads, EnclosureWrites
 from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_items import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
@@ -28,14 +29,33 @@ T = TypeVar("T")
 
 
 class ReadTx(
-    CallbackReads, ContactReads, FileReads, CountReads, PeopleReads, PushReads, RecordReads, RiverReads, SourceReads
+    CallbackReads,
+    ContactReads,
+    EnclosureReads,
+    FileReads,
+    CountReads,
+    PeopleReads,
+    PushReads,
+    RecordReads,
+    RiverReads,
+    SourceReads,
 ):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending.
     """
 
 
-class WriteTx(CallbackWrites, ContactWrites, ItemWrites, PeopleWrites, PushWrites, RecordWrites, SourceWrites, ReadTx):
+class WriteTx(
+    CallbackWrites,
+    ContactWrites,
+    EnclosureWrites,
+    ItemWrites,
+    PeopleWrites,
+    PushWrites,
+    RecordWrites,
+    SourceWrites,
+    ReadTx,
+):
     """The reading and writing operations of a transaction. Each method maintains the derived counts (total, live,
     subscriptions).
 

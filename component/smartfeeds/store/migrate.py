@@ -43,6 +43,7 @@ REVISIONS = (
     "0027",
     "0029",
     "0030",
+    "0032",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

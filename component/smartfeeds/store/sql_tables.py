@@ -91,4 +91,12 @@ SOURCE = Table(
 )
 SOURCE_ENTRY = Table("source_entry", "entry_no", "identity, link, item_id, digest, presence", "source_no")
 SOURCE_HOST = Table("source_host", "host", "until_us, count")
+ENCLOSURE = Table(
+    "enclosure",
+    "enclosure_no",
+    "url, host, digest, media_type, length_bytes, state, reason, dated_us, since_us, failures, tried_us, asked_us,"
+    " total_bytes, etag, modified, condition, partial_bytes, night_us, night_bytes",
+)
+ENCLOSURE_USE = Table("enclosure_use", "enclosure_no, source_no, item_id", "node, dated_us")
+ARRIVAL = Table("arrival", "arrival_no", "at_us, node, item_id, url, size_bytes, seconds, reason")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

@@ -221,8 +221,7 @@ class App:
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
         self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
         self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
-        networks = tuple(ip_network(text) for text in settings.http.metrics_from)
-        health = Health(self._unready, metrics_text, networks)
+        health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(
                 http_options(settings, policy.max_request_bytes),
@@ -241,6 +240,7 @@ class App:
                 ),
                 self.hub,
                 self.cloud,
+                self.polls.inbox,
             )
             if settings.http.listen
             else None
@@ -345,8 +345,7 @@ class App:
         If a step fails, the steps before it are undone. Raises StoreError, or ConfigError for the address.
         """
         async with contextlib.AsyncExitStack() as parts:
-            owner = f"smartfeeds, {self.settings.component.jid}"
-            parts.callback(lock_database(self.settings.store.path, owner))
+            parts.callback(lock_database(self.settings.store.path, f"smartfeeds, {self.settings.component.jid}"))
             if self.site is not None:
                 # Bound before the store is opened: a start that fails for its address creates no database.
                 parts.callback(self.site.listener.unbind)
@@ -366,8 +365,8 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for fetcher in (*self._fetchers, self._image_fetcher, *self.polls.fetchers):
-                await parts.enter_async_context(fetcher)
+            for client in (*self._fetchers, self._image_fetcher, *self.polls.fetchers, *self.polls.push_clients):
+                await parts.enter_async_context(client)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
                 await self.site.listener.start()

@@ -260,9 +260,11 @@ class BotSettings(SettingsSection):
 
 
 class SourcesSettings(SettingsSection):
-    """Requests for documents of other web servers."""
+    """Requests for documents of other web servers, and subscriptions at their hubs."""
 
     allowed_networks: tuple[NetworkText, ...] = ()
+    push: bool = True
+    secret_over_http: bool = False
 
 
 class WebhooksSettings(SettingsSection):

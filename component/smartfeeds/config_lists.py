@@ -62,6 +62,7 @@ class SourceSection(SettingsSection):
     ignore: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     history: Annotated[int, Field(ge=0, le=MAX_HISTORY)] = 0
     only: str = ""
+    push: bool = True
 
     def to_source(self, now_us: int) -> Source:
         """Returns the source that this section describes. Raises ConfigError."""

@@ -1,24 +1,36 @@
-"""What polls other servers, from the settings: the sources, and the nodes of `[[nno]]` sections."""
+"""What polls other servers and follows their hubs, from the settings: sources, and the nodes of `[[nno]]` sections."""
 
+import secrets
 from collections.abc import Coroutine, Iterator
 from functools import partial
 from ipaddress import ip_network
+
+import structlog
 
 from smartfeeds.config import Settings
 from smartfeeds.config_lists import NnoSettings
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import set_configured_sources
+from smartfeeds.sources.clouds import Clouds
 from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.poller import PollClients, Poller
+from smartfeeds.sources.push_inbox import PushInbox
+from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
 from smartfeeds.sources.tools import SourceTools
+
+_log = structlog.get_logger()
 
 
 class Polls:
-    """The poller and the planets. `fetchers` are open while they run."""
+    """The poller, the subscriber and the planets. `fetchers` and `push_clients` are open while they run.
+
+    `inbox` is None if hubs cannot reach this service, because it has no public address, or if push is off (WS-102).
+    """
 
     def __init__(self, settings: Settings, service: FeedService, tools: SourceTools) -> None:
         self._settings = settings
@@ -33,16 +45,34 @@ class Polls:
                 for networks in (allowed, EVERYWHERE)
             )
         )
-        self.poller = Poller(service, self.fetchers, tools, settings.http.base_url)
+        own_url = settings.http.base_url
+        self._can_push = bool(settings.http.listen and own_url and settings.sources.push)
+        self.poller = Poller(service, self.fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
+        self.push_clients = PushClients(
+            *(
+                CallbackClient(networks, allowed_by="sources.allowed_networks", contact=own_url)
+                for networks in (allowed, EVERYWHERE)
+            )
+        )
+        options = PushOptions(own_url, settings.sources.secret_over_http)
+        self.inbox = (
+            PushInbox(service, self.fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
+        )
+        self.subscriber = Subscriber(service, self.push_clients, Clouds(own_url), tools, options)
 
     async def start(self) -> None:
         """Stores the sources of the configuration. Raises StoreError."""
+        if not self._can_push and self._settings.sources.push:
+            _log.info("source_push_off", reason="http.base_url is not set; hubs cannot reach this service")
         sources = [section.to_source(self._tools.now_us()) for section in self._settings.source]
         await self._service.write(partial(set_configured_sources, sources=sources))
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """What runs until it is cancelled, with its names."""
         yield "sources", self.poller.run()
+        if self.inbox is not None:
+            yield "pushes of sources", self.inbox.run()
+            yield "hubs of sources", self.subscriber.run()
         for section in self._settings.nno:
             yield f"nno {section.node}", self._planet(section).run()
 

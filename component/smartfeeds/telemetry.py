@@ -84,6 +84,18 @@ SOURCE_ITEMS = Counter(
     ["effect"],
     registry=REGISTRY,
 )
+SOURCE_PUSHES = Counter(
+    "smartfeeds_source_pushes_total",
+    "Pushes and notifications from hubs and clouds, by result: stored, hint (polled), forged, ended, unknown, busy",
+    ["result"],
+    registry=REGISTRY,
+)
+SOURCE_PUSH_REQUESTS = Counter(
+    "smartfeeds_source_push_requests_total",
+    "Requests to hubs and clouds of other servers, by result: accepted or failed",
+    ["result"],
+    registry=REGISTRY,
+)
 SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "Version of the database schema", registry=REGISTRY)
 ProcessCollector(namespace="smartfeeds", registry=REGISTRY)  # memory, processor time and files, read from /proc
 

@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from smartfeeds.config import Settings
 from smartfeeds.core.rsscloud import CloudProtocol
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.formats.rsscloud import own_cloud
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.service.callbacks import CallbackLimits
 from smartfeeds.service.feeds import FeedService
@@ -44,6 +45,7 @@ def make_hub(
         webhooks.signature,
         webhooks.requests_per_minute,
         _limits(settings),
+        None if webhooks.cloud == "off" else own_cloud(settings.http.base_url, CloudProtocol(webhooks.cloud)),
     )
     return Hub(service, client, dispatcher, options, clock=clock, new_id=_new_challenge)
 

@@ -30,6 +30,7 @@ from support.api_requests import (
     PARTS,
     SITE,
     Requests,
+    ask_cloud,
     ask_for_logo,
     ask_hub,
     ask_more_than_allowed,
@@ -216,6 +217,7 @@ async def test_every_documented_answer_comes_and_no_other(
     await ask_more_than_allowed(of_small)
     await ask_slowly(of_small)
     await ask_hub(of_small)
+    await ask_cloud(of_small)
     await ask_for_logo(of_small)
     seen = {check(*one) for one in (*found, *requests.answers, *of_small.answers)}
     assert sorted(documented() - seen) == [] == sorted(seen - documented())

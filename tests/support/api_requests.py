@@ -7,6 +7,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.formats.remote_calls import RemoteCall
+from smartfeeds.formats.soap import ENVELOPE_NS
+from smartfeeds.formats.xml_rpc import write_call
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.routes import document
@@ -31,6 +34,7 @@ ITEM, ITEMS = "/entries/{name}/{id}", "/entries/{name}/"
 CONFLICT = "/conflicts/{name}/{id}"
 MICROPUB, MEDIA = "/micropub/{name}", "/media/{name}"
 HUB = "/feeds/{name}/hub/"
+CLOUD_DOORS = ("/rsscloud/pleaseNotify", "/RPC2", "/rsscloud/soap")
 SITE = "https://feeds.example.org"
 MEMBER, SUBSCRIPTION = "/members/{name}/{jid}", "/subscriptions/{name}/{jid}"
 
@@ -304,7 +308,8 @@ async def ask_for_logo(requests: Requests) -> None:
 
 async def ask_other_pages(requests: Requests) -> None:
     """Health, metrics, documentation and the files that pages load."""
-    await requests.ask("/hub", "POST")  # of a service without a public address
+    for path in ("/hub", *CLOUD_DOORS):
+        await requests.ask(path, "POST")  # of a service without a public address
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):
         await requests.ask(path, "GET")
     await requests.ask("/metrics", "GET", X_Forwarded_For="203.0.113.9")
@@ -348,6 +353,28 @@ async def ask_hub(requests: Requests) -> None:
     for path in (HUB, "/hub"):
         for _ in range(60):
             got = await requests.web.ask("POST", concrete(path), b"", Content_Type=WEB_FORM)
+            if got.status == 429:
+                break
+        requests.answers.append((path, "post", got))
+
+
+async def ask_cloud(requests: Requests) -> None:
+    """To the same service: each answer of its cloud."""
+    form, *calls = CLOUD_DOORS
+    for accept in ("text/xml", JSON):
+        await requests.ask(form, "POST", "", b"port=0", Content_Type=WEB_FORM, Accept=accept)
+    await requests.ask(form, "POST", "", b"port=0", Content_Type=WEB_FORM, Origin="https://other.example")
+    for body in (b"port=%FF", b"x" * 70_000):
+        await requests.ask(form, "POST", "", body, Content_Type=WEB_FORM)
+    for path in calls:
+        hello, fault = write_call(RemoteCall("hello", ())), b'<e:Envelope xmlns:e="%s"/>' % ENVELOPE_NS.encode()
+        for body in (hello, fault, b"x" * 70_000):
+            await requests.ask(path, "POST", "", body, Content_Type="text/xml")
+    register = write_call(RemoteCall("pleaseNotify", ()))
+    for path, kind, body in ((form, WEB_FORM, b""), *((path, "text/xml", register) for path in calls)):
+        await requests.ask(path, "POST", "", b"x", Content_Type=JSON)
+        for _ in range(130):
+            got = await requests.web.ask("POST", path, body, Content_Type=kind)
             if got.status == 429:
                 break
         requests.answers.append((path, "post", got))

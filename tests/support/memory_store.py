@@ -44,6 +44,7 @@ from smartfeeds.core.presence import Contact
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.source_entries import EntryKey, SourceEntry
+from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush
 from smartfeeds.core.sources import HostPause, Source, SourceState
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
@@ -109,6 +110,7 @@ class Data:
     callbacks: dict[int, Callback] = field(default_factory=dict)
     sources: dict[int, Source] = field(default_factory=dict)
     source_entries: dict[int, tuple[int, SourceEntry]] = field(default_factory=dict)
+    source_pushes: dict[int, SourcePush] = field(default_factory=dict)
     host_pauses: dict[str, HostPause] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
@@ -504,6 +506,43 @@ class MemoryReadTx:
 
     def host_pause(self, host: str) -> HostPause | None:
         return self._data.host_pauses.get(host)
+
+    def source_push(self, push_no: int) -> SourcePush | None:
+        return self._data.source_pushes.get(push_no)
+
+    def source_push_of_token(self, token: str) -> SourcePush | None:
+        return next((one for one in self._pushes() if one.token == token), None)
+
+    def source_pushes_of(self, source_no: int) -> list[SourcePush]:
+        return [one for one in self._pushes() if one.source_no == source_no]
+
+    def source_pushes(self, after_no: int, limit: int) -> list[SourcePush]:
+        return [one for one in self._pushes() if one.push_no > after_no][:limit]
+
+    def source_pushes_due(self, until_us: int, limit: int) -> list[SourcePush]:
+        first: dict[str, SourcePush] = {}
+        due = [(one.due_us, one) for one in self._pushes() if one.due_us is not None and one.due_us <= until_us]
+        for _, push in sorted(due, key=lambda pair: pair[0]):
+            first.setdefault(push.host, push)
+        return list(first.values())[:limit]
+
+    def next_source_push_due_us(self) -> int | None:
+        return min((one.due_us for one in self._pushes() if one.due_us is not None), default=None)
+
+    def has_active_push(self, url: str) -> bool:
+        return any(one.target.url == url and one.state is PushState.ACTIVE for one in self._pushes())
+
+    def source_pushes_without_source(self, limit: int) -> list[SourcePush]:
+        polled = {
+            one.source_no for one in self._sources() if one.state not in (SourceState.PAUSED, SourceState.STOPPED)
+        }
+        return [one for one in self._pushes() if one.state in FOLLOWING and one.source_no not in polled][:limit]
+
+    def source_push_states(self) -> dict[PushState, int]:
+        return dict(Counter(one.state for one in self._pushes()))
+
+    def _pushes(self) -> list[SourcePush]:
+        return [one for _, one in sorted(self._data.source_pushes.items())]
 
     def _sources(self) -> list[Source]:
         return [one for _, one in sorted(self._data.sources.items())]
@@ -901,6 +940,21 @@ class MemoryWriteTx(MemoryReadTx):
             if one.due_us is not None and one.due_us < now_us and one.polled_us is not None:
                 share = one.source_no * SPREAD_FACTOR % SPREAD_MODULUS
                 self.put_source(replace(one, due_us=now_us + share * within_s * 1_000_000 // SPREAD_MODULUS))
+
+    def put_source_push(self, push: SourcePush) -> SourcePush:
+        if not push.push_no:
+            push = replace(push, push_no=self._number("source_push"))
+        self._set(self._data.source_pushes, push.push_no, push)
+        return push
+
+    def remove_source_push(self, push_no: int) -> None:
+        self._drop(self._data.source_pushes, push_no)
+
+    def spread_overdue_source_pushes(self, now_us: int, within_s: int) -> None:
+        for one in self._pushes():
+            if one.due_us is not None and one.due_us < now_us:
+                share = one.push_no * SPREAD_FACTOR % SPREAD_MODULUS
+                self.put_source_push(replace(one, due_us=now_us + share * within_s * 1_000_000 // SPREAD_MODULUS))
 
     def put_host_pause(self, pause: HostPause) -> None:
         self._set(self._data.host_pauses, pause.host, pause)

@@ -37,7 +37,7 @@ LAYERS: dict[str, set[str]] = {
     "system": set(),
     "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
     "http_setup": {"core", "config", "http", "xmpp"},
-    "webhooks_setup": {"config", "core", "delivery", "net", "service", "webhooks"},
+    "webhooks_setup": {"config", "core", "delivery", "formats", "net", "service", "webhooks"},
     "app": {"opening", "webhooks_setup", "system", "http_setup", "polling_setup",
             "errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
             "client", "net", "delivery", "bot", "recent", "webhooks"},

@@ -41,10 +41,12 @@ from smartfeeds.core.sources import (
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
+from smartfeeds.formats.push_links import described
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.admin_rows import Row, source_row
 from smartfeeds.service.context import Context
+from smartfeeds.service.source_push import newest_push, renew_push
 from smartfeeds.service.sources import add_source, change_source, find_source, poll_now, remove_source
 from smartfeeds.sources.checking import SourceReport, check_source
 from smartfeeds.sources.source_lists import read_source_list, write_source_list
@@ -98,6 +100,9 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=click.IntRange(0, MAX_HISTORY),
                 metavar="PAGES",
                 help="Read so many older pages or archives of the feed at the first poll. Default: 0.",
+            ),
+            click.option(
+                "--push/--no-push", default=None, help="Subscribe at the hub or cloud of the feed, or only poll."
             ),
         )
     ):
@@ -178,9 +183,12 @@ def _change(
 @config_option
 @json_option
 def list_sources(node: str | None, config: Path | None, *, failing: bool, as_json: bool) -> None:
-    """List sources with their state, its reason, the last good answer and the next poll."""
-    sources = read_offline(config, lambda tx, _: tx.sources(0, NO_LIMIT))
-    rows = [source_row(row) for row in sources if node in (None, row.node) and (row.reason or not failing)]
+    """List sources with their state, its reason, the last good answer, the next poll, and the state of push."""
+    sources = read_offline(
+        config,
+        lambda tx, context: [(row, newest_push(tx, context, row)) for row in tx.sources(0, NO_LIMIT)],
+    )
+    rows = [source_row(row, push) for row, push in sources if node in (None, row.node) and (row.reason or not failing)]
     print_rows(
         rows, as_json=as_json, empty="There are no such sources." if node or failing else "There are no sources."
     )
@@ -212,6 +220,21 @@ def poll(source: str, node: str | None, config: Path | None) -> None:
     """
     row = _change(config, source, node, poll_now)
     print_out(f"The source {row.source_no} of the node {row.node} is due now.")
+
+
+@source_command.command("renew")
+@click.argument("source")
+@_node_option
+@config_option
+def renew(source: str, node: str | None, config: Path | None) -> None:
+    """Make a running service subscribe SOURCE, a number or address of the list, at its hub or cloud again."""
+
+    def work(tx: WriteTx, context: Context, row: Source) -> Source:
+        renew_push(tx, context, row)
+        return row
+
+    row = _change(config, source, node, work)
+    print_out(f"The subscription of the source {row.source_no} of the node {row.node} is due now.")
 
 
 @source_command.command("pause")
@@ -323,6 +346,7 @@ def _report_row(report: SourceReport) -> Row:
         "conditional_requests": report.has_validators,
         "hint_s": report.hint_s,
         "next_poll_s": report.next_s,
+        "push": described(document.links) if document else "",
         "notes": list(document.notes) if document else [],
         "feeds": [{"type": link.type.value, "address": link.href, "title": link.title} for link in report.links],
     }

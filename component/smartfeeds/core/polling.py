@@ -306,6 +306,25 @@ def resumed(source: Source, now_us: int) -> Source:
     return replace(_in_state(source, SourceState.POLLED, "", now_us), due_us=now_us)
 
 
+def announced_by(source: Source, push: PushKind, now_us: int, chance: float) -> Source:
+    """The source whose changes are announced in this way from now on. Without any, it is polled again as before."""
+    if source.progress.push is push:
+        return source
+    source = replace(source, progress=replace(source.progress, push=push))
+    if push is not PushKind.NONE or source.due_us is None:
+        return source
+    return replace(source, due_us=min(source.due_us, next_poll_us(source, now_us, chance)))
+
+
+def hinted_source(source: Source, now_us: int) -> Source:
+    """The source after a notification that it has changed: due now, but once a minute (WS-139, RC-073, RC-074)."""
+    if source.due_us is None or source.state is SourceState.PAUSED:
+        return source
+    last_us = source.polled_us if source.polled_us is not None and source.polled_us <= now_us else None
+    soon_us = now_us if last_us is None else max(now_us, last_us + POLL_NOW_S * US_PER_S)
+    return replace(source, due_us=min(source.due_us, soon_us))
+
+
 def poll_refusal(source: Source, pause: HostPause | None, now_us: int) -> str:
     """Why a source cannot be polled at once by request (SRC-030); "" if it can."""
     if source.state is SourceState.PAUSED:

@@ -60,7 +60,8 @@ class SourceSettings:
     the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
     days that the feed skips do not count. `only` are filters of a view, such as `category=news`: items that do not
     match are left out; "" admits all. `ignore` has the names of elements, and of parameters of addresses after "?",
-    whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060).
+    whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060). Without `push`
+    the hub and the cloud of the feed are not used.
     """
 
     every_s: int | None = None
@@ -74,6 +75,7 @@ class SourceSettings:
     only: str = ""
     ignore: tuple[str, ...] = ()
     history: int = 0
+    push: bool = True
 
 
 NO_SETTINGS: Final = SourceSettings()

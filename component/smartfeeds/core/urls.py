@@ -35,6 +35,7 @@ LOGIN_WAIT = "/login/wait"
 LOGIN_BASIC = "/login-basic"  # browsers send the password to addresses in the same folder (RFC 7617 2.2)
 ACCOUNT = "/account"
 THEME = "/theme"
+PUSH = "/push/"  # callbacks of our subscriptions at hubs and clouds of other servers
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.
 _SEGMENT = "!$'()*+,;=:@"
 # The characters of an XMPP address that stay unescaped; an IPv6 address has brackets (RFC 5122 2.2).

@@ -99,6 +99,11 @@ class BodyReader:
         """
         if call.body is None:
             check_coding(call, media_types)
+        return await self.read_coded(call)
+
+    async def read_coded(self, call: HttpCall) -> bytes:
+        """A whole body as it was sent, perhaps compressed, which is read once. Raises HttpError: 413 or 408."""
+        if call.body is None:
             too_large = content_too_large(f"a body is at most {self.limit_bytes} bytes long")
             length = call.request.content_length
             # A client that waits for an invitation has sent nothing that must be read before it reads the response.

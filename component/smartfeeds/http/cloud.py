@@ -53,7 +53,6 @@ REGISTER_BY_XML_RPC = Operation(
     {200: _XML_ANSWER, 500: _XML_ANSWER},
     errors=(404, 429),
     body=_XML_CONTENT,
-    plain_errors=True,
 )
 REGISTER_BY_SOAP = replace(
     REGISTER_BY_XML_RPC,

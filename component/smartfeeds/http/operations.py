@@ -38,7 +38,8 @@ class Operation:
     to the error for a method that the path does not have. `any_site`: forms of other sites reach the handler, because
     it takes a token that browsers do not send by themselves. `guests`: a form of people who are not signed in, which
     must carry a form token, too. `for_people`: a page or a form of a page. The OpenAPI document leaves it out, because
-    programs have operations of their own for the same. `plain_errors`: errors are plain text, because the protocol
+    programs have operations of their own for the same. It leaves out callback paths, too: only hubs and clouds that
+    this service has asked know them. `plain_errors`: errors are plain text, because the protocol
     of the operation demands it.
     """
 

@@ -27,6 +27,7 @@ from smartfeeds.http import (
     requirements,
     river,
     search,
+    source_pushes,
 )
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.hashed_files import STATIC
@@ -65,6 +66,7 @@ class Handlers:
     editor: editor.Editor
     hub: hub.HubEndpoint
     cloud: cloud.CloudDoors
+    pushes: source_pushes.SourcePushEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,8 @@ TABLE: tuple[Route, ...] = (
     Route("POST", urls.CLOUD_FORM, "cloud", cloud.REGISTER_BY_FORM, lambda h: h.cloud.by_form),
     Route("POST", urls.CLOUD_RPC, "cloud", cloud.REGISTER_BY_XML_RPC, lambda h: h.cloud.by_xml_rpc),
     Route("POST", urls.CLOUD_SOAP, "cloud", cloud.REGISTER_BY_SOAP, lambda h: h.cloud.by_soap),
+    Route("GET", f"{urls.PUSH}{{token}}", "push", source_pushes.CHECK_PUSH, lambda h: h.pushes.get),
+    Route("POST", f"{urls.PUSH}{{token}}", "push", source_pushes.RECEIVE_PUSH, lambda h: h.pushes.post),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

@@ -35,6 +35,7 @@ from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
+from smartfeeds.http.source_pushes import SourcePushEndpoint, SourcePushes
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.admin import WebAdmin
@@ -88,6 +89,7 @@ class Site:
         xmpp: XmppSignIn,
         hub: HubRequests | None,
         cloud: CloudRequests | None,
+        pushes: SourcePushes | None,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -137,6 +139,7 @@ class Site:
             themes=Themes(bodies),
             hub=HubEndpoint(hub, bodies),
             cloud=CloudDoors(cloud, bodies),
+            pushes=SourcePushEndpoint(pushes, bodies),
         )
         self.router = HttpRouter(
             CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe

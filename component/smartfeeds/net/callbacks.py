@@ -31,7 +31,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
 _CHUNK_BYTES: Final = 1_024
 _REASON_CHARACTERS: Final = 200
-_REFUSED: Final = "its address is not public; the operator may allow it with webhooks.allowed_networks"
+_REFUSED: Final = "its address is not public; the operator may allow it with "
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,16 @@ class CallbackAnswer:
 class CallbackClient:
     """The client; an async context manager.
 
-    `allowed` are networks that may be reached although they are not public. `contact` is the address of this service
-    for the header User-Agent. `ca_file` has certificates that are trusted in addition to those of the system. `clock`
-    gives the Unix time in seconds.
+    `allowed` are networks that may be reached although they are not public, `allowed_by` names their setting. `contact`
+    is the address of this service for the header User-Agent. `ca_file` has certificates that are trusted in addition to
+    those of the system. `clock` gives the Unix time in seconds.
     """
 
     def __init__(
         self,
         allowed: Sequence[Network] = (),
         *,
+        allowed_by: str = "webhooks.allowed_networks",
         contact: str = "",
         ca_file: Path | None = None,
         total_s: float = TOTAL_S,
@@ -80,6 +81,7 @@ class CallbackClient:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._allowed = tuple(allowed)
+        self._allowed_by = allowed_by
         self._agent = f"smartfeeds/{__version__}" + (f" (+{contact})" if contact else "")
         self._ca_file = ca_file
         self._total_s = total_s
@@ -166,7 +168,7 @@ class CallbackClient:
             reason = f"did not answer within {self._total_s:g} seconds"
         except aiohttp.ClientConnectorError as error:
             refused = isinstance(error.os_error, RefusedAddressError)
-            reason = _REFUSED if refused else f"cannot be reached: {_text(error.os_error)}"
+            reason = f"{_REFUSED}{self._allowed_by}" if refused else f"cannot be reached: {_text(error.os_error)}"
         except (aiohttp.ClientError, OSError, ValueError) as error:
             reason = f"gave no usable answer: {_text(error)}"
         else:

@@ -9,6 +9,7 @@ from typing import Any
 from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
 from smartfeeds.core.mirror import MirrorState
+from smartfeeds.core.source_push import SourcePush
 from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.tokens import Token, ended
@@ -155,8 +156,8 @@ def _standing_row(standing: MirrorStanding) -> Row:
     }
 
 
-def source_row(source: Source) -> Row:
-    """A source with its state (SRC-047). Passwords are left out."""
+def source_row(source: Source, push: SourcePush | None = None) -> Row:
+    """A source with its state (SRC-047) and that of its subscription (WS-141). Secrets are left out."""
     return {
         "number": source.source_no,
         "node": source.node,
@@ -167,6 +168,11 @@ def source_row(source: Source) -> Row:
         "last_good": _second(source.good_us) or "",
         "next": _second(source.due_us) or "",
         "from": "configuration" if source.configured else source.owner or "source add",
+        "push": "" if push is None else f"{push.kind.value} {push.state.value}",
+        "push_reason": "" if push is None else push.reason,
+        "push_until": "" if push is None else _second(push.ends_us) or "",
+        "last_push": "" if push is None else _second(push.pushed_us) or "",
+        "missed": 0 if push is None else push.misses,
     }
 
 

@@ -1,4 +1,5 @@
-"""Stores what the poll of a source has brought (SRC-005, SRC-037, SRC-056, SRC-057, SRC-066 to SRC-080)."""
+"""Stores what a poll of a source or a push has brought (SRC-005, SRC-037, SRC-056, SRC-057, SRC-066 to SRC-080, WS-128
+to WS-130)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +7,8 @@ from typing import Final
 
 from smartfeeds.core import polling
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import QUIET, Node, NodeEvent
+from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
+from smartfeeds.core.options import FormFields
 from smartfeeds.core.source_entries import EntryKey, EntryPresence, SourceEntry, assign_items
 from smartfeeds.core.sources import HostPause, Source, SourceState
 from smartfeeds.formats.atom import digest_id, id_and_updated
@@ -18,6 +20,7 @@ from smartfeeds.formats.source_items import SourceItem, fitted
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key
+from smartfeeds.service.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # The entries of a source that are remembered. An entry takes about 300 bytes.
@@ -26,11 +29,19 @@ _NO_PAYLOAD: Final = Payload(b"<entry/>")
 
 
 @dataclass(frozen=True, slots=True)
-class PolledDocument:
-    """What a poll has read: the feed without items, and its items, oldest first, as they are to be stored."""
+class SourceContent:
+    """What a poll or a push has brought: items, oldest first, and the feed without items.
 
-    feed: FeedDocument
+    `feed` is None for a push, which may leave out most of the feed and most items (WS-128).
+    """
+
+    feed: FeedDocument | None
     items: tuple[SourceItem, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether an item that is missing has been retracted (RFC 5005 section 2)."""
+        return self.feed is not None and self.feed.paging.complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +61,32 @@ def store_poll(
     source_no: int,
     answer: polling.Answer,
     chance: float,
-    document: PolledDocument | None = None,
+    content: SourceContent | None = None,
     pause: HostPause | None = None,
+    offer: PolledOffer | None = None,
 ) -> StoredPoll | None:
     """Stores the items of a poll and the progress of its source in one transaction (SRC-005, SRC-076).
 
-    `document` is set if there was a new one, `pause` if the host is busy. Returns None if the source was removed or
-    paused meanwhile. Raises FeedError if the node cannot have the items.
+    `content` is set if there was a new one, `pause` if the host is busy, `offer` if the service follows hubs. Returns
+    None if the source was removed or paused meanwhile. Raises FeedError if the node cannot have the items.
     """
     source = tx.source(source_no)
     if source is None or source.state is SourceState.PAUSED:
         return None
-    counts = ImportCounts()
-    if document is not None:
-        counts, described = _import(tx, context, source, document)
+    counts, news = ImportCounts(), list[ImportedItem]()
+    if content is not None:
+        news = _news(tx, source, content.items) if offer is not None else news
+        counts, described = _import(tx, context, source, content)
         answer = replace(answer, described=described)
     after = polling.after_answer(source, answer, context.now_us, chance)
+    follows = offer is not None and answer.kind in polling.GOOD
+    if offer is not None and follows and after.settings.push:
+        has_news = bool(counts.added or counts.changed or counts.deleted)
+        times_us = [item.time_us for item in news]
+        after = follow_poll(tx, context, after, offer, times_us, has_news=has_news, chance=chance)
     tx.put_source(after)
+    if follows and not after.settings.push:
+        drop_pushes(tx, context, after)
     if pause is not None:
         tx.put_host_pause(pause)
     elif answer.kind in polling.GOOD and tx.host_pause(source.host) is not None:
@@ -75,14 +95,73 @@ def store_poll(
     return StoredPoll(source, after, counts, sharing)
 
 
+def store_push(
+    tx: WriteTx,
+    context: Context,
+    push_no: int,
+    items: Sequence[SourceItem],
+    received_us: int | None,
+    cursor: str,
+) -> ImportCounts | None:
+    """Stores the items of a push in the node of its source, and that it was stored, in one transaction.
+
+    What the node says of the feed stays: a push may leave out most of it (WS-128). A version that is older than the
+    stored one is left out, because hubs repeat deliveries late (WS-130). `received_us` is the time of the push, None
+    for a pull that fills a gap before it. Returns None if the source was removed, paused or stopped meanwhile. Raises
+    FeedError if the node cannot have the items.
+    """
+    push = tx.source_push(push_no)
+    source = None if push is None else tx.source(push.source_no)
+    settle_push(tx, context, push_no, received_us, cursor)
+    if source is None or source.state in (SourceState.PAUSED, SourceState.STOPPED):
+        return None
+    return _import(tx, context, source, SourceContent(None, tuple(items)))[0]
+
+
+def _news(tx: ReadTx, source: Source, items: Sequence[SourceItem]) -> list[ImportedItem]:
+    """The items that the source did not have yet, or that the node has in an older version."""
+    node = tx.node(source.node)
+    if node is None or source.good_us is None or not tx.source_pushes_of(source.source_no):
+        return []
+    known = tx.source_entries_of(source.source_no, [entry.key for entry in items])
+    item_ids = {entry.key.identity: entry.item_id for entry in known}
+    stored = {item.id: item for item in tx.items(node.node_no, list(item_ids.values()))}
+    news = []
+    for one in items:
+        item_id = item_ids.get(one.item.id)
+        existing = None if item_id is None else stored.get(item_id)
+        if item_id is None or (existing is not None and _is_newer(one.item, existing)):
+            news.append(one.item)
+    return news
+
+
+def _is_newer(item: ImportedItem, existing: Item) -> bool:
+    known_us = _updated_us(existing)
+    return known_us is not None and item.time_us is not None and item.time_us > known_us
+
+
+def _is_older(item: ImportedItem, existing: Item | None) -> bool:
+    """Whether an item is an older version of a stored one, by their times of change."""
+    if existing is None or existing.deleted or item.updated_us is None:
+        return False
+    known_us = _updated_us(existing)
+    return known_us is not None and item.updated_us < known_us
+
+
+def _updated_us(item: Item) -> int | None:
+    return id_and_updated(item.payload)[1]
+
+
 def _import(
-    tx: WriteTx, context: Context, source: Source, document: PolledDocument
+    tx: WriteTx, context: Context, source: Source, content: SourceContent
 ) -> tuple[ImportCounts, Mapping[str, str]]:
     actor = publisher_of(source, context.policy.domain)
-    texts, _notes = texts_of(replace(document.feed, channel=_without_own(document.feed.channel)))
+    texts: FormFields = {}
+    if content.feed is not None:
+        texts, _notes = texts_of(replace(content.feed, channel=_without_own(content.feed.channel)))
     _different, described = describe_node(tx, context, source.node, actor, texts, source.progress.described)
     node = feed_locked(tx, source.node)
-    plan = _plan(tx, context, source, node, document)
+    plan = _plan(tx, context, source, node, content)
     items = plan.items
     silent = max(0, len(items) - source.settings.first_told) if source.good_us is None else 0
     if silent:
@@ -108,10 +187,10 @@ class _Plan:
     unchanged: int = 0
 
 
-def _plan(tx: WriteTx, context: Context, source: Source, node: Node, document: PolledDocument) -> _Plan:
+def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: SourceContent) -> _Plan:
     """Compares a document with what is remembered of the source and with the node."""
-    live = [entry for entry in document.items if not entry.item.deleted]
-    known = tx.source_entries_of(source.source_no, [entry.key for entry in document.items])
+    live = [entry for entry in content.items if not entry.item.deleted]
+    known = tx.source_entries_of(source.source_no, [entry.key for entry in content.items])
     assigned = assign_items([entry.key for entry in live], known, lambda key: digest_id(*key))
     existing = {item.id: item for item in tx.items(node.node_no, [entry.item_id for entry in assigned])}
     plan = _Plan([], [])
@@ -122,6 +201,10 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, document: P
         is_back = entry.presence is EntryPresence.RETRACTED
         # An item that was retracted in the node (SRC-074), or that its limit has pushed out (SRC-075), stays away.
         is_away = not is_back and (entry.entry_no > 0 if stored is None else stored.deleted)
+        # Hubs repeat deliveries late: an older version is left out (WS-130).
+        if content.feed is None and _is_older(one.item, stored):
+            plan.unchanged += 1
+            continue
         if is_away or (entry.digest == one.digest and not is_back):
             plan.unchanged += 1
         else:
@@ -134,14 +217,14 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, document: P
         if after not in known:
             plan.entries.append(after)
     plan.items += undated
-    _plan_retractions(tx, source, document, assigned, known, plan)
+    _plan_retractions(tx, source, content, assigned, known, plan)
     return plan
 
 
 def _plan_retractions(
     tx: ReadTx,
     source: Source,
-    document: PolledDocument,
+    content: SourceContent,
     assigned: Sequence[SourceEntry],
     known: Sequence[SourceEntry],
     plan: _Plan,
@@ -149,10 +232,10 @@ def _plan_retractions(
     """Entries that the feed has retracted: by an at:deleted-entry (SRC-067), or by leaving them out of two complete
     documents in a row (SRC-066)."""
     present = {entry.entry_no for entry in assigned}
-    deletions = {entry.item.id: entry.item for entry in document.items if entry.item.deleted}
+    deletions = {entry.item.id: entry.item for entry in content.items if entry.item.deleted}
     gone = [entry for entry in known if entry.key.identity in deletions and entry.entry_no not in present]
     # An item that a filter leaves out is not absent.
-    if document.feed.paging.complete and assigned and not source.settings.only:
+    if content.is_complete and assigned and not source.settings.only:
         absent = [entry for entry in tx.source_entries(source.source_no) if entry.entry_no not in present]
         gone += [entry for entry in absent if entry.presence is EntryPresence.MISSED and entry not in gone]
         missed = [entry for entry in absent if entry.presence is EntryPresence.PRESENT and entry not in gone]

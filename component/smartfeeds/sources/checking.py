@@ -43,7 +43,9 @@ async def check_source(fetcher: Fetcher, source: Source, now_us: int) -> SourceR
 def _read(source: Source, response: Response, now_us: int) -> SourceReport:
     content_type = response.content_type
     try:
-        document = read_source(response.body, response.charset, response.url, source)
+        document = read_source(
+            response.body, response.charset, response.url, source, "", response.headers.getall("Link", ())
+        )
     except FeedError as error:
         links = links_of(response.body, response.url) if response.body.lstrip()[:1] == b"<" else ()
         return SourceReport(response.hops, error.text or error.condition.value, content_type, links=links)

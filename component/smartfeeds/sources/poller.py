@@ -21,11 +21,13 @@ from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.source_import import PolledDocument, StoredPoll, store_poll
+from smartfeeds.service.source_import import SourceContent, StoredPoll, store_poll
+from smartfeeds.service.source_push import PolledOffer
 from smartfeeds.service.sources import begin_polls, read_due, sharing_address
 from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
 from smartfeeds.sources.history import with_history
-from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
+from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
 
@@ -54,13 +56,25 @@ class PollClients(NamedTuple):
 
 
 class Poller:
-    """Polls all sources. `own_url` is the address at which this service serves its own feeds, "" if it serves none."""
+    """Polls all sources.
 
-    def __init__(self, service: FeedService, clients: PollClients, tools: SourceTools, own_url: str = "") -> None:
+    `own_url` is the address at which this service serves its own feeds, "" if it serves none. `new_key` makes
+    a random text of so many bytes for a new subscription at a hub; without it hubs are not used (WS-102).
+    """
+
+    def __init__(
+        self,
+        service: FeedService,
+        clients: PollClients,
+        tools: SourceTools,
+        own_url: str = "",
+        new_key: NewKey | None = None,
+    ) -> None:
         self._service = service
         self._clients = clients
         self._tools = tools
         self._own_url = own_url
+        self._new_key = new_key
         self._running: dict[str, asyncio.Task[None]] = {}  # by host
         self._free = asyncio.Event()  # a poll has ended
         self._looked_us: int | None = None
@@ -156,6 +170,7 @@ class Poller:
 
         Raises StoreError.
         """
+        began_us = self._tools.now_us()
         sources = await self._service.read(partial(sharing_address, source=source))
         if not any((other.source_no, other.due_us) == (source.source_no, source.due_us) for other in sources):
             return  # it was polled, removed or paused since it was read
@@ -167,7 +182,7 @@ class Poller:
         if not response.not_modified:
             SOURCE_BYTES.inc(len(response.body))
         for other in sources:
-            await self._take(other, response)
+            await self._take(other, response, began_us)
 
     async def _fetch(self, sources: Sequence[Source]) -> Response:
         """One request for sources of one address. It is conditional if all have read the same document."""
@@ -198,11 +213,12 @@ class Poller:
                 answer = Answer(AnswerKind.BUSY, answer.reason, paused_until_us=pause.until_us)
             await self._store(source, answer, pause=pause)
 
-    async def _take(self, source: Source, response: Response) -> None:
+    async def _take(self, source: Source, response: Response, began_us: int) -> None:
         """Reads a response for one source and stores it."""
         try:
             if response.not_modified:
-                await self._store(source, good_answer(source, response, None))
+                offer = self._offer(source, response, None, began_us)
+                await self._store(source, good_answer(source, response, None), offer=offer)
                 return
             document = await self._read(source, response)
             whole = await with_history(
@@ -215,7 +231,8 @@ class Poller:
                 archives=whole.archives,
                 is_page=document.is_page,
             )
-            await self._store(source, answer, whole.document)
+            offer = self._offer(source, response, document, began_us)
+            await self._store(source, answer, whole.document, offer=offer)
         except FeedError as error:
             await self._store(source, Answer(AnswerKind.UNREADABLE, error.text or error.condition.value))
         except StoreError:
@@ -227,7 +244,9 @@ class Poller:
     async def _read(self, source: Source, response: Response) -> SourceDocument:
         """Reads a document aside: a large feed takes long enough to hold up everything else. Raises FeedError."""
         return await self._tools.aside(
-            read_source, response.body, response.charset, response.url, source, self._own_url
+            read_source,
+            *(response.body, response.charset, response.url, source, self._own_url),
+            response.headers.getall("Link", ()),
         )
 
     async def _older_page(self, source: Source, feed_url: str, url: str) -> SourceDocument:
@@ -238,6 +257,18 @@ class Poller:
         SOURCE_BYTES.inc(len(response.body))
         return await self._read(source, response)
 
+    def _offer(
+        self, source: Source, response: Response, document: SourceDocument | None, began_us: int
+    ) -> PolledOffer | None:
+        """What a good response says of hubs and clouds, None if they are not used."""
+        if self._new_key is None:
+            return None
+        token, secret = self._new_key(TOKEN_BYTES), self._new_key(SECRET_BYTES)
+        if document is None:
+            return PolledOffer(began_us, None, token, secret)
+        offer = offer_in(document, response.url, source.url, self._own_url)
+        return PolledOffer(began_us, offer, token, secret, document.links.last_cursor)
+
     async def _store(
         self,
         source: Source,
@@ -246,11 +277,20 @@ class Poller:
         pause: HostPause | None = None,
         *,
         is_request: bool = True,
+        offer: PolledOffer | None = None,
     ) -> None:
-        polled = None if document is None else PolledDocument(document.feed, document.items)
+        content = None if document is None else SourceContent(document.feed, document.items)
         chance = self._tools.spread()
         stored = await self._service.write(
-            partial(store_poll, source_no=source.source_no, answer=answer, chance=chance, document=polled, pause=pause)
+            partial(
+                store_poll,
+                source_no=source.source_no,
+                answer=answer,
+                chance=chance,
+                content=content,
+                pause=pause,
+                offer=offer,
+            )
         )
         if is_request:
             SOURCE_POLLS.labels(answer.kind.value).inc()

@@ -3,12 +3,14 @@
 The boundary between polling and formats. It runs in a thread, and raises FeedError for what is no feed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from smartfeeds.core.push_targets import PushOffer, offer_of, same_address
 from smartfeeds.core.sources import DocumentHints, Source, filter_of, is_own
 from smartfeeds.core.text import counted
-from smartfeeds.core.view import matches
+from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats.atom import LINK, SOURCE, read_traits
 from smartfeeds.formats.autodiscovery import links_of
@@ -18,6 +20,7 @@ from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.loader import in_utf8
 from smartfeeds.formats.poll_hints import poll_hints
+from smartfeeds.formats.push_links import NO_LINKS, PushLinks, document_links, push_links
 from smartfeeds.formats.source_items import SourceItem, source_items
 from smartfeeds.formats.web_page import PAGE_FORMAT, read_page
 from smartfeeds.formats.xml import parse_stored
@@ -30,12 +33,13 @@ ACCEPT_SOURCE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document of a source. `feed` is the feed without items, `items` are those to store, oldest first. `left_out`
-    counts items that cannot be stored, with reasons in `notes`."""
+    """A document of a source. `feed` is the feed without items, `items` are those to store, oldest first. `links` say
+    who announces its changes. `left_out` counts items that cannot be stored, with reasons in `notes`."""
 
     feed: FeedDocument
     items: tuple[SourceItem, ...]
     hints: DocumentHints
+    links: PushLinks = NO_LINKS
     left_out: int = 0
     notes: tuple[str, ...] = ()
 
@@ -51,41 +55,39 @@ class SourceDocument:
         return self.feed.format == PAGE_FORMAT
 
 
-def read_source(body: bytes, charset: str, url: str, source: Source, own_url: str = "") -> SourceDocument:
+def read_source(
+    body: bytes, charset: str, url: str, source: Source, own_url: str = "", link_headers: Sequence[str] = ()
+) -> SourceDocument:
     """The document of a source that came from `url`.
 
     Item ids are made of the first address, so that a new address of the feed makes no new items (SRC-037). Items that
-    came from the service at `own_url` are left out: they would go round for ever (SRC-082). Raises FeedError, whose
-    text names the feeds that a web page links to (SRC-043).
+    came from the service at `own_url` are left out: they would go round for ever (SRC-082). `link_headers` are the
+    values of Link. Raises FeedError, whose text names the feeds that a web page links to (SRC-043).
     """
     if not body.strip():
         raise FeedError(Condition.INVALID_PAYLOAD, "the document is empty")
-    data, note = (body, "") if looks_like_ess(body) else in_utf8(body, "" if looks_like_json(body) else charset)
+    data, note = _decoded(body, charset)
     # A page that comes where a feed was is a failure of the server, not a feed (SRC-043).
     may_be_page = source.progress.full_us is None or source.progress.is_page
     try:
         document = _read(body, data, charset, url, may_be_page=may_be_page)
     except FeedError as error:
-        links = links_of(body, url) if body.lstrip()[:1] == b"<" else ()
-        if not links:
+        feeds = links_of(body, url) if body.lstrip()[:1] == b"<" else ()
+        if not feeds:
             raise
-        addresses = ", ".join(link.href for link in links[:3])
+        addresses = ", ".join(link.href for link in feeds[:3])
         raise FeedError(error.condition, f"{error.text or error.condition.value}; it links to {addresses}") from None
     items, skipped = source_items(document, source.first_url, source.settings.ignore)
     foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]
-    view = filter_of(source.settings.only)
-    matching = tuple(
-        entry
-        for entry in foreign
-        if entry.item.deleted or not view.filtered or matches(view, read_traits(entry.item.payload), publishers=False)
-    )
     returned = len(items) - len(foreign)
     reasons = [f"item {one.index + 1}: {one.reason}" for one in (*document.skipped, *skipped)]
     notes = (*document.warnings, *((note,) if note else ()), *reasons)
     if returned:
         notes = (*notes, f"{counted(returned, 'item')} came from this service and were left out")
+    feed = replace(document, items=(), skipped=())
+    links = push_links(link_headers, body, url)
     left_out = len(reasons) + returned
-    return SourceDocument(replace(document, items=(), skipped=()), matching, poll_hints(document), left_out, notes)
+    return SourceDocument(feed, _admitted(foreign, source), poll_hints(document), links, left_out, notes)
 
 
 def _read(body: bytes, data: bytes, charset: str, url: str, *, may_be_page: bool) -> FeedDocument:
@@ -96,6 +98,63 @@ def _read(body: bytes, data: bytes, charset: str, url: str, *, may_be_page: bool
         if not may_be_page or body.lstrip()[:1] != b"<":
             raise
         return read_page(body, charset, url)
+
+
+def read_push(
+    body: bytes, charset: str, topic: str, source: Source, own_url: str
+) -> tuple[tuple[SourceItem, ...], PushLinks]:
+    """The items that a hub has pushed for a topic, oldest first, and the links of the document.
+
+    Their feed has the title that polls know, so that an item is the same whichever way it came (WS-129). Raises
+    FeedError for what is no feed.
+    """
+    data, _note = _decoded(body, charset)
+    document = _of_topic(read_document(data, topic, doubles=True), topic)
+    document = replace(document, title=source.progress.title or document.title)
+    items, _skipped = source_items(document, source.first_url, source.settings.ignore)
+    foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]
+    return _admitted(foreign, source), document_links(body, topic)
+
+
+def offer_in(document: SourceDocument, url: str, source_url: str, own_url: str) -> PushOffer:
+    """The hubs and clouds of a document that came from `url`. Without a link to itself that address is the topic
+    (WS-096); a cloud knows the feed by the address of the source (RC-064)."""
+    links = document.links
+    clouds = [replace(cloud, topic=source_url) for cloud in links.clouds]
+    return offer_of(list(links.hubs), links.topic or url, clouds, own_url)
+
+
+def _decoded(body: bytes, charset: str) -> tuple[bytes, str]:
+    """The document in UTF-8 and a note of what was wrong with its encoding. ESS and JSON have their own rules."""
+    return (body, "") if looks_like_ess(body) else in_utf8(body, "" if looks_like_json(body) else charset)
+
+
+def _admitted(items: Sequence[SourceItem], source: Source) -> tuple[SourceItem, ...]:
+    """The items that the filter of a source admits."""
+    view = filter_of(source.settings.only)
+    return tuple(entry for entry in items if entry.item.deleted or _is_match(view, entry.item.payload))
+
+
+def _is_match(view: View, payload: bytes) -> bool:
+    return not view.filtered or matches(view, read_traits(payload), publishers=False)
+
+
+def _of_topic(document: FeedDocument, topic: str) -> FeedDocument:
+    """The items of a topic. A hub may put several topics into one document, and names the topic of each entry in its
+    atom:source (PubSubHubbub 0.3 section 7.5; WS-131). If no entry names this topic, the entries are quotations of
+    other feeds, and the feed itself has them."""
+    topics = [_source_of(item.payload) for item in document.items]
+    if not any(same_address(own, topic) for own in topics if own):
+        return document
+    pairs = zip(document.items, topics, strict=True)
+    return replace(document, items=tuple(item for item, own in pairs if not own or same_address(own, topic)))
+
+
+def _source_of(payload: bytes) -> str:
+    """The address of the feed that an entry names as its source, "" if it names none."""
+    source = parse_stored(payload).find(SOURCE) if b"source" in payload else None
+    links = () if source is None else source.iterchildren(LINK)
+    return next((link.get("href", "") for link in links if link.get("rel") == "self"), "")
 
 
 def _is_ours(payload: bytes, own_url: str) -> bool:

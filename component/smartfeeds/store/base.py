@@ -23,6 +23,7 @@ from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
 from smartfeeds.store.sql_river import RiverReads
+from smartfeeds.store.sql_source_push import SourcePushReads, SourcePushWrites
 from smartfeeds.store.sql_sources import SourceReads, SourceWrites
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class ReadTx(
     RecordReads,
     RiverReads,
     SourceReads,
+    SourcePushReads,
 ):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending.
@@ -54,6 +56,7 @@ class WriteTx(
     PushWrites,
     RecordWrites,
     SourceWrites,
+    SourcePushWrites,
     ReadTx,
 ):
     """The reading and writing operations of a transaction. Each method maintains the derived counts (total, live,

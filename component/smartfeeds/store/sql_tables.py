@@ -91,6 +91,11 @@ SOURCE = Table(
 )
 SOURCE_ENTRY = Table("source_entry", "entry_no", "identity, link, item_id, digest, presence", "source_no")
 SOURCE_HOST = Table("source_host", "host", "until_us, count")
+SOURCE_PUSH = Table(
+    "source_push",
+    "push_no",
+    "source_no, token, state, due_us, created_us, since_us, reason, host, url, details",
+)
 ENCLOSURE = Table(
     "enclosure",
     "enclosure_no",

@@ -367,6 +367,28 @@ CREATE TABLE source_host (
     count INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Subscriptions of sources at hubs and clouds (core.source_push); details are JSON. token: the last segment of the
+-- callback path. The source may be gone: a hub confirms the end of a subscription after that. url: the hub or cloud.
+CREATE TABLE source_push (
+    push_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    source_no INTEGER NOT NULL,
+    token TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('planned', 'asked', 'active', 'refused', 'leaving', 'ended')),
+    due_us INTEGER,
+    created_us INTEGER NOT NULL,
+    since_us INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    host TEXT NOT NULL,
+    url TEXT NOT NULL,
+    details TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX source_push_source ON source_push (source_no);
+
+CREATE INDEX source_push_due ON source_push (due_us, host) WHERE due_us IS NOT NULL;
+
+CREATE INDEX source_push_url ON source_push (url);
+
 -- Enclosures of items that sources have brought (core.enclosures); the bytes are in prefetch.folder, under digest.
 -- condition: the validator with which a partial file is continued. night_bytes were loaded in the window that opened at
 -- night_us.

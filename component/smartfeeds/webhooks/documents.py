@@ -15,6 +15,7 @@ from smartfeeds.core.view import View
 from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.feed_details import head_of_node
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.formats.writers import ATOM_TYPE, WRITERS, FeedExport
 from smartfeeds.service.context import Context
 from smartfeeds.service.documents import version_of
@@ -119,7 +120,7 @@ def _within_bytes(changes: list[Item], view: View) -> list[Item]:
     return whole_groups or list(takewhile(lambda item: key_of(view.order, item) == next_us, changes))
 
 
-def write_topic(batch: TopicBatch, site_url: str, now_us: int) -> TopicDocument:
+def write_topic(batch: TopicBatch, site_url: str, cloud: OwnCloud | None, now_us: int) -> TopicDocument:
     """The document of a batch. The feed's own elements are those of a pull of the topic (WS-057)."""
     if not batch.items:
         return TopicDocument(batch.end, batch.more)
@@ -130,7 +131,7 @@ def write_topic(batch: TopicBatch, site_url: str, now_us: int) -> TopicDocument:
         f"{site_url}{hub_path(node.name)}",
     )
     head = replace(
-        head_of_node(node, base_url, f"{site_url}{entry_path(node.name)}", hub_url),
+        head_of_node(node, base_url, f"{site_url}{entry_path(node.name)}", hub_url, cloud),
         updated_us=max(item.modified_us for item in batch.items),
         self_link=topic_url,
         total=batch.total,
@@ -155,10 +156,15 @@ class DocumentDesk:
     """Writes each document once. `read` reads a batch; it is called for documents that are not known yet."""
 
     def __init__(
-        self, read: Callable[[DocumentKey], Awaitable[TopicBatch | None]], site_url: str, clock: Callable[[], int]
+        self,
+        read: Callable[[DocumentKey], Awaitable[TopicBatch | None]],
+        site_url: str,
+        cloud: OwnCloud | None,
+        clock: Callable[[], int],
     ) -> None:
         self._read = read
         self._site_url = site_url
+        self._cloud = cloud
         self._clock = clock
         self._tasks: dict[DocumentKey, asyncio.Task[TopicDocument | None]] = {}
         self.written = 0
@@ -183,4 +189,4 @@ class DocumentDesk:
             return None
         self.written += 1
         # A document of a hundred items takes up to 100 ms, and the event loop must not wait.
-        return await asyncio.to_thread(write_topic, batch, self._site_url, self._clock())
+        return await asyncio.to_thread(write_topic, batch, self._site_url, self._cloud, self._clock())

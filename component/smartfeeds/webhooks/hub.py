@@ -44,6 +44,7 @@ from smartfeeds.delivery.deliverer import (
 )
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.service.callbacks import (
     CallbackLimits,
@@ -86,7 +87,7 @@ class HubOptions:
     """The settings. `site_url` is the public address of the service without a slash at its end, "" if it has none.
 
     Leases are seconds. `signature` is the method of all signatures, "" for that of the dialect. `requests_per_minute`
-    bounds the requests of one network address.
+    bounds the requests of one network address. `cloud` is the cloud that documents name, None without one.
     """
 
     site_url: str
@@ -96,6 +97,7 @@ class HubOptions:
     signature: str = ""
     requests_per_minute: int = 60
     limits: CallbackLimits = field(default_factory=CallbackLimits)
+    cloud: OwnCloud | None = None
 
     def lease_s(self, wish_s: int | None) -> int:
         """The lease for a wish, None for no wish."""
@@ -136,7 +138,7 @@ class Hub:
         self._new_id = new_id
         self._dialects: dict[Consumer, str] = {}
         self._results = DeliveryResults(service, clock)
-        self.documents = DocumentDesk(self._read_batch, options.site_url, clock)
+        self.documents = DocumentDesk(self._read_batch, options.site_url, options.cloud, clock)
         self.questions = HubQuestions(
             service, client, options.limits, clock=clock, new_challenge=new_id, on_active=self._on_active
         )

@@ -25,6 +25,7 @@ FULL = Channel(
     skip_days=("Monday",),
     categories=(("A", ""), ("B", "d")),
     cloud=Cloud("e.example", 80, "/c", "r", "xml-rpc"),
+    cloud_url="http://e.example/c",
     icon="http://e.example/i.png",
     logo="http://e.example/l.png",
     hub="http://e.example/hub",

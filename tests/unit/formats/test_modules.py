@@ -148,7 +148,7 @@ def test_item_of_a_source_credits_its_channel():
     credited = "<source url='http://y.example/f'>Other</source>"
     for inside, expected in (("", ("F", address)), (credited, ("Other", "http://y.example/f"))):
         (read,) = read_source(rss(inside), "", address, new_source("planet", address, 0)).items
-        item = Item(1, read.id, 0, 0, read.payload, "", deleted=False)
+        item = Item(1, read.item.id, 0, 0, read.item.payload, "", deleted=False)
         job = FeedExport(FeedHead("urn:x:f", "Planet", 0, "http://p.example/f"), [item], 0)
         for form in ("rss", "rss092"):
             root = etree.fromstring(b"".join(WRITERS[form].write(job)))

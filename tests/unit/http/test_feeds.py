@@ -58,6 +58,7 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
         poll_default_s=55,
         poll_max_s=120,
         has_hub=False,
+        cloud=None,
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
     request = FeedRequest(place, JSON, ALICE, document=False, reader=False, zipped=False, credential="sfs_1")
@@ -98,6 +99,8 @@ async def test_documents_and_pages_are_made_in_a_thread(form: Representation) ->
         _no_writing,
         poll_default_s=55,
         poll_max_s=120,
+        has_hub=False,
+        cloud=None,
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
     frame = Frame() if form is HTML else None

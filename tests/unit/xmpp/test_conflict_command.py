@@ -133,6 +133,7 @@ async def test_conflicts_are_shown_and_settled() -> None:
         "item": ("hidden", ["one"]),
         "tags": ("hidden", ["t0 t1"]),
         "keep": ("list-single", ["t0"]),
+        "text": ("text-multi", []),
     }
     assert choices_of(versions, "keep") == {
         "t0": "feeds.a/alice@a, 2011-05-09T12:00:00Z, Tea & milk",

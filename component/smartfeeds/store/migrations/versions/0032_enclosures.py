@@ -3,7 +3,7 @@
 from smartfeeds.store.migrations import run_script
 
 revision = "0032"
-down_revision = "0030"
+down_revision = "0031"
 
 _TABLES = """
 CREATE TABLE enclosure (

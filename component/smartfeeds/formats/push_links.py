@@ -1,0 +1,196 @@
+"""Where a document says that its changes are announced: hubs, itself as a topic, clouds, cursors (WebSub section 4;
+RSS-016; JSON Feed 1.1; SF-079 to SF-081).
+
+Links count on the first level of a feed and in the head of a page only. Nothing is opened.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lxml import etree
+
+from smartfeeds.core.push_targets import HTTP_POST, PushTarget
+from smartfeeds.core.sources import PushKind
+from smartfeeds.core.text import counted
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.additions import FANOUT_NS
+from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES
+from smartfeeds.formats.json_text import Json, load_json, looks_like_json
+from smartfeeds.formats.links import base_of, rebase, resolve
+from smartfeeds.formats.loader import load
+from smartfeeds.formats.rss_channel import MAX_PORT, PROTOCOLS, rss_children, rss_name
+from smartfeeds.formats.xml import Element
+
+_LINK: Final = f"{{{ATOM_NS}}}link"
+# With either scheme, and with or without the slash at the end (RC-005).
+_SOURCE_CLOUDS: Final = frozenset(
+    f"{{{scheme}://source.scripting.com{slash}}}cloud" for scheme in ("http", "https") for slash in ("/", "")
+)
+_HEADER_LINK: Final = re.compile(r"""<([^<>]*)>((?:\s*;\s*[^\s=;,"]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*))?)*)""")
+_HEADER_REL: Final = re.compile(r""";\s*rel\*?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]+))""", re.IGNORECASE)
+_MAX_HEADER_CHARACTERS: Final = 16_384
+_MAX_HUBS: Final = 8
+_HTTPS_PORT: Final = 443
+_HTTPS_POST: Final = "https-post"
+
+
+@dataclass(frozen=True, slots=True)
+class PushLinks:
+    """What a place says. `topic` is the address that the document gives as its own, "" if it gives none. The topic of
+    each cloud is still empty: it is the address of the source."""
+
+    hubs: tuple[str, ...] = ()
+    topic: str = ""
+    clouds: tuple[PushTarget, ...] = ()
+    prev_cursor: str = ""
+    last_cursor: str = ""
+
+
+NO_LINKS: Final = PushLinks()
+
+
+def push_links(headers: Sequence[str], body: bytes, url: str) -> PushLinks:
+    """The links of a response that came from `url`; `headers` are the values of Link.
+
+    The first place that names both hub and topic counts: the header, then the document (WS-091). Otherwise the hubs are
+    those of the first place that names any. Clouds and cursors are in documents only.
+    """
+    header, document = header_links(headers, url), document_links(body, url)
+    for place in (header, document):
+        if place.hubs and place.topic:
+            return replace(document, hubs=place.hubs, topic=place.topic)
+    return replace(document, hubs=header.hubs or document.hubs, topic=header.topic or document.topic)
+
+
+def header_links(values: Iterable[str], url: str) -> PushLinks:
+    """The hubs and the topic in values of the header Link (RFC 8288 section 3)."""
+    pairs: list[tuple[str, str]] = []
+    for match in _HEADER_LINK.finditer(", ".join(values)[:_MAX_HEADER_CHARACTERS]):
+        rel = _HEADER_REL.search(match[2])
+        if rel is not None:
+            pairs.append(((rel[1] or rel[2] or "").lower(), resolve(url, match[1])))
+    return _links_of(pairs)
+
+
+def document_links(body: bytes, url: str) -> PushLinks:
+    """The links of a document; none of one that cannot be read."""
+    if looks_like_json(body):
+        return _json_links(body, url)
+    if not any(word in body for word in (b"hub", b"HUB", b"Hub", b"cloud", b"_cursor")):
+        return NO_LINKS  # most feeds name neither, and need not be parsed again
+    try:
+        root = load(body).root
+    except FeedError:
+        return _page_links(body, url)
+    if root.tag.rpartition("}")[2].lower() == "html":
+        return _page_links(body, url)
+    return _feed_links(root, url)
+
+
+def _links_of(pairs: Iterable[tuple[str, str]]) -> PushLinks:
+    """The links of some relations and addresses; a relation may be several words."""
+    split = [(rel.lower().split(), href) for rel, href in pairs if href]
+    hubs = dict.fromkeys(href for rels, href in split if "hub" in rels)
+    return PushLinks(tuple(hubs)[:_MAX_HUBS], next((href for rels, href in split if "self" in rels), ""))
+
+
+def _feed_links(root: Element, url: str) -> PushLinks:
+    channel = root
+    if rss_name(root) == "rss" or root.tag.endswith("}RDF"):
+        channel = next(iter(rss_children(root, "channel")), root)
+    base = base_of(channel, rebase("", url))
+    links = _links_of(
+        (node.get("rel", ""), resolve(base, node.get("href", "").strip())) for node in channel.iterchildren(_LINK)
+    )
+    prev_cursor, last_cursor = (
+        (channel.findtext(f"{{{FANOUT_NS}}}{name}") or "").strip() for name in ("prev_cursor", "last_cursor")
+    )
+    return replace(links, clouds=_clouds(channel, base), prev_cursor=prev_cursor, last_cursor=last_cursor)
+
+
+def _clouds(channel: Element, base: str) -> tuple[PushTarget, ...]:
+    """The clouds of a channel: a whole address first, then the element of RSS (RC-054, RC-056)."""
+    texts = [(node.text or "").strip() for node in channel.iterchildren(etree.Element) if node.tag in _SOURCE_CLOUDS]
+    whole = [PushTarget(PushKind.CLOUD, resolve(base, text), "", HTTP_POST) for text in texts if text]
+    # Names of elements are as RSS writes them: <CLOUD> is none.
+    elements = [node for node in rss_children(channel, "cloud") if node.tag.endswith("cloud")]
+    return (*whole, *(target for node in elements if (target := _cloud(node)) is not None))
+
+
+def _cloud(node: Element) -> PushTarget | None:
+    """The target of an element with all five attributes; None for any other (RSS-016, RSS-017)."""
+    names = ("domain", "port", "path", "registerProcedure", "protocol")
+    values = [node.get(name) for name in names]
+    if any(value is None for value in values):
+        return None
+    domain, port, path, procedure, protocol = ((value or "").strip() for value in values)
+    is_https = protocol == _HTTPS_POST or port == str(_HTTPS_PORT)
+    protocol = HTTP_POST if protocol == _HTTPS_POST else protocol
+    is_port = port.isascii() and port.isdigit() and 0 < int(port[:6]) <= MAX_PORT
+    if protocol not in PROTOCOLS or not (domain and path and is_port and (procedure or protocol == HTTP_POST)):
+        return None
+    path = path if path.startswith("/") else f"/{path}"
+    url = f"{'https' if is_https else 'http'}://{domain}:{port}{path}"
+    return PushTarget(PushKind.CLOUD, url, "", protocol, procedure)
+
+
+def _page_links(body: bytes, url: str) -> PushLinks:
+    """The links in the head of a web page (WS-092)."""
+    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
+    try:
+        root = etree.fromstring(body[:MAX_PAGE_BYTES], parser)
+    except (etree.LxmlError, ValueError):
+        return NO_LINKS
+    if root is None:
+        return NO_LINKS
+    head = next(root.iter("head"), None)
+    if head is None:
+        return NO_LINKS
+    base = resolve(url, next(filter(None, (node.get("href", "").strip() for node in head.iter("base"))), ""))
+    return _links_of(
+        (node.get("rel", ""), resolve(base, node.get("href", "").strip())) for node in head.iterchildren("link")
+    )
+
+
+def _json_links(body: bytes, url: str) -> PushLinks:
+    """The members `hubs` and `feed_url` of a JSON Feed (WS-094, RC-054)."""
+    try:
+        feed = load_json(body).value
+    except FeedError:
+        return NO_LINKS
+    if not isinstance(feed, dict):
+        return NO_LINKS
+    hubs, own = feed.get("hubs"), feed.get("feed_url")
+    named = [_hub(hub, url) for hub in hubs] if isinstance(hubs, list) else []
+    return PushLinks(
+        tuple(address for kind, address in named if kind == "websub" and address)[:_MAX_HUBS],
+        resolve(url, own) if isinstance(own, str) and own else "",
+        tuple(
+            PushTarget(PushKind.CLOUD, address, "", HTTP_POST)
+            for kind, address in named
+            if kind == "rsscloud" and address
+        ),
+    )
+
+
+def _hub(value: Json, url: str) -> tuple[str, str]:
+    """The type in lower case and the address of a hub; both empty for what is none."""
+    if not isinstance(value, dict):
+        return "", ""
+    kind, address = value.get("type"), value.get("url")
+    return (
+        (kind.lower(), resolve(url, address.strip()))
+        if isinstance(kind, str) and isinstance(address, str)
+        else ("", "")
+    )
+
+
+def described(links: PushLinks) -> str:
+    """The links in a sentence for people, "" if there are none (WS-141)."""
+    parts = [f"hub {hub}" for hub in links.hubs] + [f"cloud {cloud.url} ({cloud.protocol})" for cloud in links.clouds]
+    return "; ".join(parts[:_MAX_HUBS]) + (
+        f" and {counted(len(parts) - _MAX_HUBS, 'more')}" if parts[_MAX_HUBS:] else ""
+    )

@@ -1,0 +1,215 @@
+"""Callback paths of our subscriptions at hubs and clouds of other servers: `/push/TOKEN` (WebSub sections 5.3 and 7;
+RSS-022 to RSS-025).
+
+The token is the only proof of a sender without a signature, so nothing here tells whether a token exists, except by the
+status that the protocols demand.
+"""
+
+import re
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final, Protocol
+from urllib.parse import parse_qs, unquote_plus
+
+from smartfeeds.core.source_push import LONGEST_LEASE_S
+from smartfeeds.core.sources import PushKind
+from smartfeeds.formats import soap, xml_rpc
+from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
+from smartfeeds.formats.xml import Element
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import BodyReader, charset_of
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
+from smartfeeds.http.operations import Operation
+from smartfeeds.http.replies import Reply
+from smartfeeds.service.source_push import Delivery, HubCheck, IncomingPush
+
+MAX_PUSH_BYTES: Final = 10_000_000
+MAX_NOTIFICATION_BYTES: Final = 65_536
+BODY_S: Final = 30.0
+BUSY_S: Final = 60
+_MAX_CHALLENGE: Final = 512  # of a cloud
+_MAX_FIELDS: Final = 100
+_DIGITS: Final = re.compile(r"[0-9]{1,12}")
+_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
+# WordPress writes the address of the feed into the query as it is, with its own "&" and "=".
+_RAW_CHALLENGE: Final = re.compile(r"(?:^|&)url=(.*)&challenge=([^&]*)\Z")
+_XML: Final = "text/xml"
+_NAMESPACE: Final = "http://www.soapware.org/"
+
+CHECK_PUSH = Operation(
+    "checkSourcePush",
+    "Answers the check of a hub or the challenge of a cloud that this service has subscribed at",
+    {200: {n.PLAIN: {"type": "string"}}},
+    for_people=True,
+)
+RECEIVE_PUSH = Operation(
+    "receiveSourcePush",
+    "Takes content from a hub, or a notification from a cloud, that this service has subscribed at",
+    {200: {}, 202: {}},
+    any_site=True,
+    for_people=True,
+)
+
+_STATUSES: Final = {
+    Delivery.STORED: HTTPStatus.ACCEPTED,
+    Delivery.HINT: HTTPStatus.ACCEPTED,
+    Delivery.FORGED: HTTPStatus.FORBIDDEN,
+    Delivery.ENDED: HTTPStatus.GONE,
+    Delivery.UNKNOWN: HTTPStatus.NOT_FOUND,
+    Delivery.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+class SourcePushes(Protocol):
+    """The subscriptions, as `sources.push_inbox` implements them. All methods raise StoreError."""
+
+    async def kind(self, token: str) -> PushKind | None:
+        """The kind of a path; NONE if its subscription is over, None if there never was one."""
+
+    async def check(self, token: str, check: HubCheck) -> bool:
+        """Takes the check of a hub. Returns whether it is about a subscription of ours."""
+
+    async def knows(self, token: str, url: str) -> bool:
+        """Whether the path is registered at a cloud for a feed."""
+
+    async def deliver(self, token: str, incoming: IncomingPush) -> Delivery:
+        """Takes a push of a hub."""
+
+    async def notify(self, token: str, url: str) -> Delivery:
+        """Takes the notification of a cloud."""
+
+
+class SourcePushEndpoint:
+    """Handles requests to callback paths; `pushes` is None if the service has no public address."""
+
+    def __init__(self, pushes: SourcePushes | None, bodies: BodyReader) -> None:
+        self._pushes = pushes
+        self._bodies = replace(bodies, limit_bytes=MAX_PUSH_BYTES, timeout_s=BODY_S)
+        self._notifications = replace(bodies, limit_bytes=MAX_NOTIFICATION_BYTES, timeout_s=BODY_S)
+
+    async def get(self, call: HttpCall) -> Reply:
+        """Repeats a challenge that is about a subscription of ours (WS-108, WS-109, RC-072). Raises HttpError."""
+        pushes = self._open()
+        if "hub.mode=" in call.query:
+            text = await self._checked(pushes, call)
+        else:
+            text = await self._challenged(pushes, call)
+        if text is None:
+            raise _unknown()
+        return Reply(text.encode(), PLAIN_TEXT, headers={"Cache-Control": "no-store"})
+
+    async def _checked(self, pushes: SourcePushes, call: HttpCall) -> str | None:
+        fields = _fields(call.query)
+        lease = fields.get("hub.lease_seconds", "")
+        check = HubCheck(
+            fields.get("hub.mode", ""),
+            fields.get("hub.topic", ""),
+            fields.get("hub.challenge", ""),
+            min(int(lease), LONGEST_LEASE_S) or None if _DIGITS.fullmatch(lease) else None,
+            fields.get("hub.reason", ""),
+        )
+        if not await pushes.check(call.subject, check):
+            return None
+        return "" if check.mode == "denied" else check.challenge
+
+    async def _challenged(self, pushes: SourcePushes, call: HttpCall) -> str | None:
+        fields, raw = _fields(call.query), _RAW_CHALLENGE.search(call.query)
+        challenge = fields.get("challenge", "")
+        if len(challenge) > _MAX_CHALLENGE or _PRINTABLE.fullmatch(challenge) is None:
+            return None
+        urls = [fields.get("url", ""), *([raw[1], unquote_plus(raw[1])] if raw else [])]
+        for url in dict.fromkeys(urls):
+            if url and await pushes.knows(call.subject, url):
+                return challenge
+        return None
+
+    async def post(self, call: HttpCall) -> Reply:
+        """Takes a push or a notification. Raises HttpError."""
+        pushes = self._open()
+        kind = await pushes.kind(call.subject)
+        if kind is PushKind.CLOUD or (kind is not PushKind.HUB and _is_notification(call)):
+            return await self._notified(pushes, call)
+        if kind is None:
+            raise _unknown()
+        if kind is PushKind.NONE:
+            return _reply(Delivery.ENDED)
+        body = await self._bodies.read_coded(call)
+        signatures = [text for value in call.request.headers.getall("X-Hub-Signature", ()) for text in value.split(",")]
+        coding = call.header("Content-Encoding")
+        incoming = IncomingPush(body, tuple(signatures), charset_of(call), coding)
+        return _reply(await pushes.deliver(call.subject, incoming))
+
+    async def _notified(self, pushes: SourcePushes, call: HttpCall) -> Reply:
+        body = await self._notifications.read(call, (n.WEB_FORM, _XML))
+        if call.media_type == n.WEB_FORM:
+            delivery = await pushes.notify(call.subject, _fields(body.decode("utf-8", "replace")).get("url", ""))
+            if delivery is Delivery.HINT:
+                return Reply(b"", PLAIN_TEXT, HTTPStatus.OK)
+            return _reply(delivery)
+        return await self._called(pushes, call, body)
+
+    async def _called(self, pushes: SourcePushes, call: HttpCall, body: bytes) -> Reply:
+        """The answer to a notification by XML-RPC or SOAP: whether its feed is one of ours (RSS-024, A-132)."""
+        try:
+            root = read_message(body)
+        except RemoteCallError as fault:
+            return _xml(xml_rpc.write_fault(fault))
+        is_soap = root.tag == soap.ENVELOPE
+        try:
+            notification = _call_of(root)
+            url = _only_text(notification.parameters)
+        except RemoteCallError as fault:
+            # SOAP 1.1 section 6.2: a fault has the status 500.
+            return (
+                _xml(soap.write_fault(fault), HTTPStatus.INTERNAL_SERVER_ERROR)
+                if is_soap
+                else _xml(xml_rpc.write_fault(fault))
+            )
+        is_ours = await pushes.notify(call.subject, url) is Delivery.HINT
+        return _xml(
+            soap.write_result(notification.name, is_ours, _NAMESPACE) if is_soap else xml_rpc.write_result(is_ours)
+        )
+
+    def _open(self) -> SourcePushes:
+        if self._pushes is None:
+            raise _unknown()
+        return self._pushes
+
+
+def _is_notification(call: HttpCall) -> bool:
+    """Whether a request looks like the notification of a cloud: it is answered in its own protocol (RC-071)."""
+    return call.media_type in (n.WEB_FORM, _XML)
+
+
+def _call_of(root: Element) -> RemoteCall:
+    return soap.read_call(root) if root.tag == soap.ENVELOPE else xml_rpc.read_call(root)
+
+
+def _only_text(parameters: tuple[RemoteValue, ...]) -> str:
+    """The address in a notification. Raises RemoteCallError."""
+    if len(parameters) != 1 or not isinstance(parameters[0], str):
+        raise RemoteCallError(f"one parameter is wanted, the address of the feed; {len(parameters)} came.")
+    return parameters[0].strip()
+
+
+def _fields(query: str) -> dict[str, str]:
+    """The first value of each parameter."""
+    try:
+        values = parse_qs(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        return {}
+    return {name: texts[0] for name, texts in values.items()}
+
+
+def _reply(delivery: Delivery) -> Reply:
+    headers = {"Retry-After": str(BUSY_S)} if delivery is Delivery.BUSY else {}
+    return Reply(b"", PLAIN_TEXT, _STATUSES[delivery], headers)
+
+
+def _xml(body: bytes, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    return Reply(body, f"{_XML}; charset=utf-8", status)
+
+
+def _unknown() -> HttpError:
+    return HttpError(HTTPStatus.NOT_FOUND, "there is no such subscription")

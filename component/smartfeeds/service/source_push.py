@@ -1,0 +1,335 @@
+"""Subscriptions of sources at hubs and clouds: use cases over one transaction (WS-091 to WS-141, RC-054 to RC-078).
+
+`core.source_push` decides. The rows are shared by the poller, the requests to hubs, the callback paths and commands.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from smartfeeds.core import polling
+from smartfeeds.core import source_push as state
+from smartfeeds.core.push_targets import PushOffer, same_address
+from smartfeeds.core.source_push import (
+    FOLLOWING,
+    FORGERIES,
+    MISSES,
+    OVER,
+    PushState,
+    RequestResult,
+    SourcePush,
+    Task,
+    is_late,
+)
+from smartfeeds.core.sources import PushKind, Source
+from smartfeeds.errors import ConfigError
+from smartfeeds.service.context import Context
+from smartfeeds.service.sources import SPREAD_S
+from smartfeeds.store.base import ReadTx, WriteTx
+
+MAX_CHALLENGE_CHARACTERS: Final = 1_024
+_ORPHANS: Final = 500  # subscriptions that one transaction ends
+
+
+@dataclass(frozen=True, slots=True)
+class PolledOffer:
+    """What a poll says of push: when it began, and the offer of its document (None without one). `token` and `secret`
+    are for a new subscription."""
+
+    began_us: int
+    offer: PushOffer | None
+    token: str
+    secret: str
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HubCheck:
+    """The query of a hub's check of intent or denial (WebSub sections 5.2 and 5.3)."""
+
+    mode: str
+    topic: str
+    challenge: str = ""
+    lease_s: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingPush:
+    """The body of a push as it came. `signatures` are the values of X-Hub-Signature, `coding` is the content coding."""
+
+    body: bytes
+    signatures: tuple[str, ...] = ()
+    charset: str = ""
+    coding: str = ""
+
+
+class Delivery(Enum):
+    """What is done with a push."""
+
+    STORED = "stored"
+    """It is read and stored after the response."""
+    HINT = "hint"
+    """It leads to a poll."""
+    FORGED = "forged"
+    """Its signature is missing or wrong."""
+    ENDED = "ended"
+    """The subscription is over."""
+    UNKNOWN = "unknown"
+    """There is no such subscription, or it is for another feed."""
+    BUSY = "busy"
+    """Too many pushes wait."""
+
+
+def follow_poll(
+    tx: WriteTx,
+    context: Context,
+    source: Source,
+    polled: PolledOffer,
+    times_us: Iterable[int | None],
+    *,
+    has_news: bool,
+    chance: float,
+) -> Source:
+    """Applies a poll to the subscriptions of its source, and returns the source after that.
+
+    `times_us` are the times of the changes that the poll has found. The caller stores the source.
+    """
+    now_us = context.now_us
+    rows = [push for push in tx.source_pushes_of(source.source_no) if push.state in FOLLOWING]
+    late_times = tuple(times_us)
+    followed, is_again = False, False
+    for row in rows:
+        push, is_hinted = state.after_poll(row, polled.began_us, has_news=has_news)
+        is_again = is_again or is_hinted
+        if polled.offer is not None:
+            push = state.offered(push, polled.offer)
+        if not push.cursor and polled.cursor:
+            push = replace(push, cursor=polled.cursor)
+        if any(is_late(push, time_us, now_us) for time_us in late_times):
+            push = replace(push, misses=push.misses + 1)
+        # A hub that another one replaces is left when the other one is active (`_leave_others`).
+        if push.absences > 1 and polled.offer is not None and not polled.offer.targets:
+            push = state.left(push, "the feed does not name it any more", now_us)
+            source = _no_longer(tx, source, push, now_us, chance)
+        elif push.misses >= MISSES:
+            push = state.left(push, f"{MISSES} changes were not announced", now_us)
+            source = _no_longer(tx, source, push, now_us, chance)
+        followed = followed or (push.state in FOLLOWING and push.absences == 0)
+        if push != row:
+            tx.put_source_push(push)
+    if not followed and polled.offer is not None and polled.offer.targets:
+        _begin(tx, source, polled.offer, polled, now_us)
+    if is_again and source.due_us is not None:
+        source = replace(source, due_us=min(source.due_us, now_us + state.AGAIN_US))
+    return source
+
+
+def _begin(tx: WriteTx, source: Source, offer: PushOffer, polled: PolledOffer, now_us: int) -> None:
+    good = frozenset(target.url for target in offer.targets if tx.has_active_push(target.url))
+    push = state.new_push(source.source_no, offer.ranked(good), polled.token, polled.secret, now_us)
+    tx.put_source_push(replace(push, cursor=polled.cursor))
+
+
+def _no_longer(tx: WriteTx, source: Source, push: SourcePush, now_us: int, chance: float) -> Source:
+    """The source after one of its subscriptions has ended: polled as before, unless another one is active."""
+    others = (row for row in tx.source_pushes_of(source.source_no) if row.push_no != push.push_no)
+    if any(row.state is PushState.ACTIVE and row.pushed_us is not None for row in others):
+        return source
+    return polling.announced_by(source, PushKind.NONE, now_us, chance)
+
+
+def _put(tx: WriteTx, push: SourcePush, before: SourcePush, now_us: int, chance: float) -> SourcePush:
+    """Stores a subscription. When it stops being active, its source is polled as before."""
+    tx.put_source_push(push)
+    if before.state is PushState.ACTIVE and push.state is not PushState.ACTIVE:
+        source = tx.source(push.source_no)
+        if source is not None:
+            tx.put_source(_no_longer(tx, source, push, now_us, chance))
+    return push
+
+
+def begin_task(
+    tx: WriteTx, context: Context, push_no: int, chance: float, *, sends_secret: bool
+) -> tuple[SourcePush, Task] | None:
+    """Notes that a subscription does what is due, before any request: a hub may check before it answers.
+
+    `sends_secret`: the request will have the secret. Returns None if it was removed, or is not due any more.
+    """
+    before = tx.source_push(push_no)
+    if before is None or before.due_us is None or before.due_us > context.now_us:
+        return None
+    push, task = state.at_due(before, context.now_us)
+    if push.kind is PushKind.CLOUD and task is Task.SUBSCRIBE and (source := tx.source(push.source_no)) is not None:
+        # RC-064: the address of the feed after permanent redirects.
+        push = replace(push, target=replace(push.target, topic=source.url))
+    if task is Task.SUBSCRIBE:
+        push = replace(push, has_secret=sends_secret)
+    if task is Task.REMOVE:
+        tx.remove_source_push(push_no)
+        return push, task
+    return _put(tx, push, before, context.now_us, chance), task
+
+
+def end_request(
+    tx: WriteTx, context: Context, push_no: int, asked_us: int | None, result: RequestResult, chance: float
+) -> SourcePush | None:
+    """Stores the answer to a request. Returns the subscription after it, None if it was removed meanwhile."""
+    before = tx.source_push(push_no)
+    if before is None:
+        return None
+    push = state.after_request(before, asked_us, result, context.now_us, chance)
+    if push.state is PushState.ACTIVE and before.state is not PushState.ACTIVE:
+        _leave_others(tx, push, context.now_us)
+    return _put(tx, push, before, context.now_us, chance)
+
+
+def take_check(tx: WriteTx, context: Context, token: str, check: HubCheck, chance: float) -> bool:
+    """Takes the check or the denial of a hub. Returns whether it is about a request or subscription of ours (WS-108 to
+    WS-118)."""
+    before = tx.source_push_of_token(token)
+    if before is None or before.kind is not PushKind.HUB or not same_address(check.topic, before.target.topic):
+        return False
+    now_us = context.now_us
+    if check.mode == "denied":
+        if before.state is not PushState.ENDED:
+            _put(tx, state.denied(before, check.reason, now_us), before, now_us, chance)
+        return True
+    if not state.awaits_check(before, check.mode) or not 0 < len(check.challenge) <= MAX_CHALLENGE_CHARACTERS:
+        return False
+    if check.mode == "unsubscribe":
+        _put(tx, state.ended(before, now_us), before, now_us, chance)
+        return True
+    push = state.confirmed(before, check.lease_s, now_us, chance)
+    if before.state is not PushState.ACTIVE:
+        _leave_others(tx, push, now_us)
+    tx.put_source_push(push)
+    return True
+
+
+def _leave_others(tx: WriteTx, push: SourcePush, now_us: int) -> None:
+    """Ends the subscriptions that this one replaces, now that it is active (WS-135)."""
+    for other in tx.source_pushes_of(push.source_no):
+        if other.push_no != push.push_no and other.state in FOLLOWING:
+            tx.put_source_push(state.left(other, "another subscription has replaced it", now_us))
+
+
+def find_push(tx: ReadTx, _context: Context, token: str) -> SourcePush | None:
+    """The subscription of a callback path."""
+    return tx.source_push_of_token(token)
+
+
+def take_push(tx: WriteTx, context: Context, push_no: int, chance: float, *, has_content: bool) -> SourcePush | None:
+    """Notes that a push or a notification came whose signature is right or not wanted, before the response.
+
+    Content is marked as pending until it is stored: what a crash loses is polled at the next start. Otherwise the
+    source becomes due. Returns None if the subscription is over.
+    """
+    push = tx.source_push(push_no)
+    if push is None or push.state in OVER:
+        return None
+    now_us = context.now_us
+    push = state.pushed(push, now_us)
+    push = replace(push, pending_us=now_us) if has_content else state.hinted(push, now_us)
+    tx.put_source_push(push)
+    source = tx.source(push.source_no)
+    if source is not None:
+        after = polling.announced_by(source, push.kind, now_us, chance)
+        after = after if has_content else polling.hinted_source(after, now_us)
+        if after != source:
+            tx.put_source(after)
+    return push
+
+
+def take_hint(tx: WriteTx, context: Context, push_no: int) -> None:
+    """Makes the source due after content that cannot be used: nobody has signed it, or it cannot be read (WS-139)."""
+    push = tx.source_push(push_no)
+    source = None if push is None else tx.source(push.source_no)
+    if push is None or source is None or push.state in OVER:
+        return
+    tx.put_source_push(replace(state.hinted(push, context.now_us), pending_us=None))
+    tx.put_source(polling.hinted_source(source, context.now_us))
+
+
+def take_forgery(tx: WriteTx, context: Context, push_no: int, *, token: str, secret: str, chance: float) -> int:
+    """Counts a push without a right signature. Ten in a row end the subscription, and begin a new one (WS-124).
+
+    Returns their number.
+    """
+    push = tx.source_push(push_no)
+    if push is None or push.state in OVER:
+        return 0
+    push = state.forged(push)
+    if push.forgeries < FORGERIES:
+        tx.put_source_push(push)
+    else:
+        now_us = context.now_us
+        left = state.left(push, f"{FORGERIES} pushes in a row had no right signature", now_us)
+        _put(tx, left, push, now_us, chance)
+        offer = PushOffer((push.target, *push.others))
+        tx.put_source_push(state.new_push(push.source_no, offer, token, secret, now_us))
+        if (source := tx.source(push.source_no)) is not None:
+            tx.put_source(polling.hinted_source(source, now_us))
+    return push.forgeries
+
+
+def settle_push(tx: WriteTx, _context: Context, push_no: int, received_us: int | None, cursor: str) -> None:
+    """Notes that a push was stored; `cursor` is the last one of its document, "" if it has none."""
+    push = tx.source_push(push_no)
+    if push is None:
+        return
+    is_last = push.pending_us is not None and received_us is not None and push.pending_us <= received_us
+    tx.put_source_push(replace(push, pending_us=None if is_last else push.pending_us, cursor=cursor or push.cursor))
+
+
+def begin_pushes(tx: WriteTx, context: Context, after_no: int, limit: int) -> int | None:
+    """After a start: what was received and not stored is polled, and clouds are asked again, because the address of
+    this service may have changed (RC-066). Looks at some subscriptions, and returns the number of the last one, None
+    at the end."""
+    rows = tx.source_pushes(after_no, limit)
+    for push in rows:
+        if push.kind is PushKind.CLOUD and push.state is PushState.ACTIVE:
+            tx.put_source_push(replace(push, due_us=context.now_us - 1))  # overdue, and so spread
+        if push.pending_us is not None:
+            take_hint(tx, context, push.push_no)
+    return rows[-1].push_no if len(rows) == limit else None
+
+
+def spread_pushes(tx: WriteTx, context: Context) -> None:
+    """Spreads what became due while the service did not run (WS-137)."""
+    tx.spread_overdue_source_pushes(context.now_us, SPREAD_S)
+
+
+def leave_orphans(tx: WriteTx, context: Context) -> int:
+    """Ends the subscriptions of sources that were removed, paused or stopped (WS-136). Returns their number."""
+    rows = tx.source_pushes_without_source(_ORPHANS)
+    for push in rows:
+        left = state.left(push, "the source was removed or paused", context.now_us)
+        _put(tx, left, push, context.now_us, 0.5)
+    return len(rows)
+
+
+def renew_push(tx: WriteTx, context: Context, source: Source) -> SourcePush:
+    """Makes the subscription of a source due. Raises ConfigError if it has none."""
+    push = newest_push(tx, context, source)
+    if push is None:
+        raise ConfigError(
+            f"the source {source.first_url} has no hub or cloud; smartfeeds source check shows what the feed names"
+        )
+    return tx.put_source_push(state.renewed(push, context.now_us))
+
+
+def drop_pushes(tx: WriteTx, context: Context, source: Source) -> None:
+    """Ends the subscriptions of a source."""
+    for push in tx.source_pushes_of(source.source_no):
+        if push.state in OVER:
+            continue
+        _put(tx, state.left(push, "push is switched off for the source", context.now_us), push, context.now_us, 0.5)
+
+
+def newest_push(tx: ReadTx, _context: Context, source: Source) -> SourcePush | None:
+    """The subscription that a source has now: the active one, else the newest that it wants."""
+    rows = [push for push in tx.source_pushes_of(source.source_no) if push.state in FOLLOWING]
+    active = [push for push in rows if push.state is PushState.ACTIVE]
+    return next(reversed(active or rows), None)

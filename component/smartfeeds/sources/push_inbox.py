@@ -1,0 +1,221 @@
+"""What hubs and clouds of other servers send us: checks, challenges, pushes, notifications (WS-108 to WS-140, RC-069 to
+RC-075).
+
+A push is answered before it is read: its subscription is marked in the store, and the push waits in memory. What a
+crash loses is polled at the next start.
+"""
+
+import asyncio
+from functools import partial
+from typing import Final
+from urllib.parse import quote
+
+import structlog
+
+from smartfeeds.core.push_targets import same_address
+from smartfeeds.core.source_push import MAX_CURSOR_CHARACTERS, OVER, SourcePush, is_signed
+from smartfeeds.core.sources import PushKind, Source
+from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.errors import FeedError
+from smartfeeds.net.bodies import Body, BodyError
+from smartfeeds.net.fetch import Fetcher, FetchError, Sender, shown
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.source_import import store_push
+from smartfeeds.service.source_push import (
+    Delivery,
+    HubCheck,
+    IncomingPush,
+    find_push,
+    take_check,
+    take_forgery,
+    take_hint,
+    take_push,
+)
+from smartfeeds.sources.poller import PollClients
+from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.sources.reading import ACCEPT_SOURCE, read_push
+from smartfeeds.sources.subscriber import PushOptions
+from smartfeeds.sources.tools import SourceTools
+from smartfeeds.telemetry import SOURCE_ITEMS, SOURCE_PUSHES
+
+# The bytes of pushes that wait to be stored. A hub repeats what is refused beyond them.
+WAITING_BYTES: Final = 64_000_000
+MAX_PAGES: Final = 100
+MAX_BYTES: Final = 10_000_000
+
+_log = structlog.get_logger()
+
+
+class PushInbox:
+    """Answers the requests to callback paths, and stores what they bring. `run` stores it."""
+
+    def __init__(
+        self, service: FeedService, clients: PollClients, tools: SourceTools, options: PushOptions, new_key: NewKey
+    ) -> None:
+        self._service = service
+        self._clients = clients
+        self._tools = tools
+        self._options = options
+        self._new_key = new_key
+        self._waiting: asyncio.Queue[tuple[SourcePush, IncomingPush]] = asyncio.Queue()
+        self._waiting_bytes = 0
+
+    async def kind(self, token: str) -> PushKind | None:
+        """Whether a path is that of a hub or of a cloud; NONE if its subscription is over, None if there never was
+        one. Raises StoreError."""
+        push = await self._find(token)
+        return None if push is None else PushKind.NONE if push.state in OVER else push.kind
+
+    async def check(self, token: str, check: HubCheck) -> bool:
+        """Takes the check of a hub. Returns whether its challenge is to be echoed. Raises StoreError."""
+        work = partial(take_check, token=token, check=check, chance=self._tools.spread())
+        is_ours = await self._service.write(work)
+        if is_ours and check.mode == "denied":
+            _log.info("source_push_denied", topic=shown(check.topic), reason=check.reason[:200])
+        return is_ours
+
+    async def knows(self, token: str, url: str) -> bool:
+        """Whether a cloud may challenge or notify this path for a feed (RC-069 to RC-072). Raises StoreError."""
+        push = await self._find(token)
+        return (
+            push is not None
+            and push.kind is PushKind.CLOUD
+            and push.state not in OVER
+            and same_address(url, push.target.topic)
+        )
+
+    async def deliver(self, token: str, incoming: IncomingPush) -> Delivery:
+        """Takes a push of a hub. Raises StoreError."""
+        delivery = await self._deliver(token, incoming)
+        SOURCE_PUSHES.labels(delivery.value).inc()
+        return delivery
+
+    async def notify(self, token: str, url: str) -> Delivery:
+        """Takes the notification of a cloud. Raises StoreError."""
+        push = await self._find(token)
+        delivery = Delivery.UNKNOWN
+        if push is not None and push.state in OVER:
+            delivery = Delivery.ENDED
+        elif push is not None and await self.knows(token, url):
+            work = partial(take_push, push_no=push.push_no, chance=self._tools.spread(), has_content=False)
+            delivery = Delivery.ENDED if await self._service.write(work) is None else Delivery.HINT
+        SOURCE_PUSHES.labels(delivery.value).inc()
+        return delivery
+
+    async def _find(self, token: str) -> SourcePush | None:
+        return await self._service.read(partial(find_push, token=token))
+
+    async def _deliver(self, token: str, incoming: IncomingPush) -> Delivery:
+        push = await self._find(token)
+        if push is None or push.kind is not PushKind.HUB:
+            return Delivery.UNKNOWN
+        if push.state in OVER:
+            return Delivery.ENDED
+        if push.has_secret and not any(is_signed(text, push.secret, incoming.body) for text in incoming.signatures):
+            await self._count_forgery(push)
+            return Delivery.FORGED
+        # Without a signature the secret of the path is all that proves the sender, and over http others can read it.
+        is_trusted = push.has_secret or self._options.own_url.startswith("https:")
+        has_content = is_trusted and bool(incoming.body.strip())
+        if has_content and self._waiting_bytes + len(incoming.body) > WAITING_BYTES:
+            return Delivery.BUSY
+        work = partial(take_push, push_no=push.push_no, chance=self._tools.spread(), has_content=has_content)
+        noted = await self._service.write(work)
+        if noted is None:
+            return Delivery.ENDED
+        if not has_content:
+            return Delivery.HINT
+        self._waiting_bytes += len(incoming.body)
+        self._waiting.put_nowait((noted, incoming))
+        return Delivery.STORED
+
+    async def _count_forgery(self, push: SourcePush) -> None:
+        count = await self._service.write(
+            partial(
+                take_forgery,
+                push_no=push.push_no,
+                token=self._new_key(TOKEN_BYTES),
+                secret=self._new_key(SECRET_BYTES),
+                chance=self._tools.spread(),
+            )
+        )
+        _log.warning("source_push_forged", hub=shown(push.address), topic=shown(push.target.topic), in_a_row=count)
+
+    async def run(self) -> None:
+        """Stores pushes in the order of their arrival, for ever."""
+        while True:
+            await self.store_next()
+
+    async def settle(self) -> None:
+        """Stores all pushes that wait."""
+        while not self._waiting.empty():
+            await self.store_next()
+
+    async def store_next(self) -> None:
+        """Waits for a push and stores it. What cannot be stored is polled."""
+        push, incoming = await self._waiting.get()
+        try:
+            with failures_logged():
+                await self._store(push, incoming)
+        finally:
+            self._waiting_bytes -= len(incoming.body)
+
+    async def _store(self, noted: SourcePush, incoming: IncomingPush) -> None:
+        push, source = await self._service.read(
+            lambda tx, _context: (tx.source_push(noted.push_no), tx.source(noted.source_no))
+        )
+        if push is None or source is None:
+            return
+        try:
+            body = Body(incoming.coding, MAX_BYTES)
+            await body.feed(incoming.body)
+            # Reading a large document takes long enough to hold up everything else.
+            items, links = await self._tools.aside(
+                read_push, body.whole(), incoming.charset, push.target.topic, source, self._options.own_url
+            )
+            if push.cursor and links.prev_cursor and links.prev_cursor != push.cursor:
+                await self._close_gap(push, source, links.last_cursor)
+            counts = await self._service.write(
+                partial(
+                    store_push,
+                    push_no=push.push_no,
+                    items=items,
+                    received_us=noted.pending_us,
+                    cursor=links.last_cursor[:MAX_CURSOR_CHARACTERS],
+                )
+            )
+        except (FeedError, BodyError, FetchError) as error:
+            _log.info("source_push_unreadable", node=source.node, hub=shown(push.address), reason=str(error))
+            await self._service.write(partial(take_hint, push_no=push.push_no))
+            return
+        if counts is not None:
+            SOURCE_ITEMS.labels("added").inc(counts.added)
+            SOURCE_ITEMS.labels("changed").inc(counts.changed)
+
+    async def _close_gap(self, push: SourcePush, source: Source, until: str) -> None:
+        """Pulls what lies between the last cursor and the push from another Smart Feeds service (SF-044, WS-132).
+
+        Raises FetchError and FeedError.
+        """
+        settings, cursor = source.settings, push.cursor
+        client: Fetcher = self._clients.of(source)
+        sender = Sender(settings.user, settings.password, settings.user_agent)
+        joint = "&" if "?" in push.target.topic else "?"
+        for _page in range(MAX_PAGES):
+            url = f"{push.target.topic}{joint}since=cursor:{quote(cursor, safe='')}&timeout=0"
+            response = await client.get(url, accept=ACCEPT_SOURCE, sender=sender)
+            items, links = await self._tools.aside(
+                read_push, response.body, response.charset, push.target.topic, source, self._options.own_url
+            )
+            await self._service.write(
+                partial(
+                    store_push,
+                    push_no=push.push_no,
+                    items=items,
+                    received_us=None,
+                    cursor=links.last_cursor[:MAX_CURSOR_CHARACTERS],
+                )
+            )
+            if not items or links.last_cursor in ("", cursor, until):
+                return
+            cursor = links.last_cursor

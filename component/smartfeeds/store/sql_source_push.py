@@ -1,0 +1,113 @@
+"""Subscriptions of sources at hubs and clouds in SQL (`core.source_push`)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from smartfeeds.core.push_targets import NO_TARGET
+from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush, dump_details, with_details
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.store.engine import Row
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
+from smartfeeds.store.sql_tables import SOURCE_PUSH
+
+_FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOLLOWING)
+
+
+def _to_push(row: Row) -> SourcePush:
+    push_no, source_no, token, state, due_us, created_us, since_us, reason, _host, _url, details = row
+    push = SourcePush(push_no, source_no, token, NO_TARGET, PushState(state), due_us, created_us, since_us, reason)
+    return with_details(push, details)
+
+
+def _values(push: SourcePush) -> tuple[object, ...]:
+    return (
+        *(push.source_no, push.token, push.state.value, push.due_us, push.created_us, push.since_us, push.reason),
+        *(push.host, push.target.url, dump_details(push)),
+    )
+
+
+class SourcePushReads(NodeReads):
+    """The part of ReadTx for subscriptions of sources."""
+
+    def source_push(self, push_no: int) -> SourcePush | None:
+        """Returns the subscription with this number."""
+        row = self._db.row(f"{SOURCE_PUSH.select} WHERE push_no = ?", (push_no,))
+        return _to_push(row) if row else None
+
+    def source_push_of_token(self, token: str) -> SourcePush | None:
+        """Returns the subscription whose callback path ends with this token."""
+        row = self._db.row(f"{SOURCE_PUSH.select} WHERE token = ?", (token,))
+        return _to_push(row) if row else None
+
+    def source_pushes_of(self, source_no: int) -> list[SourcePush]:
+        """Returns the subscriptions of a source by number. The cost grows with the result."""
+        rows = self._db.rows(f"{SOURCE_PUSH.select} WHERE source_no = ? ORDER BY push_no", (source_no,))
+        return [_to_push(row) for row in rows]
+
+    def source_pushes(self, after_no: int, limit: int) -> list[SourcePush]:
+        """Returns subscriptions by number."""
+        rows = self._db.rows(f"{SOURCE_PUSH.select} WHERE push_no > ? ORDER BY push_no LIMIT ?", (after_no, limit))
+        return [_to_push(row) for row in rows]
+
+    def source_pushes_due(self, until_us: int, limit: int) -> list[SourcePush]:
+        """Returns the subscription of each host that was due first, up to this time, in the order of their times.
+
+        The cost grows with the number of subscriptions that are due.
+        """
+        # With min(), the other columns are those of the row that has it (SQLite, "Bare columns in an aggregate query").
+        first = (
+            "SELECT push_no, min(due_us) AS due FROM source_push WHERE due_us <= ? GROUP BY host ORDER BY due LIMIT ?"
+        )
+        numbers = [row[0] for row in self._db.rows(first, (until_us, limit))]
+        return [push for number in numbers if (push := self.source_push(number)) is not None]
+
+    def next_source_push_due_us(self) -> int | None:
+        """Returns the time at which a subscription is due next, None if none is."""
+        row = self._db.row("SELECT min(due_us) FROM source_push WHERE due_us IS NOT NULL")
+        return row[0] if row else None
+
+    def has_active_push(self, url: str) -> bool:
+        """Returns whether a subscription at this hub or cloud is active."""
+        row = self._db.row("SELECT 1 FROM source_push WHERE url = ? AND state = 'active' LIMIT 1", (url,))
+        return row is not None
+
+    def source_pushes_without_source(self, limit: int) -> Sequence[SourcePush]:
+        """Returns the subscriptions whose source was removed, paused or stopped. The cost grows with the number of
+        subscriptions."""
+        rows = self._db.rows(
+            f"{SOURCE_PUSH.select} WHERE state IN ({_FOLLOWING}) AND NOT EXISTS (SELECT 1 FROM source WHERE"
+            " source.source_no = source_push.source_no AND source.state NOT IN ('paused', 'stopped'))"
+            " ORDER BY push_no LIMIT ?",
+            (limit,),
+        )
+        return [_to_push(row) for row in rows]
+
+    def source_push_states(self) -> dict[PushState, int]:
+        """Returns the number of subscriptions in each state. The cost grows with the number of subscriptions."""
+        rows = self._db.rows("SELECT state, count(*) FROM source_push GROUP BY state")
+        return {PushState(state): count for state, count in rows}
+
+
+class SourcePushWrites(NodeWrites, SourcePushReads):
+    """The part of WriteTx for subscriptions of sources."""
+
+    def put_source_push(self, push: SourcePush) -> SourcePush:
+        """Stores a subscription, or replaces the one with its number. Returns it with its number."""
+        self.changes += 1
+        if not push.push_no:
+            return replace(push, push_no=self._db.add(SOURCE_PUSH, _values(push)))
+        self._db.run(SOURCE_PUSH.update, (*_values(push), push.push_no))
+        return push
+
+    def remove_source_push(self, push_no: int) -> None:
+        """Removes a subscription; its path is unknown after that."""
+        self._change(SOURCE_PUSH.delete, (push_no,))
+
+    def spread_overdue_source_pushes(self, now_us: int, within_s: int) -> None:
+        """Spreads the subscriptions that are overdue over so many seconds. The cost grows with their number."""
+        self._change(
+            f"UPDATE source_push SET due_us = ? + push_no * {SPREAD_FACTOR} % {SPREAD_MODULUS} * ? / {SPREAD_MODULUS}"
+            " WHERE due_us < ?",
+            (now_us, within_s * US_PER_S, now_us),
+        )

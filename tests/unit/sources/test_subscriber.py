@@ -1,0 +1,597 @@
+"""Sources that follow WebSub hubs: discovery, requests, checks, pushes and faults, over real sockets."""
+
+import gzip
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+
+from smartfeeds.core.source_push import PushState
+from smartfeeds.core.sources import PushKind, SourceState
+from smartfeeds.core.times import US_PER_S, format_datetime
+from support.polling import PATH, atom
+from support.pushing import DAY_S, HUB, running_pushing, signature
+
+HOUR_S = 3_600
+
+
+@pytest.fixture
+async def pushing(world, site):
+    async with running_pushing(world, site) as running:
+        yield running
+
+
+def feed(site, *titles, hub=HUB, topic=PATH, **options):
+    """A document that names its hub and itself."""
+    links = f'<link rel="hub" href="{site.url(hub)}"/><link rel="self" href="{site.url(topic)}"/>'
+    return atom(*titles, inner=links, **options)
+
+
+def entry(clock, title, body="", later_s=0, **links):
+    """A document of one entry, as a hub pushes it."""
+    updated = format_datetime(clock() + later_s * US_PER_S)
+    inner = "".join(
+        f"<fo:{name} xmlns:fo='http://fanout.org/protocol/atom'>{text}</fo:{name}>" for name, text in links.items()
+    )
+    return (
+        f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:blog</id><title>A blog</title>{inner}'
+        f"<entry><id>urn:x:{title}</id><title>{title}</title><summary>{body}</summary><updated>{updated}</updated></entry></feed>"
+    ).encode()
+
+
+async def test_request_has_all_fields_in_a_form(pushing, site):
+    """[WS-096] [WS-100] [WS-101] [WS-103] [WS-104] [WS-111] The topic is what the document calls itself."""
+    site.pages[PATH], site.pages[HUB] = feed(site, "a", topic="/other"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+
+    push = await pushing.push()
+    assert pushing.requests == [
+        {
+            "hub.mode": "subscribe",
+            "hub.topic": site.url("/other"),
+            "hub.callback": f"http://reader.example/push/{push.token}",
+            "hub.verify": "async",
+            "hub.lease_seconds": "864000",
+            "hub.secret": push.secret,
+        }
+    ]
+    hub = next(request for request in site.asked if request.path == HUB)
+    assert hub.content_type == "application/x-www-form-urlencoded"
+    assert push.state is PushState.ASKED and push.due_us == pushing.world.clock() + 6 * HOUR_S * US_PER_S
+    assert push.secret not in repr(push) and push.token not in repr(push)
+
+
+@pytest.mark.parametrize("status", [200, 202, 204])
+async def test_check_begins_the_subscription(pushing, site, status):
+    """[WS-104] [WS-108] [WS-112] websub.rocks 100 to 104: any 2xx; the lease of the check counts, not the wish."""
+    pushing.hub_answer = web.Response(status=status)
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    got = await pushing.check(await pushing.push(), lease="7200")
+
+    assert (got.status, got.body) == (200, b"c1")
+    assert got.headers["Content-Type"].startswith("text/plain")
+    assert got.headers["X-Content-Type-Options"] == "nosniff"
+    push = await pushing.push()
+    assert push.state is PushState.ACTIVE and push.ends_us == pushing.world.clock() + 7_200 * US_PER_S
+
+
+@pytest.mark.parametrize(("lease", "seconds"), [("", DAY_S), ("7200", 7_200), ("99999999", 14 * DAY_S)])
+async def test_lease_of_the_check(pushing, site, lease, seconds):
+    """[WS-112] Missing: a day; more than 14 days: 14 days."""
+    push = await pushing.follow(feed(site, "a"))
+    await pushing.check(push, lease=lease)
+    assert (await pushing.push()).ends_us == pushing.world.clock() + seconds * US_PER_S
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"hub_topic": "http://other.example/"},
+        {"hub_mode": "unsubscribe"},
+        {"hub_mode": "publish"},
+        {"hub_challenge": ""},
+        {"hub_challenge": "c" * 1_025},
+    ],
+)
+async def test_other_checks_get_404(pushing, site, query):
+    """[WS-109] [WS-113] websub.rocks 205; also a stranger's unsubscription."""
+    push = await pushing.follow(feed(site, "a"))
+    got = await pushing.check(push, **query)
+    assert got.status == 404 and b"c1" not in got.body
+    assert await pushing.push() == push
+
+
+async def test_unknown_path_gets_404(pushing, site):
+    """[WS-109] [WS-118] [WS-120] [WS-121] Nothing redirects, with a slash at the end or without."""
+    push = await pushing.follow(feed(site, "a"))
+    topic = push.target.topic
+    for mode in ("subscribe", "denied"):
+        got = await pushing.get("/push/nothing", hub_mode=mode, hub_topic=topic, hub_challenge="c")
+        assert got.status == 404
+    assert (await pushing.post("/push/nothing", b"x")).status == 404
+    for path in (pushing.path(push), f"{pushing.path(push)}/"):
+        assert (await pushing.post(path, b"")).status in (202, 403, 404)
+    assert (await pushing.push()).state is PushState.ACTIVE
+
+
+async def test_check_may_normalise_the_topic(pushing, site):
+    """[WS-110]"""
+    push = await pushing.follow(feed(site, "a", topic="/%7ealice/feed"))
+    assert (await pushing.check(push, hub_topic=site.url("/~alice/feed/"))).status == 200
+    assert (await pushing.check(push, hub_topic=site.url("/~bob/feed"))).status == 404
+
+
+async def test_check_may_come_before_the_answer_of_the_hub(pushing, site):
+    """[WS-108] A hub of PubSubHubbub 0.3 may check at once."""
+
+    async def hub(_request):
+        await pushing.check(await pushing.push())
+        return web.Response(status=204)
+
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    push = await pushing.push()
+    assert push.state is PushState.ACTIVE and push.asked_us is None
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_of_a_hub_keep_the_request(pushing, site, status):
+    """[WS-105] [WS-106] websub.rocks 203 and 204: permanent ones are remembered."""
+    site.pages[PATH] = feed(site, "a")
+    site.pages[HUB] = web.Response(status=status, headers={"Location": "/moved"})
+    site.pages["/moved"] = pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+
+    assert [form["hub.mode"] for form in pushing.requests] == ["subscribe"]
+    push = await pushing.push()
+    assert push.address == site.url("/moved" if status in (301, 308) else HUB)
+
+
+async def test_more_than_three_redirects_fail(pushing, site):
+    """[WS-105] [WS-107]"""
+    site.pages[PATH] = feed(site, "a")
+    site.pages[HUB] = web.Response(status=307, headers={"Location": HUB})
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    assert site.paths.count(HUB) == 4
+    assert (await pushing.push()).state is PushState.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("answer", "pause_s"),
+    [
+        (web.Response(status=400, text="no\n such\ttopic" + "x" * 400), DAY_S),
+        (web.Response(status=429), HOUR_S),
+        (web.Response(status=503), HOUR_S),
+        (web.Response(status=503, headers={"Retry-After": "120"}), 120),
+    ],
+)
+async def test_refused_request_is_repeated_later(pushing, site, answer, pause_s):
+    """[WS-107]"""
+    pushing.hub_answer = answer
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    push = await pushing.push()
+    assert push.state is PushState.REFUSED and push.due_us == pushing.world.clock() + pause_s * US_PER_S
+    if answer.status == 400:
+        assert push.reason.startswith("the hub answered 400: no such topicxx") and len(push.reason) == 300
+    await pushing.look(pause_s)
+    assert len(pushing.requests) == 2
+
+
+async def test_pauses_double_up_to_a_day(pushing, site):
+    """[WS-107]"""
+    pushing.hub_answer = web.Response(status=500)
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    pauses = []
+    for _try in range(7):
+        await pushing.look()
+        pauses.append(((await pushing.push()).due_us - pushing.world.clock()) // US_PER_S // HOUR_S)
+        pushing.world.clock.move(pauses[-1] * HOUR_S)
+    assert pauses == [1, 2, 4, 8, 16, 24, 24]
+
+
+async def test_unchecked_request_fails_after_six_hours(pushing, site):
+    """[WS-104]"""
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    await pushing.look(6 * HOUR_S)
+    push = await pushing.push()
+    assert (push.state, push.reason) == (PushState.REFUSED, "the hub has not checked the request")
+    assert (await pushing.check(push)).status == 404
+
+
+async def test_second_hub_is_tried_when_the_first_is_dead(pushing, site):
+    """[WS-099]"""
+    links = f'<link rel="hub" href="{site.url("/dead")}"/>'
+    document = feed(site, "a").replace(b'<link rel="hub"', links.encode() + b'<link rel="hub"', 1)
+    site.pages[PATH], site.pages[HUB] = document, pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    assert pushing.requests == [] and (await pushing.push()).state is PushState.REFUSED
+    await pushing.look(60)
+    assert len(pushing.requests) == 1 and (await pushing.push()).target.url == site.url(HUB)
+
+
+async def test_hub_in_a_private_network_is_refused(pushing, site):
+    """[WS-138]"""
+    pushing.subscriber._clients = pushing.subscriber._clients._replace(public=pushing.subscriber._clients.private)
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    push = await pushing.push()
+    assert pushing.requests == [] and push.state is PushState.REFUSED
+    assert "sources.allowed_networks" in push.reason
+
+
+async def test_own_hub_is_not_used(pushing, site):
+    """[WS-140]"""
+    site.pages[PATH] = feed(site, "a").replace(site.url(HUB).encode(), b"http://reader.example/hub")
+    await pushing.polling.poll(await pushing.polling.add())
+    assert await pushing.pushes() == []
+
+
+async def test_topic_on_another_host_stays_a_topic(pushing, site):
+    """[WS-097] The address of the source does not change."""
+    document = feed(site, "a").replace(site.url(PATH).encode(), b"http://other.example/feed")
+    push = await pushing.follow(document)
+    assert push.target.topic == "http://other.example/feed"
+    assert (await pushing.source()).url == site.url(PATH)
+
+
+@pytest.mark.parametrize("status", [301, 302])
+async def test_links_of_the_final_answer_count(pushing, site, status):
+    """[WS-098] websub.rocks 201 and 202; without a link to itself the final address is the topic [WS-096]."""
+    document = atom("a", inner=f'<link rel="hub" href="{site.url(HUB)}"/>')
+    site.pages["/final"] = document
+    push = await pushing.follow(web.Response(status=status, headers={"Location": "/final"}))
+    assert push.target.topic == site.url("/final")
+
+
+async def test_without_public_address_no_hub_is_used(pushing, site, world):
+    """[WS-102]"""
+    pushing.polling.poller._new_key = None
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    assert await pushing.pushes() == [] and pushing.requests == []
+
+
+async def test_no_secret_without_tls(world, site):
+    """[WS-103] [WS-139] [WS-127] An unsigned push over http is a hint, and leads to a poll."""
+    async with running_pushing(world, site, secret_over_http=False) as pushing:
+        push = await pushing.follow(feed(site, "a"))
+        assert "hub.secret" not in pushing.requests[0]
+        source = await pushing.source()
+        got = await pushing.deliver(push, entry(world.clock, "forged"))
+        assert got.status == 202 and await pushing.titles() == ["a"]
+        assert (await pushing.source()).due_us == source.polled_us + 60 * US_PER_S
+        assert (await pushing.source()).progress.push is PushKind.HUB
+
+
+async def test_unsigned_push_to_an_https_callback_is_taken(world, site):
+    """[WS-103] The hub has no TLS, so it gets no secret; the path is only known to it."""
+    async with running_pushing(world, site, secret_over_http=False, tls=True) as pushing:
+        push = await pushing.follow(feed(site, "a"))
+        assert not push.has_secret
+        await pushing.deliver(push, entry(world.clock, "b"))
+        assert await pushing.titles() == ["a", "b"]
+
+
+async def test_push_is_answered_before_it_is_read(pushing, site, world):
+    """[WS-119] websub.rocks 300"""
+    push = await pushing.follow(feed(site, "a"))
+    body = entry(world.clock, "b")
+    got = await pushing.post(pushing.path(push), body, X_Hub_Signature=signature(push.secret, body))
+    assert got.status == 202 and await pushing.titles() == ["a"]
+    await pushing.inbox.settle()
+    assert await pushing.titles() == ["a", "b"]
+    assert (await pushing.push()).pending_us is None
+
+
+@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
+async def test_signature_of_each_method(pushing, site, world, method):
+    """[WS-123] Hex digits in either case."""
+    push = await pushing.follow(feed(site, "a"))
+    body = entry(world.clock, "b")
+    name, _, digits = signature(push.secret, body, method).partition("=")
+    assert (await pushing.deliver(push, body, X_Hub_Signature=f"{name}={digits.upper()}")).status == 202
+    assert await pushing.titles() == ["a", "b"]
+
+
+@pytest.mark.parametrize("header", [None, "", "sha256=", "sha256=00", "md5=00", "sha256=\u00e9", "=", "sha1"])
+async def test_push_without_right_signature_is_refused(pushing, site, world, header):
+    """[WS-123] [WS-124] websub.rocks 301 and 302"""
+    push = await pushing.follow(feed(site, "a"))
+    headers = {} if header is None else {"X_Hub_Signature": header}
+    got = await pushing.post(pushing.path(push), entry(world.clock, "forged"), **headers)
+    await pushing.inbox.settle()
+    assert got.status == 403 and await pushing.titles() == ["a"]
+    assert (await pushing.push()).forgeries == 1
+
+
+async def test_ten_forgeries_begin_a_new_subscription(pushing, site, world):
+    """[WS-124] With another path and secret."""
+    push = await pushing.follow(feed(site, "a"))
+    for _time in range(10):
+        await pushing.post(pushing.path(push), b"forged", X_Hub_Signature="sha1=00")
+    old, new = await pushing.pushes()
+    assert (old.state, new.state) == (PushState.LEAVING, PushState.PLANNED)
+    assert new.token != old.token and new.secret != old.secret
+    assert (await pushing.source()).due_us <= world.clock() + 60 * US_PER_S
+
+
+async def test_path_alone_tells_the_feed(pushing, site, world):
+    """[WS-122]"""
+    push = await pushing.follow(feed(site, "a"))
+    await pushing.deliver(push, entry(world.clock, "b"), Link='<http://other.example/>; rel="self"')
+    assert await pushing.titles() == ["a", "b"]
+
+
+async def test_push_in_gzip(pushing, site, world):
+    """[WS-126] [WS-127] The signature is over the bytes as they came; the type is a hint."""
+    push = await pushing.follow(feed(site, "a"))
+    body = gzip.compress(entry(world.clock, "b"))
+    await pushing.deliver(push, body, Content_Encoding="gzip", Content_Type="text/plain")
+    assert await pushing.titles() == ["a", "b"]
+
+
+@pytest.mark.parametrize("body", [b"", b" \n", b"not a feed"])
+async def test_push_without_content_is_a_hint(pushing, site, world, body):
+    """[WS-127]"""
+    push = await pushing.follow(feed(site, "a"))
+    assert (await pushing.deliver(push, body)).status == 202
+    source = await pushing.source()
+    assert source.due_us == source.polled_us + 60 * US_PER_S
+
+
+async def test_too_large_push_is_refused(pushing, site):
+    """[WS-125]"""
+    push = await pushing.follow(feed(site, "a"))
+    got = await pushing.post(pushing.path(push), b"x" * 10_000_001)
+    assert got.status == 413 and (await pushing.push()).forgeries == 0
+
+
+async def test_push_removes_nothing(pushing, site, world):
+    """[WS-128] Items and data of the feed that it leaves out stay."""
+    push = await pushing.follow(feed(site, "b", "a"))
+    before = await world.node("news")
+    await pushing.deliver(push, entry(world.clock, "c").replace(b"<title>A blog</title>", b"<title/>"))
+    assert await pushing.titles() == ["a", "b", "c"]
+    assert (await world.node("news")).options == before.options
+
+
+async def test_item_by_poll_and_by_push_is_one_item(pushing, site, world):
+    """[WS-129] The same payload is no modification."""
+    push = await pushing.follow(feed(site, "a"))
+    document = feed(site, "b", "a", every_s=0)
+    await pushing.deliver(push, document.replace(b"<title>A blog</title>", b"<title>A blog (hub)</title>"))
+    modified = (await world.node("news")).last_modified_us
+    site.pages[PATH] = document
+    await pushing.polling.poll(await pushing.source(), HOUR_S)
+    assert await pushing.titles() == ["a", "b"] and (await world.node("news")).last_modified_us == modified
+
+
+async def test_late_repetition_does_not_undo_a_newer_version(pushing, site, world):
+    """[WS-130]"""
+    push = await pushing.follow(feed(site, "a"))
+    old, new = (entry(world.clock, "b", body, later) for body, later in (("old", 0), ("new", 10)))
+    await pushing.deliver(push, new)
+    await pushing.deliver(push, old)
+    page = await world.pull("news", max=10)
+    assert [b"new" in item.payload for item in page.items] == [False, True]
+
+
+async def test_entries_of_other_topics_are_left_out(pushing, site, world):
+    """[WS-131]"""
+    push = await pushing.follow(feed(site, "a"))
+    source = '<source><link rel="self" href="{}"/></source></entry>'
+    mine, other = (entry(world.clock, name) for name in ("mine", "other"))
+    mine = mine.replace(b"</entry>", source.format(site.url(PATH)).encode())
+    other = other.replace(b"</entry>", source.format("http://other.example/").encode())
+    body = mine.replace(b"</feed>", other[other.index(b"<entry>") :])
+    await pushing.deliver(push, body)
+    assert await pushing.titles() == ["a", "mine"]
+
+
+async def test_gap_in_the_chain_is_closed_by_one_pull(pushing, site, world):
+    """[WS-132] [SF-044]"""
+    push = await pushing.follow(feed(site, "a"))
+    await pushing.deliver(push, entry(world.clock, "b", prev_cursor="c0", last_cursor="c1"))
+    site.asked.clear()
+    pulled, last = entry(world.clock, "c", last_cursor="c3"), entry(world.clock, "d", later_s=1)
+    site.pages[PATH] = pulled.replace(b"</feed>", last[last.index(b"<entry>") :])
+    await pushing.deliver(push, entry(world.clock, "d", later_s=1, prev_cursor="c2", last_cursor="c3"))
+
+    assert site.paths == [f"{PATH}?since=cursor:c1&timeout=0"]
+    assert await pushing.titles() == ["a", "b", "c", "d"]
+    assert (await pushing.push()).cursor == "c3"
+    site.asked.clear()
+    await pushing.deliver(push, entry(world.clock, "e", prev_cursor="c3", last_cursor="c4"))
+    assert site.paths == [] and (await pushing.titles())[-1] == "e"
+
+
+async def test_renewal_keeps_path_and_secret(pushing, site, world):
+    """[WS-115] [WD-12] At 70 to 80 % of the lease; pushes are taken until it has been checked."""
+    push = await pushing.follow(feed(site, "a"))
+    assert 0.7 <= (push.due_us - world.clock()) / (864_000 * US_PER_S) <= 0.8
+    await pushing.look((push.due_us - world.clock()) / US_PER_S)
+    assert pushing.requests[0] == pushing.requests[1]
+    assert (await pushing.deliver(push, entry(world.clock, "b"))).status == 202
+    assert await pushing.titles() == ["a", "b"]
+    await pushing.check(push)
+    renewed = await pushing.push()
+    assert renewed.ends_us == world.clock() + 864_000 * US_PER_S and renewed.token == push.token
+
+
+async def test_lease_that_is_not_renewed_ends(pushing, site, world):
+    """[WS-116] Six hours after its end the feed is polled as before; a day later the hub is asked again."""
+    push = await pushing.follow(feed(site, "a"))
+    await pushing.deliver(push, entry(world.clock, "b"))
+    await pushing.look((push.ends_us - world.clock()) / US_PER_S + 6 * HOUR_S - 1)
+    assert (await pushing.push()).state is PushState.ACTIVE
+    await pushing.look(1)
+    ended, source = await pushing.push(), await pushing.source()
+    assert (ended.state, ended.reason) == (PushState.REFUSED, "the lease ended and was not renewed")
+    assert source.progress.push is PushKind.NONE and source.due_us <= world.clock() + DAY_S * US_PER_S
+    count = len(pushing.requests)
+    await pushing.look(DAY_S)
+    assert len(pushing.requests) == count + 1
+
+
+@pytest.mark.parametrize("is_active", [False, True])
+async def test_denial_ends_the_subscription(pushing, site, world, is_active):
+    """[WS-117] In waiting and in running state; not before a day again."""
+    site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
+    await pushing.polling.poll(await pushing.polling.add())
+    await pushing.look()
+    if is_active:
+        await pushing.check(await pushing.push())
+    got = await pushing.check(await pushing.push(), "denied", hub_reason="go away")
+    push = await pushing.push()
+    assert got.status == 200
+    assert (push.state, push.reason) == (PushState.REFUSED, "the hub denied it: go away")
+    assert push.due_us == world.clock() + DAY_S * US_PER_S
+
+
+async def test_polls_are_rare_after_the_first_push(pushing, site, world):
+    """[WS-133]"""
+    push = await pushing.follow(feed(site, "a"))
+    source = await pushing.polling.poll(await pushing.source(), HOUR_S)
+    assert source.due_us < world.clock() + 13 * HOUR_S * US_PER_S
+    await pushing.deliver(push, entry(world.clock, "b"))
+    source = await pushing.polling.poll(await pushing.source(), HOUR_S)
+    assert 20 * HOUR_S < (source.due_us - world.clock()) / US_PER_S < 28 * HOUR_S
+
+
+async def test_three_missed_changes_begin_a_new_subscription(pushing, site, world):
+    """[WS-134] Found by a poll, and more than 15 minutes old; a push starts the count again."""
+    push = await pushing.follow(feed(site, "a"))
+    await pushing.deliver(push, entry(world.clock, "b"))
+
+    async def publish(name):
+        site.pages[PATH] = entry(world.clock, name).replace(
+            b"<entry>", feed(site).partition(b"</title>")[2][:-7] + b"<entry>"
+        )
+        await pushing.polling.poll(await pushing.source(), 16 * 60)
+
+    await publish("m1")
+    assert (await pushing.push()).misses == 1
+    await pushing.deliver(push, entry(world.clock, "c"))
+    assert (await pushing.push()).misses == 0
+    for name in ("m2", "m3", "m4"):
+        await publish(name)
+    old, new = await pushing.pushes()
+    assert (old.state, new.state) == (PushState.LEAVING, PushState.PLANNED)
+    assert (await pushing.source()).progress.push is PushKind.NONE and new.token != old.token
+
+
+async def test_recent_change_is_no_miss(pushing, site, world):
+    """[WS-134] The push may still come."""
+    await pushing.follow(feed(site, "a"))
+    site.pages[PATH] = entry(world.clock, "b").replace(
+        b"<entry>", feed(site).partition(b"</title>")[2][:-7] + b"<entry>"
+    )
+    await pushing.polling.poll(await pushing.source(), 14 * 60)
+    assert (await pushing.push()).misses == 0
+
+
+async def test_hub_that_is_no_longer_named_is_left(pushing, site, world):
+    """[WS-135] At the second poll."""
+    await pushing.follow(feed(site, "a"))
+    site.pages[PATH] = atom("a")
+    await pushing.polling.poll(await pushing.source(), HOUR_S)
+    assert (await pushing.push()).state is PushState.ACTIVE
+    await pushing.polling.poll(await pushing.source(), HOUR_S)
+    await pushing.look()
+    assert pushing.requests[-1]["hub.mode"] == "unsubscribe" and "hub.secret" not in pushing.requests[-1]
+
+
+async def test_change_of_the_hub(pushing, site):
+    """[WS-135] The new one is asked first; the old one is left when the new one has checked."""
+    old = await pushing.follow(feed(site, "a"))
+    site.pages[PATH], site.pages["/hub2"] = feed(site, "a", hub="/hub2"), pushing.hub
+    for _poll in range(3):
+        await pushing.polling.poll(await pushing.source(), HOUR_S)
+    await pushing.look()
+    assert [push.state for push in await pushing.pushes()] == [PushState.ACTIVE, PushState.ASKED]
+    await pushing.check(await pushing.push())
+    await pushing.look()
+    assert [form["hub.mode"] for form in pushing.requests] == ["subscribe", "subscribe", "unsubscribe"]
+    assert site.paths[-1] == HUB and old.token in pushing.requests[-1]["hub.callback"]
+
+
+async def test_removed_source_unsubscribes(pushing, site, world):
+    """[WS-136] [WS-114] [WS-121] The check is confirmed after the removal, whatever lease it names; then 410."""
+    push = await pushing.follow(feed(site, "a"))
+    source = await pushing.source()
+    await world.store.write(lambda tx: tx.remove_source(source.source_no))
+    await pushing.look(60)
+    assert pushing.requests[-1]["hub.mode"] == "unsubscribe"
+    assert (await pushing.check(push, "subscribe")).status == 404
+    assert (await pushing.check(push, "unsubscribe", lease="5")).status == 200
+    assert (await pushing.push()).state is PushState.ENDED
+    assert (await pushing.deliver(push, entry(world.clock, "b"))).status == 410
+    await pushing.look(30 * DAY_S)
+    assert await pushing.pushes() == []
+
+
+async def test_paused_source_is_left(pushing, site, world):
+    """[WS-136]"""
+    push = await pushing.follow(feed(site, "a"))
+    source = await pushing.source()
+    await world.store.write(lambda tx: tx.put_source(replace(source, state=SourceState.PAUSED, due_us=None)))
+    await pushing.look(60)
+    assert pushing.requests[-1]["hub.mode"] == "unsubscribe"
+    assert (await pushing.deliver(push, entry(world.clock, "b"))).status == 410
+
+
+async def test_requests_to_a_hub_are_spaced(pushing, site):
+    """[WS-137] One at a time, a second apart."""
+    site.pages[HUB] = pushing.hub
+    for number in range(5):
+        site.pages[f"/{number}"] = feed(site, "a", topic=f"/{number}")
+        await pushing.polling.poll(await pushing.polling.add(f"/{number}", f"node{number}"))
+    pushing.slept.clear()
+    await pushing.look()
+    assert len(pushing.requests) == 5 and pushing.slept == [1.0] * 5
+
+
+async def test_start_spreads_what_is_overdue(pushing, site, world):
+    """[WS-137]"""
+    site.pages[HUB] = pushing.hub
+    for number in range(5):
+        site.pages[f"/{number}"] = feed(site, "a", topic=f"/{number}")
+        await pushing.polling.poll(await pushing.polling.add(f"/{number}", f"node{number}"))
+    world.clock.move(DAY_S)
+    await pushing.subscriber.look()
+    times = sorted(push.due_us - world.clock() for push in await pushing.pushes())
+    assert times[0] >= 0 and times[-1] <= 600 * US_PER_S and len(set(times)) == 5
+
+
+async def test_push_that_a_crash_loses_is_polled(pushing, site, world):
+    """[WS-119] The mark is stored before the response."""
+    push = await pushing.follow(feed(site, "a"))
+    body = entry(world.clock, "b")
+    await pushing.post(pushing.path(push), body, X_Hub_Signature=signature(push.secret, body))
+    assert (await pushing.push()).pending_us == world.clock()
+    pushing.subscriber._began = False
+    await pushing.look()
+    source = await pushing.source()
+    assert source.due_us == source.polled_us + 60 * US_PER_S and (await pushing.push()).pending_us is None
+
+
+async def test_full_inbox_refuses(pushing, site, world, monkeypatch):
+    """[WS-119] The hub repeats the push."""
+    monkeypatch.setattr("smartfeeds.sources.push_inbox.WAITING_BYTES", 10)
+    push = await pushing.follow(feed(site, "a"))
+    got = await pushing.deliver(push, entry(world.clock, "b"))
+    assert got.status == 503 and got.headers["Retry-After"] == "60"

@@ -3,7 +3,7 @@
 from smartfeeds.store.migrations import run_script
 
 revision = "0031"
-down_revision = "0029"
+down_revision = "0030"
 
 _TABLES = """
 CREATE TABLE source_push (

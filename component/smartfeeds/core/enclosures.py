@@ -170,9 +170,7 @@ def judge(
         return Verdict(0, "its type is unknown")
     if length_bytes is None and not plan.unknown_length:
         return Verdict(0, "its length is unknown")
-    rule = next(
-        (rule for rule in own_rules or plan.rules if _applies(rule, host, url, media_type, length_bytes)), None
-    )
+    rule = next((rule for rule in own_rules or plan.rules if _applies(rule, host, url, media_type, length_bytes)), None)
     if rule is None or not rule.allows:
         return Verdict(0, "no rule allows it" if rule is None else "a rule refuses it")
     max_bytes = plan.file_bytes if rule.max_bytes is None else min(plan.file_bytes, rule.max_bytes)

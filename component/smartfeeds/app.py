@@ -241,6 +241,7 @@ class App:
                 self.hub,
                 self.cloud,
                 self.polls.inbox,
+                self.polls.prefetch.files,
             )
             if settings.http.listen
             else None
@@ -365,7 +366,7 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for client in (*self._fetchers, self._image_fetcher, *self.polls.fetchers, *self.polls.push_clients):
+            for client in (*self._fetchers, self._image_fetcher, *self.polls.clients):
                 await parts.enter_async_context(client)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
@@ -431,6 +432,7 @@ class App:
             deliveries=self.dispatcher.readings(),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             sources=self.polls.poller.readings(),
+            enclosures=self.polls.prefetch.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )
 

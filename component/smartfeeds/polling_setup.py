@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from ipaddress import ip_network
 
@@ -14,6 +15,7 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
+from smartfeeds.prefetch_setup import Prefetch
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.sources.clouds import Clouds
@@ -27,7 +29,7 @@ _log = structlog.get_logger()
 
 
 class Polls:
-    """The poller, the subscriber and the planets. `fetchers` and `push_clients` are open while they run.
+    """The poller, the subscriber and the planets. `clients` are open while they run.
 
     `inbox` is None if hubs cannot reach this service, because it has no public address, or if push is off (WS-102).
     """
@@ -59,6 +61,12 @@ class Polls:
             PushInbox(service, self.fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
         )
         self.subscriber = Subscriber(service, self.push_clients, Clouds(own_url), tools, options)
+        self.prefetch = Prefetch(settings, service, tools)
+
+    @property
+    def clients(self) -> tuple[AbstractAsyncContextManager[object], ...]:
+        """The clients, which are open while the tasks run."""
+        return (*self.fetchers, *self.push_clients, *self.prefetch.clients)
 
     async def start(self) -> None:
         """Stores the sources of the configuration. Raises StoreError."""
@@ -73,6 +81,7 @@ class Polls:
         if self.inbox is not None:
             yield "pushes of sources", self.inbox.run()
             yield "hubs of sources", self.subscriber.run()
+        yield from self.prefetch.tasks()
         for section in self._settings.nno:
             yield f"nno {section.node}", self._planet(section).run()
 

@@ -198,7 +198,7 @@ def _web_parts(url: str) -> tuple[str, str] | None:
     """The host and the path of an http or https address, None for anything else (A-126)."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname
+        host, _port = parts.hostname, parts.port
     except ValueError:
         return None
     return (host.lower(), parts.path) if host and parts.scheme.lower() in ("http", "https") else None

@@ -62,8 +62,8 @@ class SourceSettings:
     days that the feed skips do not count. `only` are filters of a view, such as `category=news`: items that do not
     match are left out; "" admits all. `ignore` has the names of elements, and of parameters of addresses after "?",
     whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060). Without `push`
-    the hub and the cloud of the feed are not used. With `prefetch` the enclosures of new items are loaded in advance: of
-    the first document the newest `prefetch_first`. `prefetch_rules` replace those of the service (PRE-011).
+    the hub and the cloud of the feed are not used. With `prefetch` the enclosures of new items are loaded in advance,
+    of the first document the newest `prefetch_first`. `prefetch_rules` replace those of the service (PRE-011).
     """
 
     every_s: int | None = None

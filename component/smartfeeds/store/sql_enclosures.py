@@ -1,4 +1,4 @@
-"""Enclosures that are loaded in advance, the items that name them, and the log of arrivals in SQL (`core.enclosures`)."""
+"""Enclosures that are loaded in advance, their items, and the log of arrivals in SQL (`core.enclosures`)."""
 
 from collections.abc import Collection, Sequence
 from typing import Final

@@ -219,7 +219,7 @@ def stale_uses(tx: ReadTx, context: Context, source_no: int) -> list[EnclosureUs
     """The uses of a source that the keeping rules do not keep: those of items that are gone, and all beyond the newest
     files (PRE-030)."""
     uses = tx.enclosure_uses_of(source_no)
-    alive = [use for use in uses if _is_alive(tx, use)]
+    alive = [use for use in uses if is_alive(tx, use)]
     newest = list(dict.fromkeys(use.enclosure_no for use in alive))[: plan_of(context).per_source]
     return [use for use in uses if use not in alive or use.enclosure_no not in newest]
 
@@ -253,7 +253,7 @@ def _remove(tx: WriteTx, enclosures: list[Enclosure]) -> None:
         tx.remove_enclosure(enclosure.enclosure_no)
 
 
-def _is_alive(tx: ReadTx, use: EnclosureUse) -> bool:
+def is_alive(tx: ReadTx, use: EnclosureUse) -> bool:
     """Whether the item still names the enclosure."""
     node, enclosure = tx.node(use.node), tx.enclosure(use.enclosure_no)
     item = None if node is None else tx.item(node.node_no, use.item_id)

@@ -44,7 +44,16 @@ def page_mark(frame: Frame, site_url: str, shown: ItemShown, reply_node: str) ->
     neighbours = [(one.id, item_tag(one)) if one else None for one in (shown.older, shown.newer)]
     options = node.options
     return representation_mark(
-        frame, site_url, node.name, options.title, options.language, item.id, item.conflicts, reply_node, *neighbours
+        frame,
+        site_url,
+        node.name,
+        options.title,
+        options.language,
+        item.id,
+        item.conflicts,
+        reply_node,
+        shown.local_files,
+        *neighbours,
     )
 
 

@@ -103,6 +103,7 @@ class Pages:
             sync,
             search,
             item.left,
+            hash(item.payload),  # it has links to local files, which come and go
             frame.writing and frame.writing.publish,
             may_edit(frame, item),
             may_delete(frame, item),

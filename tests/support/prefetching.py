@@ -25,6 +25,7 @@ from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.prefetcher import Prefetcher
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.enclosure_files import EnclosureFolder
+from smartfeeds.telemetry import REGISTRY
 from support.website import Names, Site
 from support.world import OWNER, T0_US, World
 
@@ -145,7 +146,8 @@ class Prefetching:
 
     async def ask(self, title: str) -> None:
         """An operator wants the enclosures of an item now."""
-        await self.world.service.write(lambda tx, context: ask_for(tx, context, NODE, await_id(title)))
+        item_id = (await self.item_ids())[title]
+        await self.world.service.write(lambda tx, context: ask_for(tx, context, NODE, item_id))
 
     async def item_ids(self, node: str = NODE) -> dict[str, str]:
         """The ids of the items by title."""
@@ -165,10 +167,6 @@ class Prefetching:
     def loads(self) -> list[str]:
         """The paths of enclosures that were requested."""
         return [path for path in self.site.paths if not path.startswith(FEED)]
-
-
-def await_id(title: str) -> str:
-    return f"urn:x:{title}"
 
 
 @asynccontextmanager
@@ -215,17 +213,30 @@ def sent(data: bytes, **headers: str) -> Callable[[web.Request], "asyncio.Future
 
 
 def broken(data: bytes, whole: int, **headers: str) -> Callable[[web.Request], "asyncio.Future[web.StreamResponse]"]:
-    """A page that announces so many bytes, sends `data` and closes the connection."""
+    """A page that announces so many bytes, sends `data`, and closes the connection once they have come."""
 
     async def page(request: web.Request) -> web.StreamResponse:
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         response = web.StreamResponse(headers={"Content-Type": "audio/mpeg", "Content-Length": str(whole)} | fields)
         await response.prepare(request)
-        await response.write(data)
+        await write_received(response, data)
         assert request.transport is not None
         request.transport.close()
         return response
 
     return page  # type: ignore[return-value]
+
+
+async def write_received(response: web.StreamResponse, data: bytes) -> None:
+    """Writes data of a response, and waits until the prefetcher has them: a lost connection takes those on the way."""
+    before = received_bytes()
+    await response.write(data)
+    while received_bytes() < before + len(data):
+        await asyncio.sleep(0)
+
+
+def received_bytes() -> float:
+    """The bytes that all prefetchers of this process have received."""
+    return REGISTRY.get_sample_value("smartfeeds_prefetch_bytes_total") or 0.0
 
 

@@ -4,7 +4,6 @@ A file is named by the digest of its address. Its bytes are appended to a partia
 it is complete. A partial file stays when a load ends, so that another load continues it.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Collection
@@ -146,9 +145,7 @@ class PartialFile:
     def _append(self, data: bytes) -> None:
         assert self._file is not None
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            _write_all(self._file, data)
         except OSError as error:
             raise failure(error, "cannot be written") from error
 
@@ -182,7 +179,7 @@ class PartialFile:
             raise failure(error, "cannot be written") from error
 
 
-def is_full(error: StoreError) -> bool:
-    """Whether a write failed because the disk has no space left."""
-    cause = error.__cause__
-    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+def _write_all(file: FileIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]

@@ -97,7 +97,9 @@ class Prefetching:
         self.world.service.policy = replace(self.world.service.policy, prefetch=self.plan)
         self.prefetcher = self.new_prefetcher()
 
-    async def add(self, *episodes: str | tuple[str, str], node: str = NODE, path: str = FEED, **options: object) -> Source:
+    async def add(
+        self, *episodes: str | tuple[str, str], node: str = NODE, path: str = FEED, **options: object
+    ) -> Source:
         """Adds a source with these episodes, and polls it. All of them are loaded."""
         settings = {name: options.pop(name) for name in list(options) if name.startswith("prefetch")}
         settings = {"prefetch": True, "prefetch_first": 100, "every_s": 3_600} | settings
@@ -231,12 +233,10 @@ async def write_received(response: web.StreamResponse, data: bytes) -> None:
     """Writes data of a response, and waits until the prefetcher has them: a lost connection takes those on the way."""
     before = received_bytes()
     await response.write(data)
-    while received_bytes() < before + len(data):
+    while received_bytes() < before + len(data):  # noqa: ASYNC110 - nothing tells
         await asyncio.sleep(0)
 
 
 def received_bytes() -> float:
     """The bytes that all prefetchers of this process have received."""
     return REGISTRY.get_sample_value("smartfeeds_prefetch_bytes_total") or 0.0
-
-

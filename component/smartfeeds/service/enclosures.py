@@ -4,6 +4,7 @@ Only sources bring enclosures: users who publish would otherwise choose what the
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from smartfeeds.core.enclosures import (
@@ -24,6 +25,16 @@ from smartfeeds.formats.entry import EntryLink, enclosures_of
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx
+
+
+@dataclass(frozen=True, slots=True)
+class EnclosureStatus:
+    """An enclosure, and the newest item of a node that names it."""
+
+    enclosure: Enclosure
+    node: str
+    item_id: str
+
 
 _SEARCHED: Final = 1_000  # newest entries of a source, when older enclosures are asked for
 
@@ -85,6 +96,17 @@ def ask_for(tx: WriteTx, context: Context, node_name: str, item_id: str) -> int:
                 row._replace(state=EnclosureState.WAITING, asked_us=context.now_us, failures=0, since_us=context.now_us)
             )
     return len(rows)
+
+
+def enclosure_statuses(tx: ReadTx, _context: Context, after_no: int, limit: int) -> list[EnclosureStatus]:
+    """Enclosures by number, each once for every node; without a node if its items are gone."""
+    statuses = []
+    for row in tx.enclosures(after_no, limit):
+        uses = {use.node: use for use in reversed(tx.enclosure_uses(row.enclosure_no))}
+        statuses += [EnclosureStatus(row, use.node, use.item_id) for use in uses.values()] or [
+            EnclosureStatus(row, "", "")
+        ]
+    return statuses
 
 
 def _has_brought(tx: ReadTx, source: Source, item: Item) -> bool:

@@ -52,7 +52,14 @@ def test_rules_of_a_source_replace_those_of_the_service() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://h.example/a.mp3", "magnet:?xt=urn:btih:1", "data:audio/mpeg,x", "/a.mp3", "https://", "http://h.example:x/a"],
+    [
+        "ftp://h.example/a.mp3",
+        "magnet:?xt=urn:btih:1",
+        "data:audio/mpeg,x",
+        "/a.mp3",
+        "https://",
+        "http://h.example:x/a",
+    ],
 )
 def test_only_addresses_on_the_web_are_loaded(url: str) -> None:
     """[PRE-012] [A-126]"""
@@ -89,7 +96,9 @@ def test_length_above_the_limit_is_refused() -> None:
     assert verdict("yes", length=1_000_001).refusal == "it has 1000001 bytes; the limit is 1000000"
 
 
-@pytest.mark.parametrize("text", ["", "maybe", "yes type", "yes type=", "yes size=3", "yes max=3x", "yes type=a type=b"])
+@pytest.mark.parametrize(
+    "text", ["", "maybe", "yes type", "yes type=", "yes size=3", "yes max=3x", "yes type=a type=b"]
+)
 def test_rule_that_cannot_be_read_is_refused(text: str) -> None:
     """[PRE-011]"""
     with pytest.raises(ConfigError):

@@ -69,9 +69,7 @@ def test_window_without_a_zone_is_in_local_time(monkeypatch: pytest.MonkeyPatch)
     assert span == (us("2026-06-01T02:00:00", NEW_YORK), us("2026-06-01T04:00:00", NEW_YORK))
 
 
-@pytest.mark.parametrize(
-    ("zone", "day"), [(PRAGUE, "2026-03-29"), (NEW_YORK, "2026-03-08")]
-)
+@pytest.mark.parametrize(("zone", "day"), [(PRAGUE, "2026-03-29"), (NEW_YORK, "2026-03-08")])
 def test_window_whose_start_does_not_exist_begins_at_the_next_minute(zone: ZoneInfo, day: str) -> None:
     """[PRE-003] The clocks go from 02:00 to 03:00."""
     windows = (parse_window("02:30-04:00"),)
@@ -85,9 +83,7 @@ def test_window_whose_start_does_not_exist_begins_at_the_next_minute(zone: ZoneI
     assert next_open_us(gone, zone, opens_us) > opens_us + 20 * 3_600_000_000
 
 
-@pytest.mark.parametrize(
-    ("zone", "day", "hour"), [(PRAGUE, "2026-10-25", 2), (NEW_YORK, "2026-11-01", 1)]
-)
+@pytest.mark.parametrize(("zone", "day", "hour"), [(PRAGUE, "2026-10-25", 2), (NEW_YORK, "2026-11-01", 1)])
 def test_hour_that_occurs_twice_counts_once(zone: ZoneInfo, day: str, hour: int) -> None:
     """[PRE-003] The window is as long as on other days."""
     window = f"{hour:02}:00-{hour + 1:02}:00"
@@ -111,7 +107,7 @@ def test_always_has_no_gap_when_clocks_change(day: str) -> None:
 )
 def test_window_that_cannot_be_read_is_refused(text: str) -> None:
     """[PRE-002]"""
-    with pytest.raises(ConfigError, match="write it as|use mon"):
+    with pytest.raises(ConfigError, match=r"write it as|use mon"):
         parse_window(text)
 
 

@@ -39,7 +39,9 @@ async def interrupted(loading: Prefetching, site, **headers: str) -> None:
 def requested(site) -> list[tuple[str | None, str | None]]:
     """Range and If-Range of each request for a file."""
     return [
-        (one.headers.get("Range"), one.headers.get("If-Range")) for one in site.asked if not one.path.startswith("/feed")
+        (one.headers.get("Range"), one.headers.get("If-Range"))
+        for one in site.asked
+        if not one.path.startswith("/feed")
     ]
 
 
@@ -80,7 +82,9 @@ async def test_body_is_written_as_it_comes(world, site, tmp_path):
             await response.write(piece)
         return response
 
-    async with running_prefetching(world, site, tmp_path / "e", file_bytes=10**9, night_bytes=10**9, total_bytes=10**9) as loading:
+    async with running_prefetching(
+        world, site, tmp_path / "e", file_bytes=10**9, night_bytes=10**9, total_bytes=10**9
+    ) as loading:
         site.pages["/a.mp3"] = page
         await loading.add("a")
         tracemalloc.start()

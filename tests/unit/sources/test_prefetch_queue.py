@@ -83,7 +83,7 @@ async def test_hosts_take_turns_one_load_each_and_two_in_all(queue, site):
         return web.Response(body=DATA, headers={"Content-Type": "audio/mpeg"})
 
     async def until(count: int) -> None:
-        while len(started) < count:
+        while len(started) < count:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0)
 
     site.pages |= dict.fromkeys(("/a.mp3", "/b.mp3", "/c.mp3"), page)
@@ -96,7 +96,7 @@ async def test_hosts_take_turns_one_load_each_and_two_in_all(queue, site):
     assert started == ["one.test/a.mp3", "two.test/a.mp3"]
 
     gates["one.test/a.mp3"].set()
-    while len(queue.prefetcher._running) == 2:
+    while len(queue.prefetcher._running) == 2:  # noqa: ASYNC110 - nothing tells
         await asyncio.sleep(0)
     await queue.prefetcher.look()
     await until(3)
@@ -457,5 +457,5 @@ async def test_service_without_a_folder_loads_nothing(queue, world):
     world.service.policy = replace(world.service.policy, prefetch=None)
     source = await queue.add("a")
     assert await queue.rows() == []
-    with pytest.raises(ConfigError, match="prefetch.folder is not set"):
+    with pytest.raises(ConfigError, match=r"prefetch\.folder is not set"):
         await world.service.write(lambda tx, context: add_newest(tx, context, source, 1))

@@ -11,11 +11,12 @@ A translator runs:
 
 import ast
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment
 
+from smartfeeds.core.options import REFUSED_MODELS
 from smartfeeds.http.web.admin_pages import OPTION_LABELS, WORDS
 from smartfeeds.texts import ERROR_CONTEXT
 
@@ -29,23 +30,29 @@ ERROR_MODULES = (
         PACKAGE / "service" / f"{name}.py"
         for name in (
             *("admin_tokens", "administration", "affiliations", "conflicts", "context", "nodes", "preconditions"),
-            *("pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
+            *("files", "pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
         )
     ),
+    *(PACKAGE / path for path in ("core/options.py", "formats/post.py", "http/multipart.py", "http/uploads.py")),
 )
 TEMPLATES = PACKAGE / "http" / "web" / "templates"
 # The functions that take a text, and how many texts they take at which place.
 TEXT_ARGUMENTS = {"N_": slice(0, 1), "say": slice(0, 1), "count": slice(1, 3)}
-ERROR_ARGUMENTS = {"FeedError": slice(1, 2), "HttpError": slice(1, 2)}
-# A shorter form, such as `{name}: {why}`, has too few words to recognise a text by them.
-SHORTEST_FORM = 20
+ERROR_ARGUMENTS = {
+    **dict.fromkeys(("FeedError", "HttpError", "_refuse", "_fixed"), slice(1, 2)),
+    **dict.fromkeys(("ValueError", "content_too_large"), slice(0, 1)),
+}
+# Functions that return a part of the text of an error.
+ERROR_FUNCTIONS = frozenset({"how_to_generic"})
+# With fewer characters beside its values, such as `{name}: {why}`, a form cannot be recognised by its words.
+FEWEST_CHARACTERS = 12
 
 Texts = tuple[str, ...]
 
 
 def texts() -> list[Texts]:
     """Returns each text once: one text, or its singular and its plural."""
-    of_tables = ((text,) for text in (*OPTION_LABELS.values(), *WORDS))
+    of_tables = ((text,) for text in (*OPTION_LABELS.values(), *WORDS, *REFUSED_MODELS.values()))
     of_modules = (text for path in MODULES for text in _texts_of(path, TEXT_ARGUMENTS))
     of_errors = (text for path in ERROR_MODULES for text in _texts_of(path, ERROR_ARGUMENTS))
     of_values = ((text,) for path in ERROR_MODULES for text in _errors_with_values(path))
@@ -54,11 +61,21 @@ def texts() -> list[Texts]:
 
 def _errors_with_values(path: Path) -> Iterator[str]:
     """The texts of errors that are written as an f-string: `{item.id} is missing` becomes `{id} is missing`."""
-    for call in ast.walk(ast.parse(path.read_text())):
-        name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
-        for argument in call.args[ERROR_ARGUMENTS[name]] if name in ERROR_ARGUMENTS else ():
-            if isinstance(argument, ast.JoinedStr) and len(text := _form_of(argument)) > SHORTEST_FORM:
-                yield ERROR_CONTEXT + text
+    for text in _parts_of_errors(path):
+        words = sum(len(str(part.value)) for part in text.values if isinstance(part, ast.Constant))
+        if words >= FEWEST_CHARACTERS:
+            yield ERROR_CONTEXT + _form_of(text)
+
+
+def _parts_of_errors(path: Path) -> Iterator[ast.JoinedStr]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+        values: Sequence[ast.AST | None] = ()
+        if isinstance(node, ast.Call) and name in ERROR_ARGUMENTS:
+            values = node.args[ERROR_ARGUMENTS[name]]
+        elif isinstance(node, ast.FunctionDef) and node.name in ERROR_FUNCTIONS:
+            values = [step.value for step in node.body if isinstance(step, ast.Return)]
+        yield from (value for value in values if isinstance(value, ast.JoinedStr))
 
 
 def _form_of(text: ast.JoinedStr) -> str:

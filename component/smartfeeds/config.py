@@ -40,6 +40,7 @@ from smartfeeds.config_types import (
     SettingsSection,
     StoreUrl,
 )
+from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.core.mirror import check_elsewhere
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.core.stores import database_path
@@ -50,7 +51,6 @@ ENV_DELIMITER = "__"
 STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
 # Room for the elements that surround a page or an item in its stanza.
 ENVELOPE_BYTES = 8_192
-_LOGO_SUFFIXES = (".png", ".svg")
 _LOGO_BYTES = 262_144  # every page loads it
 
 # Command-line options that have an environment variable, and the variables that Kubernetes sets in every container when
@@ -151,8 +151,8 @@ class SiteSettings(SettingsSection):
     @model_validator(mode="after")
     def _logo_is_shown(self) -> "SiteSettings":
         if self.logo is not None:
-            if self.logo.suffix.lower() not in _LOGO_SUFFIXES:
-                raise ValueError(f"logo must be a file named *{' or *'.join(_LOGO_SUFFIXES)}, not {self.logo}")
+            if self.logo.suffix.lower() not in LOGO_TYPES:
+                raise ValueError(f"logo must be a file named *{' or *'.join(LOGO_TYPES)}, not {self.logo}")
             if len(self.read_logo()) > _LOGO_BYTES:
                 raise ValueError(f"logo {self.logo} is too large; the limit is {_LOGO_BYTES:,} bytes")
         return self
@@ -461,7 +461,8 @@ def _nearest_variable(name: str) -> str:
 
 
 def _explain(error: dict[str, Any]) -> str:
-    """Returns one line about one mistake. The line never shows the value, which may be the secret."""
+    """Returns one line about one mistake. The line shows the value only if it should be one of a few words: any other
+    value may be the secret."""
     place = [str(part) for part in error["loc"]]
     variable = ENV_PREFIX + ENV_DELIMITER.join(place[:2]).upper()
     name = (".".join(place) or "settings") + (f" (from {variable})" if variable in os.environ else "")
@@ -473,6 +474,8 @@ def _explain(error: dict[str, Any]) -> str:
         return f"{name}: there is no such {'key' if len(place) > 1 else 'section'}{_nearest(place[-1], known)}"
     if kind == "value_error":
         return f"{name}: {error['ctx']['error']}"
+    if kind in ("literal_error", "enum"):
+        return f"{name}: must be {error['ctx']['expected']}, not {error['input']!r}"
     reason = _REASONS.get(kind, "")
     return f"{name}: {reason.format(**error.get('ctx', {})) if reason else error['msg'].lower()}"
 

@@ -50,6 +50,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+_SENTENCE: Final = 1_000  # characters, more than any help text has
 SHOWN_LINES: Final = 20  # lines of a report on standard error
 EXIT_TEXTS: Final = {
     Exit.OK: "done",
@@ -86,6 +87,13 @@ def exit_code(error: SmartfeedsError) -> Exit:
 
 class Commands(click.Group):
     """A group whose commands end expected errors with one line instead of a traceback."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with the first sentence of each; click cuts it to one line."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, row.get_short_help_str(_SENTENCE)) for name, row in commands if row and not row.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""

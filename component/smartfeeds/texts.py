@@ -15,6 +15,8 @@ LOCALE = Path(__file__).parent / "locale"
 ENGLISH = "en"
 # The texts of errors with values have a context of gettext (msgctxt), because they are looked up in another way.
 ERROR_CONTEXT = "error\x04"
+# In front of the errors of the options of nodes (`core.options`).
+_OPTION = re.compile(r"pubsub#\w+: ")
 LANGUAGES = (ENGLISH, *sorted(path.name for path in LOCALE.iterdir() if path.is_dir()))
 
 
@@ -37,13 +39,22 @@ class Texts:
     def message(self, text: str) -> str:
         """Returns the text of an error in this language; unchanged if it has no translation.
 
-        An error has its values in its text already, so a text with values is recognised by the words around them.
+        An error has its values in its text already, so a text with values is recognised by the words around them. The
+        name of an option in front of the text stays (`pubsub#language: ...`).
         """
+        option = _OPTION.match(text)
+        if option is not None:
+            return option[0] + self.message(text[option.end() :])
         translation = self._translation.gettext(text) if text else ""
-        if translation == text:
-            matches = ((pattern.fullmatch(text), form) for pattern, form in _error_forms(self.language))
-            translation = next((form.format(**match.groupdict()) for match, form in matches if match), text)
-        return translation
+        return self._with_values(text) if translation == text else translation
+
+    def _with_values(self, text: str) -> str:
+        """The text of an error with values. A value may be the text of an error with values, too."""
+        matches = ((pattern.fullmatch(text), form) for pattern, form in _error_forms(self.language))
+        match, form = next(((match, form) for match, form in matches if match), (None, ""))
+        if match is None:
+            return text
+        return form.format(**{name: self._with_values(value) for name, value in match.groupdict().items()})
 
     def count(self, number: int, one: str, many: str, **values: object) -> str:
         """Returns the text for a number, which is available as `{number}`."""

@@ -5,7 +5,8 @@ from playwright.async_api import expect
 
 from support.browser import Opener, Tab
 from support.component import ALICE
-from support.prose import PROSE, author, html_entry, note, tags
+from support.pages import fill_bakery
+from support.prose import html_entry, tags
 from support.web import Web
 
 PHONE = {"width": 360, "height": 740}
@@ -18,19 +19,8 @@ RICH = (
 
 async def bakery(web: Web) -> None:
     """A feed of three entries. The one in the middle has every part, and was edited."""
-    files = (
-        f"<link rel='enclosure' href='{web.origin}/static/talk.ogg' type='audio/ogg' length='4200000'/>"
-        "<link rel='enclosure' href='https://files.example/recipe.pdf' type='application/pdf' length='120000'/>"
-        "<link rel='replies' type='text/html' href='https://bakery.example/bread#comments' title='3 comments'/>"
-    )
-    component = web.component
-    await component.create(ALICE, "bakery", title="The bakery")
-    await component.publish(ALICE, "bakery", "first", PROSE["bread"])
-    more = author("Alice", "https://alice.example/") + author("Ben") + tags("baking", "flour") + files
-    for title in ("Bread in three hours", "Bread in four hours"):
-        component.clock.advance(4_000)
-        await component.publish(ALICE, "bakery", "bread", html_entry(title, RICH, more))
-    await component.publish(ALICE, "bakery", "note", note("A note without a title, which says that we are open."))
+    await web.component.create(ALICE, "bakery", title="The bakery")
+    await fill_bakery(web, RICH)
 
 
 @pytest.mark.parametrize("script", [True, False])

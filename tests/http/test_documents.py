@@ -369,6 +369,26 @@ async def test_browser_gets_a_document_with_a_style_sheet(start_web: WebStarter,
     assert declaration + b"\n" + rest.partition(b"\n")[2] == plain.body
 
 
+@pytest.mark.parametrize("path", ["/feeds/notes.atom", "/feeds/notes.rss", "/river.atom"])
+async def test_style_sheet_has_the_words_of_the_reader(web: Web, path: str) -> None:
+    """The explanation in the document is in a language of the browser."""
+    await filled(web, "a b")
+    tags = set()
+    for language, words in (("de-AT, en", "Dies ist ein Feed"), ("en", "This is a feed"), ("tlh", "This is a feed")):
+        got = await web.get(path, accept=BROWSER, Accept_Language=language)
+        assert (got.status, got.header("Content-Type")) == (200, "application/xml; charset=utf-8")
+        assert "Accept-Language" in got.header("Vary") and "style-src 'self'" in got.header("Content-Security-Policy")
+        (instruction,) = etree.fromstring(got.body).xpath("preceding::processing-instruction()")
+        sheet = (await web.get(instruction.get("href"))).text
+        assert f'--what: "{words}' in sheet and "var(--what)" in sheet
+        tags.add(got.header("ETag"))
+        again = await web.get(path, accept=BROWSER, Accept_Language=language, If_None_Match=got.header("ETag"))
+        assert again.status == 304
+    assert len(tags) == 2
+    plain = await web.get(path, Accept_Language="de")
+    assert b"xml-stylesheet" not in plain.body and "Accept-Language" not in plain.header("Vary")
+
+
 @pytest.mark.parametrize(
     ("path", "accept"),
     [

@@ -1,15 +1,17 @@
 """The editor: writing, previews, edits with somebody else being faster, deletions, replies, and hostile text in it."""
 
 import re
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import pytest
 from lxml import etree, html
+from yarl import URL
 
 from smartfeeds.core.tokens import TokenScope
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, CAROL, DOMAIN, entry
-from support.web import Web
+from support.web import Got, Web, WebStarter
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'"
@@ -76,6 +78,13 @@ async def test_title_is_the_first_line_if_there_is_none(alice: SignedIn) -> None
     assert (got.status, "the entry is empty" in got.text) == (400, True)
 
 
+async def test_text_of_one_line_is_the_title_alone(alice: SignedIn) -> None:
+    """As in a post, whose title is made in the same way."""
+    await alice.post("/write/notes/", form(title="", text=" We are open\r\n", action="publish"))
+    root = await only_entry(alice)
+    assert (root.findtext(f"{ATOM}title"), root.find(f"{ATOM}content")) == ("We are open", None)
+
+
 async def test_preview_publishes_nothing_and_is_sanitised(alice: SignedIn) -> None:
     fields = form(title="T", text=f"<b>bold</b><script>alert(1)</script>{EVIL}", kind="html", action="preview")
     got = await alice.post("/write/notes/", fields)
@@ -106,7 +115,9 @@ async def test_edit_changes_what_changed_and_keeps_the_rest(alice: SignedIn) -> 
     await alice.web.component.publish(ALICE, "notes", "a", XHTML)
     page = await alice.get("/write/notes/a", "text/html")
     area = html.fromstring(page.text).xpath("//textarea")[0].text.strip()
-    fields = form(title="New", text=area.replace("\n", "\r\n"), kind="html", tags="b, a, c", tag=tag_of(page.text))
+    (kept,) = kept_files(page.text)
+    text = area.replace("\n", "\r\n")
+    fields = form(title="New", text=text, kind="html", tags="b, a, c", tag=tag_of(page.text), kept=kept)
     assert (await alice.post("/write/notes/a", f"{fields}&action=publish")).status == 303
     root = await stored(alice, "a")
     assert root.findtext(f"{ATOM}title") == "New"
@@ -119,6 +130,117 @@ async def test_edit_changes_what_changed_and_keeps_the_rest(alice: SignedIn) -> 
     }
     assert root.find("{urn:other}x") is not None
     assert any(one.get("rel") == "enclosure" for one in root.findall(f"{ATOM}link"))
+
+
+async def send_parts(
+    alice: SignedIn, path: str, files: dict[str, bytes], kept: Sequence[str] = (), **fields: str
+) -> Got:
+    """The form as a browser sends it: its token first, the files last."""
+    parts = [("csrf", alice.csrf), *fields.items(), *(("kept", text) for text in kept)]
+    texts = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'.encode() for name, text in parts]
+    for name, data in files.items():
+        head = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+        texts.append(head.encode() + data + b"\r\n")
+    headers = {
+        "Cookie": alice.cookie,
+        "Sec_Fetch_Site": "same-origin",
+        "Content_Type": "multipart/form-data; boundary=b",
+    }
+    return await alice.web.ask("POST", path, b"".join(texts) + b"--b--\r\n", "text/html", **headers)
+
+
+def kept_files(page: str) -> list[str]:
+    return [str(value) for value in html.fromstring(page).xpath("//input[@name='kept']/@value")]
+
+
+def files_of(root: etree._Element) -> list[tuple[str | None, ...]]:
+    links = root.findall(f"{ATOM}link[@rel='enclosure']")
+    return [tuple(link.get(name) for name in ("title", "type", "length")) for link in links]
+
+
+async def test_files_are_enclosures_of_the_entry(alice: SignedIn) -> None:
+    """A form without a chosen file sends an empty part without a name."""
+    page = html.fromstring((await alice.get("/write/notes/", "text/html")).text)
+    (sheet,) = page.xpath("//form[@class='sheet fields']")
+    assert sheet.get("enctype") == "multipart/form-data"
+    names = sheet.xpath(".//input/@name | .//textarea/@name | .//select/@name")
+    assert (names[0], names[-1]) == ("csrf", "file")
+    got = await send_parts(alice, "/write/notes/", {"a.jpg": b"jpeg", "b.pdf": b"pdf"}, title="T", action="publish")
+    assert (got.status, got.header("Location")) == (303, "/feeds/notes/")
+    root = await only_entry(alice)
+    assert files_of(root) == [("a.jpg", "image/jpeg", "4"), ("b.pdf", "application/pdf", "3")]
+    address = root.find(f"{ATOM}link[@rel='enclosure']").get("href", "")
+    assert (await alice.get(URL(address).raw_path)).body == b"jpeg"
+    got = await send_parts(alice, "/write/notes/", {"": b""}, title=" ", text=" ", action="publish")
+    assert (got.status, "the entry is empty" in got.text) == (400, True)
+
+
+async def test_entry_of_a_file_alone_has_its_name_as_title(alice: SignedIn) -> None:
+    assert (await send_parts(alice, "/write/notes/", {"a.jpg": b"jpeg"}, action="publish")).status == 303
+    assert (await only_entry(alice)).findtext(f"{ATOM}title") == "a.jpg"
+
+
+async def test_files_of_a_preview_are_published_later(alice: SignedIn) -> None:
+    """A browser does not send a file again, so the form lists the files that were uploaded."""
+    got = await send_parts(alice, "/write/notes/", {"a.jpg": b"jpeg"}, title="T", text="x", action="preview")
+    assert got.status == 200
+    kept = kept_files(got.text)
+    got = await send_parts(alice, "/write/notes/", {"": b""}, kept, title="T", text="x", action="publish")
+    assert got.status == 303
+    assert files_of(await only_entry(alice)) == [("a.jpg", "image/jpeg", "4")]
+
+
+async def test_edit_keeps_removes_and_adds_files(alice: SignedIn) -> None:
+    more = '<link rel="enclosure" href="sub/g.pdf" type="application/pdf" xml:base="https://x.example/" xml:lang="de"/>'
+    await alice.web.component.publish(ALICE, "notes", "a", XHTML.replace("<x ", f"{more}<x "))
+    page = await alice.get("/write/notes/a", "text/html")
+    both = kept_files(page.text)
+    fields = {"title": "T", "text": "x", "kind": "text", "action": "publish"}
+    got = await send_parts(alice, "/write/notes/a", {"": b""}, both, **fields, tag=tag_of(page.text))
+    assert (got.status, len(files_of(await stored(alice, "a")))) == (303, 2)
+    page = await alice.get("/write/notes/a", "text/html")
+    got = await send_parts(alice, "/write/notes/a", {"h.png": b"p"}, both[1:], **fields, tag=tag_of(page.text))
+    assert got.status == 303
+    root = await stored(alice, "a")
+    assert files_of(root) == [(None, "application/pdf", None), ("h.png", "image/png", "1")]
+    assert root.find(f"{ATOM}link[@rel='enclosure']").get("{http://www.w3.org/XML/1998/namespace}lang") == "de"
+
+
+@pytest.mark.parametrize(("data", "status"), [(b"", 400), (b"x" * 300_000, 413)])
+async def test_text_is_kept_if_a_file_is_not_taken(start_web: WebStarter, data: bytes, status: int) -> None:
+    web = await start_web(http={"upload_bytes": 100_000})
+    await web.component.create(ALICE, "notes")
+    alice = await sign_in(web, ALICE)
+    got = await send_parts(alice, "/write/notes/", {"a.jpg": data}, title="My title", text="My text", action="publish")
+    page = html.fromstring(got.text)
+    assert (got.status, page.xpath("//textarea")[0].text.strip()) == (status, "My text")
+    assert "file" in page.xpath("string(//p[@class='failure'])")
+    assert got.header("Access-Control-Allow-Origin") == ""
+    assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 0
+
+
+@pytest.mark.parametrize("setting", [0, 1_000])
+async def test_form_has_a_field_for_files_if_the_service_takes_them(start_web: WebStarter, setting: int) -> None:
+    web = await start_web(http={"upload_bytes": setting})
+    await web.component.create(ALICE, "notes")
+    page = await (await sign_in(web, ALICE)).get("/write/notes/", "text/html")
+    assert ('type="file"' in page.text) is bool(setting)
+
+
+async def test_hostile_file_address_is_told(alice: SignedIn) -> None:
+    got = await alice.post("/write/notes/", form(title="T", kept="href=file%3A%2F%2F%2Fetc%2Fpasswd", action="publish"))
+    assert (got.status, "it begins with https://" in got.text) == (400, True)
+
+
+async def test_editor_says_that_markdown_becomes_html(alice: SignedIn) -> None:
+    """An entry has no place for its Markdown, so an edit begins with the HTML."""
+    note = "Markdown is stored as HTML"
+    assert note in (await alice.get("/write/notes/", "text/html")).text
+    await alice.post("/write/notes/", form(title="T", text="*x*", kind="markdown", action="publish"))
+    item_id = html.fromstring((await alice.get("/feeds/notes/", "text/html")).text).xpath("//article/@data-id")[0]
+    page = html.fromstring((await alice.get(f"/write/notes/{item_id}", "text/html")).text)
+    assert page.xpath("//option[@selected]/@value") == ["html"]
+    assert note in page.text_content()
 
 
 async def test_both_versions_are_shown_if_somebody_else_was_faster(alice: SignedIn) -> None:

@@ -195,6 +195,19 @@ async def test_update_of_a_note(notes: Web, token: str) -> None:
     assert (await source(notes, token, named, "content"))["properties"] == {"content": ["hello"]}
 
 
+@pytest.mark.parametrize("value", ["file:///home/ann/p.jpg", {"value": "ftp://other.example/p.jpg", "alt": "A cat"}])
+async def test_files_are_on_the_web(notes: Web, token: str, value: object) -> None:
+    """The rule of posts: `https:` or `http:`, in a new entry and in an update."""
+    url = await made(notes, token, NOTE)
+    for body in (
+        {"type": ["h-entry"], "properties": {"content": ["c"], "photo": [value]}},
+        {"action": "update", "url": url, "add": {"photo": [value]}},
+    ):
+        got = await send(notes, token, body)
+        assert (got.status, got.json["error"]) == (400, "invalid_request")
+        assert "it begins with https://" in got.json["error_description"]
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 async def test_delete(notes: Web, token: str, as_json: bool) -> None:
     """[MP-07] The entry becomes a tombstone. It cannot come back, because nothing of it is stored."""

@@ -71,6 +71,8 @@ async def test_page_loads_each_file_once(notes: Web, path: str) -> None:
     paths = re.findall(r'(?:src|href)="(/static/[^"]+(?:js|css))"', page.text)
     assert page.status == 200
     assert sorted(paths) == sorted(set(paths)) != []
+    assert page.text.startswith("<!doctype html>"), "without it browsers lay the page out as those of 1998"
+    assert page.text.count('name="csrf"') >= 2, "the forms to sign out and to change the theme"
 
 
 async def test_icon_is_where_browsers_look(web: Web) -> None:

@@ -97,7 +97,7 @@ async def test_control_characters_are_replaced(notes: Web, token: str) -> None:
 @pytest.mark.parametrize("body", [b"", b" \n"])
 async def test_empty_post_is_rejected(notes: Web, token: str, body: bytes) -> None:
     got = await post(notes, token, body)
-    assert (got.status, "the post is empty" in got.json["detail"]) == (400, True)
+    assert (got.status, "the entry is empty" in got.json["detail"]) == (400, True)
 
 
 @pytest.mark.parametrize("body", [b"caf\xe9", b"\xff\xfe\x00"])
@@ -191,6 +191,25 @@ async def test_addresses_that_no_reader_should_open(
 ) -> None:
     got = await post(notes, token, b"x", query=f"?{urlencode({name: address})}")
     assert (got.status, got.json["detail"].startswith(f"{field}:")) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        (FORM, "content=x&attach={}"),
+        (JSON, '{{"title": "x", "attachments": [{{"url": "{}", "mime_type": "audio/mpeg"}}]}}'),
+        ("application/feed+json", '{{"title": "x", "attachments": [{{"url": "{}", "mime_type": "audio/mpeg"}}]}}'),
+        (JSON, '{{"object": {{"displayName": "x", "attachments": [{{"url": "{}", "mimeType": "audio/mpeg"}}]}}}}'),
+        ("multipart/form-data; boundary=b", '--b\r\nContent-Disposition: form-data; name="attach"\r\n\r\n{}\r\n--b--'),
+    ],
+)
+async def test_files_elsewhere_are_on_the_web(notes: Web, token: str, media_type: str, body: str) -> None:
+    """The path of a file on the computer of the author is a mistake that no reader of the feed could open."""
+    for address in ("file:///home/ann/a.mp3", "ftp://x.example/a.mp3", "https:a.mp3", "a.mp3"):
+        got = await post(notes, token, body.format(address).encode(), media_type)
+        assert (got.status, repr(address) in got.json["detail"]) == (400, True)
+        assert "it begins with https://" in got.json["detail"]
+    assert (await post(notes, token, body.format("HTTPS://x.example/a.mp3").encode(), media_type)).status == 201
 
 
 async def test_documents_have_their_own_fields(notes: Web, token: str) -> None:

@@ -10,6 +10,7 @@ from smartfeeds.http.web.highlight import mark_text
 from smartfeeds.service import river
 from support.bearer import bearer
 from support.component import ALICE, BOB, entry
+from support.prose import html_entry
 from support.web import Got, Web
 
 HTML = "text/html"
@@ -156,6 +157,19 @@ async def test_search_as_a_page_marks_the_words(web: Web) -> None:
     assert page.xpath("//section//p[@class='more']/a/@href") == ["/feeds/b/?q=Bread"]
     assert page.xpath("//input[@type='search']/@value") == ["Bread"]
     assert page.xpath("//h3/a/@href")[0] == "/entries/c/c%209"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<b>x</b> " * 3_000 + "<p>flour</p>", "<i>" * 3_000 + "x" + "</i>" * 3_000 + " flour", "x " * 9_000 + "flour"],
+)
+async def test_search_shows_a_word_far_down_in_a_text(web: Web, text: str) -> None:
+    """A card reads only the beginning of a text, but a hit without its word does not say why it is one."""
+    await web.component.create(ALICE, "a")
+    await web.component.publish(ALICE, "a", "long", html_entry("Bread", text))
+    await indexed(web)
+    page = html.fromstring((await web.get("/search?q=flour", accept=HTML)).body)
+    assert page.xpath("//*[@class='excerpt']/mark/text()") == ["flour"]
 
 
 async def test_pages_of_a_search_are_linked(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

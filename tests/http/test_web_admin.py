@@ -37,6 +37,20 @@ CHANGES = [
 ]
 
 
+async def test_navigation_leads_admins_to_the_administration(zoes: Web) -> None:
+    """Owners find the link on the page of their account, as admins with few rights do."""
+
+    async def leads(user: str, scope: TokenScope = TokenScope.ADMIN, feed: str = "*") -> bool:
+        got = await (await sign_in(zoes, user, scope, feed)).get("/", "text/html")
+        (places,) = etree.fromstring(got.body, etree.HTMLParser()).xpath("//nav[@class='places']")
+        return places.xpath("a/@href")[2:] == ["/admin/"]
+
+    assert await leads(ZOE)
+    assert not await leads(ALICE)
+    assert not await leads(ZOE, TokenScope.PUBLISH)
+    assert not await leads(ZOE, feed="notes")
+
+
 @pytest.fixture
 async def zoes(start_web: WebStarter) -> Web:
     """A component whose admin is Zoe, with the closed feed notes of Alice, which Carol follows."""

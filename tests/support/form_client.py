@@ -20,6 +20,7 @@ WRITTEN = {
     "jids": "bob@example.org",
     "node": "tea",
     "pubsub#node": "tea",
+    "url": "https://blog.example/feed.xml",
 }
 _TYPES = {"fixed", "boolean", "text-single", "text-multi", "list-single", "jid-single", "jid-multi"}
 # The types whose values need a datatype; the other types are datatypes themselves.

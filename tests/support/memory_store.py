@@ -536,7 +536,7 @@ class MemoryReadTx:
     def has_active_push(self, url: str) -> bool:
         return any(one.target.url == url and one.state is PushState.ACTIVE for one in self._pushes())
 
-    def source_pushes_without_source(self, limit: int) -> list[SourcePush]:
+    def source_pushes_without_source(self, limit: int) -> Sequence[SourcePush]:
         polled = {
             one.source_no for one in self._sources() if one.state not in (SourceState.PAUSED, SourceState.STOPPED)
         }

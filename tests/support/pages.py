@@ -70,7 +70,8 @@ async def fill(web: Web) -> None:
     await component.publish(ALICE, "untitled", "headed", headed)
     wide = html_entry("W" * 300, f"<table><tr>{_WIDE}</table><pre>{'x' * 900}</pre>", tags("t" * 90))
     await component.publish(ALICE, "extremes", "wide", wide)
-    await _bakery(web)
+    video = f"<link rel='enclosure' href='{web.origin}/static/oven.webm' type='video/webm' length='9800000'/>"
+    await fill_bakery(web, _LONG, video)
     await component.publish(BOB, "harbour", "tide", note("High water at 14:20, 4.1 m.", author("Harbour office")))
     await _conflicts(web)
     await _people(web)
@@ -78,12 +79,12 @@ async def fill(web: Web) -> None:
         pass
 
 
-async def _bakery(web: Web) -> None:
-    """An entry with every part, between two others."""
+async def fill_bakery(web: Web, text: str, enclosures: str = "") -> None:
+    """An entry with every part and this text between two others, in the feed `bakery`. It was edited."""
     component = web.component
     files = (
         f"<link rel='enclosure' href='{web.origin}/static/talk.ogg' type='audio/ogg' length='4200000'/>"
-        f"<link rel='enclosure' href='{web.origin}/static/oven.webm' type='video/webm' length='9800000'/>"
+        f"{enclosures}"
         "<link rel='enclosure' href='https://files.example/recipe.pdf' type='application/pdf' length='120000'/>"
         "<link rel='replies' type='text/html' href='https://bakery.example/bread#comments' title='3 comments'/>"
     )
@@ -91,7 +92,7 @@ async def _bakery(web: Web) -> None:
     more = author("Alice", "https://alice.example/") + author("Ben") + tags("baking", "flour") + files
     for title in ("Bread in three hours", "Bread in four hours"):
         component.clock.advance(4_000)
-        await component.publish(ALICE, "bakery", "bread", html_entry(title, _LONG, more))
+        await component.publish(ALICE, "bakery", "bread", html_entry(title, text, more))
     await component.publish(ALICE, "bakery", "note", note("A note without a title, which says that we are open."))
 
 

@@ -7,10 +7,12 @@ import re
 import sqlite3
 import stat
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from smartfeeds.cli import documents, main, reading
@@ -570,6 +572,25 @@ def test_help_names_every_command_and_exit_code(run: Run) -> None:
         assert f"\n  {name} " in text
     for code in Exit:
         assert re.search(rf"^ +{code:d} +{re.escape(EXIT_TEXTS[code][:20])}", text, re.M)
+
+
+def groups(group: click.Group, *words: str) -> Iterator[tuple[tuple[str, ...], click.Group]]:
+    yield words, group
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from groups(command, *words, name)
+
+
+@pytest.mark.parametrize(("words", "group"), list(groups(main)))
+def test_help_of_a_group_has_whole_sentences(run: Run, words: tuple[str, ...], group: click.Group) -> None:
+    """The library cuts the sentence of a command so that it fits in one line."""
+    text = " ".join(run(*words, "--help").output.split())
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None and command.help is not None
+        sentence = " ".join(command.help.split()).split(". ")[0].removesuffix(".")
+        assert f" {name} {sentence}." in text
 
 
 def test_every_command_explains_itself(run: Run) -> None:

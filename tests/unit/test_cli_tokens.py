@@ -126,6 +126,15 @@ def test_add_for_a_node_that_is_not_there_says_so_beside_the_token(ready: Run) -
     assert "node later does not exist yet" in result.stderr
 
 
+def test_add_prints_json_for_scripts(ready: Run) -> None:
+    """The members of the response over HTTP."""
+    result = ready("token", "add", "--json", "--jid", "a@example.org", "--feed", "later", "--scope", "admin")
+    made = json.loads(result.stdout)
+    assert made == {"id": made["token"].split("_")[1], "token": made["token"], "nodeExists": False}
+    assert [row["id"] for row in json.loads(ready("token", "list", "--json").stdout)] == [made["id"]]
+    assert result.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [

@@ -11,6 +11,9 @@ import pytest
 
 from smartfeeds.bot import usages
 from smartfeeds.bot.commands import COMMANDS, COMMANDS_BY_WORD
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import NodeOptions, OptionLimits
+from smartfeeds.errors import FeedError
 from smartfeeds.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +116,9 @@ def test_usage_begins_with_a_name_of_the_command(language: str) -> None:
         ("no such node, or it is closed to you", "diesen Feed gibt es nicht, oder er ist geschlossen"),
         ("there is a node {name} already", "den Knoten {name} gibt es schon"),
         ("a text (of) nobody+", "a text (of) nobody+"),
+        ("pubsub#title: one value", "pubsub#title: ein einziger Wert"),
+        ("pubsub#item_expire: a whole number from 1 to 9", "pubsub#item_expire: eine ganze Zahl von 1 bis 9"),
+        ("pubsub#none: pubsub#none: ", "pubsub#none: pubsub#none: "),
         ("", ""),
     ],
 )
@@ -120,3 +126,35 @@ def test_error_is_translated_with_its_values(text: str, translation: str) -> Non
     """The text of an error has its values already. Braces and other characters of a value mean nothing."""
     assert Texts("de").message(text) == translation
     assert Texts("en").message(text) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("title", ("a", "b")),
+        ("title", ("\0",)),
+        ("max_items", ("3",)),
+        ("item_expire", ("5",)),
+        ("persist_items", ("false",)),
+        ("max_payload_size", ("0",)),
+        ("purge_offline", ("true",)),
+        ("language", ("x y",)),
+        ("contact", ("@",)),
+        ("subscribe", ("maybe",)),
+        ("publish_model", ("nobody",)),
+        ("access_model", ("presence",)),
+        ("access_model", ("roster",)),
+        ("access_model", ("nobody",)),
+        ("body_xslt", ("x",)),
+    ],
+)
+def test_errors_of_options_are_translated(name: str, values: tuple[str, ...]) -> None:
+    """The administration shows them in the language of the page, whole: a value may be a text of its own."""
+    with pytest.raises(FeedError) as error:
+        NodeOptions(NodeKind.FEED).apply({f"pubsub#{name}": values}, OptionLimits())
+    text = error.value.text
+    translation = Texts("de").message(text)
+    assert translation.partition(": ")[0] == f"pubsub#{name}" or name == "access_model"
+    rest = translation.removeprefix(f"pubsub#{name}: ")
+    assert rest != text.removeprefix(f"pubsub#{name}: ")
+    assert not {"a", "the", "it", "send", "for", "of", "is"} & set(re.findall(r"\w+", rest)), translation

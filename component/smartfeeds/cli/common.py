@@ -29,7 +29,7 @@ def config_option(command: Command) -> Command:
 
 def json_option(command: Command) -> Command:
     """Add `--json` to a command that reads."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def output_option(command: Command) -> Command:

@@ -60,7 +60,7 @@ def mirror_command() -> None:
 @private_option
 @config_option
 def add(address: str, config: Path | None, owner: str | None, **settings: Any) -> None:
-    """Synchronise a node with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://..."""
+    """Synchronise a node with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://b.example/feeds/plans/."""
     mirror = make_mirror(address=address, owner=owner or "", **settings)
     write_offline(config, lambda tx, context: add_mirror(tx, context, mirror), OpenMode.CREATE)
     click.echo(mirror.name)

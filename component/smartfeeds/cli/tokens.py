@@ -7,7 +7,7 @@ import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, print_err, print_out, print_rows
+from smartfeeds.console import Commands, print_err, print_json, print_out, print_rows
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import parse_duration
 from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
@@ -37,7 +37,10 @@ def token_command() -> None:
 @click.option("--expires", type=duration, help="The time until it expires, such as 12h, 90d or 52w. Default: never.")
 @click.option("--label", default="", help="A name for your own use.")
 @config_option
-def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config: Path | None) -> None:
+@json_option
+def add(
+    jid: str, feed: str, scope: str, expires: int | None, label: str, config: Path | None, *, as_json: bool
+) -> None:
     """Add a token and print it. It is shown only once.
 
     Scope read allows reading, publish also publishing and retracting, admin everything that the JID may do.
@@ -46,6 +49,9 @@ def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config
     _check_text(label or "-", "--label", MAX_LABEL_BYTES)
     token, text = new_token(jid, SCOPES[scope], feed, label)
     node_there = write_offline(config, lambda tx, context: add_token(tx, context, token, expires), OpenMode.CREATE)
+    if as_json:
+        print_json({"id": token.token_id, "token": text, "nodeExists": node_there})
+        return
     click.echo(text)
     print_err("The token is shown only once. Send it as: Authorization: Bearer TOKEN (docs/http.md)")
     if not node_there:

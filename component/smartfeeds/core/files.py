@@ -32,6 +32,7 @@ _TYPES: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 _EXTENSIONS = {kind: extension for extension, kind in reversed(list(_TYPES.items()))}
+LOGO_TYPES = {f".{extension}": _TYPES[extension] for extension in ("png", "svg")}  # of the logo of the site
 # A browser shows files of these types and runs nothing of them. It saves all others.
 SHOWN_TYPES = frozenset(
     {kind for kind in _TYPES.values() if kind.startswith(("image/", "audio/", "video/"))}

@@ -105,8 +105,8 @@ EVERY_CHOICE = OptionLimits(presence_access=True)
 BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
 
 
-def _refuse(name: str, why: str) -> FeedError:
-    return FeedError(Condition.NOT_ACCEPTABLE, f"{PUBSUB}{name}: {why}")
+def _refuse(name: str, why: str, condition: Condition = Condition.NOT_ACCEPTABLE) -> FeedError:
+    return FeedError(condition, f"{PUBSUB}{name}: {why}")
 
 
 @dataclass(eq=False)
@@ -159,14 +159,14 @@ class Option(Generic[T]):
             raise _refuse(self.var, str(error)) from None
         choices = self.choices(limits)
         if choices and values[:1] not in {(choice,) for choice in choices}:
-            raise _refuse(self.var, "one of " + ", ".join(choices))
+            raise _refuse(self.var, f"the values are {', '.join(choices)}")
         return values
 
     def _typed(self, values: Values) -> Values:
         if self.type is FieldType.JID_MULTI:
             jids = [parse_jid(value) for value in values if value]
             if None in jids:
-                raise FeedError(Condition.JID_MALFORMED, f"{PUBSUB}{self.var}: not an address")
+                raise _refuse(self.var, "not an address", Condition.JID_MALFORMED)
             return tuple(str(jid) for jid in jids)
         if len(values) > 1:
             raise _refuse(self.var, "one value")
@@ -246,7 +246,7 @@ def _check_payload_size(values: Values, _kind: NodeKind, limits: OptionLimits) -
 
 # Why a service refuses an access model that XEP-0060 section 4.5 defines. With `presence` on a service that accepts
 # everybody as a contact, a node would be open although its owner closed it.
-_REFUSED_MODELS = {
+REFUSED_MODELS = {
     "presence": (
         "everybody may subscribe to the presence of this service, so the access model presence would open the node to "
         "everybody; use authorize or whitelist"
@@ -262,9 +262,10 @@ def access_models(limits: OptionLimits) -> Values:
 
 def _check_access_model(values: Values, _kind: NodeKind, limits: OptionLimits) -> Values:
     model, models = _first(values), access_models(limits)
+    if model not in models and model in REFUSED_MODELS:
+        raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, REFUSED_MODELS[model])
     if model not in models:
-        reason = _REFUSED_MODELS.get(model, f"the access models are {', '.join(models)}")
-        raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, reason)
+        raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, f"the access models are {', '.join(models)}")
     return values
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.entry import Entry, EntryText, TextKind
+from smartfeeds.formats.entry import IANA_RELATIONS, Entry, EntryLink, EntryText, TextKind
+from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
-from smartfeeds.formats.post import checked_address, first_line, split_tags
+from smartfeeds.formats.links import resolve
+from smartfeeds.formats.post import add_file, checked_address, complete, split_tags
 from smartfeeds.formats.xml import Element, new_element
 
 _NAME, _URI = f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri"
@@ -20,13 +21,15 @@ _NAME, _URI = f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri"
 
 @dataclass(frozen=True, slots=True)
 class WrittenFields:
-    """What a form shows. `kind` says how `text` is meant; `link` is the address that the title leads to."""
+    """What a form shows. `kind` says how `text` is meant; `link` is the address that the title leads to. `files` are
+    the enclosures."""
 
     title: str = ""
     text: str = ""
     kind: TextKind = TextKind.TEXT
     link: str = ""
     tags: tuple[str, ...] = ()
+    files: tuple[EntryLink, ...] = ()
 
     @property
     def content(self) -> EntryText:
@@ -43,6 +46,7 @@ def fields_of(entry: Entry) -> WrittenFields:
         TextKind.HTML if text is not None and text.is_markup else TextKind.TEXT,
         entry.alternate,
         tuple(dict.fromkeys(category.term for category in entry.categories)),
+        tuple(entry.enclosures),
     )
 
 
@@ -63,11 +67,12 @@ def new_entry(fields: WrittenFields, author: str, reply_to: str) -> Element:
 def edit(entry: Element, former: WrittenFields, fields: WrittenFields) -> None:
     """Changes the elements of an entry whose field changed. The service sets the time of the change.
 
-    Raises FeedError(BAD_REQUEST) for an empty entry and for an address that a browser would run.
+    An entry without a title gets one as a post does. Raises FeedError(BAD_REQUEST) for an empty entry and for an
+    address that a browser would run. Reading the title out of hostile HTML takes up to 0.3 s.
     """
-    fields = _completed(fields)
+    fields = _checked(fields)
     _remove(entry, atom.UPDATED)
-    if fields.title != former.title or entry.find(atom.TITLE) is None:
+    if fields.title != former.title:
         _remove(entry, atom.TITLE)
         etree.SubElement(entry, atom.TITLE).text = fields.title
     if (fields.text, fields.kind) != (_normal(former.text), former.kind):
@@ -78,6 +83,9 @@ def edit(entry: Element, former: WrittenFields, fields: WrittenFields) -> None:
         _set_link(entry, fields.link)
     if fields.tags != former.tags:
         _set_tags(entry, fields.tags)
+    if fields.files != former.files:
+        _set_files(entry, former.files, fields.files)
+    complete(entry)
 
 
 def _set_link(entry: Element, address: str) -> None:
@@ -99,16 +107,26 @@ def _set_tags(entry: Element, tags: tuple[str, ...]) -> None:
             etree.SubElement(entry, atom.CATEGORY, term=tag)
 
 
-def _completed(fields: WrittenFields) -> WrittenFields:
-    """The fields with a title, and without characters that XML cannot carry."""
-    text = clean(_normal(fields.text))
+def _set_files(entry: Element, former: tuple[EntryLink, ...], files: tuple[EntryLink, ...]) -> None:
+    """Removes and adds enclosures. An enclosure that stays keeps its element."""
+    present, addresses = ({file.href for file in each} for each in (former, files))
+    for link in entry.findall(atom.LINK):
+        rel = link.get("rel", "").strip().removeprefix(IANA_RELATIONS)
+        if rel == "enclosure" and resolve(link.base or "", link.get("href", "")) in present - addresses:
+            entry.remove(link)
+    builder = EntryBuilder(0, "")
+    builder.entry = entry
+    for file in files:
+        if file.href not in present:
+            add_file(builder, file, "file")
+
+
+def _checked(fields: WrittenFields) -> WrittenFields:
+    """The fields without characters that XML cannot carry."""
     title, link = " ".join(clean(fields.title).split()), fields.link.strip()
-    title = title or first_line(EntryText(fields.kind, text).plain if fields.kind is not TextKind.TEXT else text)
-    title = title or first_line(link)
-    if not title:
-        raise FeedError(Condition.BAD_REQUEST, "the entry is empty: write a title or a text")
     link = checked_address(link, "link") if link else ""
-    return replace(fields, title=title, text=text, link=link, tags=split_tags(map(clean, fields.tags)))
+    tags = split_tags(map(clean, fields.tags))
+    return replace(fields, title=title, text=clean(_normal(fields.text)), link=link, tags=tags)
 
 
 def _normal(text: str) -> str:

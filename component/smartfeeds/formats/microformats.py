@@ -17,7 +17,7 @@ from smartfeeds.formats.entry import Entry, EntryLink, EntryText, TextKind
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.json_text import Json, JsonObject
-from smartfeeds.formats.post import checked_address, complete, first_line
+from smartfeeds.formats.post import checked_address, checked_file_address, complete, first_line
 from smartfeeds.formats.xml import Element
 
 ENTRY_TYPE = "h-entry"
@@ -155,7 +155,7 @@ def _file(name: str) -> Property:
         link = value if isinstance(value, EntryLink) else None
         if link is None:
             alt = value.get("alt", "") if isinstance(value, dict) else ""
-            address = checked_address(_text(value), name)
+            address = checked_file_address(_text(value), name)
             guess = media_type_of(urlsplit(address).path)
             link = EntryLink("enclosure", address, guess if guess.startswith(kind) else _USUAL[name], _text(alt))
         builder.add_link("enclosure", link.href, clean(link.type), clean(link.title), link.length)

@@ -1,5 +1,6 @@
 """Posts: what a person or a script publishes without a feed format, as an Atom entry (RFC 4287; XEP-0277 4.1)."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from smartfeeds.formats.xml import Element
 
 TITLE_CHARACTERS = 140  # of a title that is made of the first line of a text
 MAX_TAGS = 100
+_WEB = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,15 @@ def entry_of(post: Post) -> Element:
     for tag in post.tags:
         builder.add_category(clean(tag))
     for file in post.enclosures:
-        builder.add_link(
-            "enclosure", checked_address(file.href, "attach"), clean(file.type), clean(file.title), file.length
-        )
+        add_file(builder, file, "attach")
     complete(builder.entry)
     return builder.entry
+
+
+def add_file(builder: EntryBuilder, file: EntryLink, name: str) -> None:
+    """Adds an enclosure. Raises FeedError(BAD_REQUEST) as `checked_file_address` does."""
+    address = checked_file_address(file.href, name)
+    builder.add_link("enclosure", address, clean(file.type), clean(file.title), file.length)
 
 
 def complete(entry: Element) -> None:
@@ -67,7 +73,7 @@ def complete(entry: Element) -> None:
     links = [link.get("title") or link.get("type") or link.get("href") or "" for link in entry.iterchildren(atom.LINK)]
     title.text = first_line(next(filter(None, (*texts, *links)), ""))
     if not title.text:
-        raise FeedError(Condition.BAD_REQUEST, "the post is empty: send a text, a title, a link or a file")
+        raise FeedError(Condition.BAD_REQUEST, "the entry is empty: it needs a text, a title, a link or a file")
     if is_text and content is not None and texts[0].strip() == title.text:
         entry.remove(content)
 
@@ -92,5 +98,16 @@ def checked_address(address: str, name: str) -> str:
     if not is_uri(address) or not harmless(address):
         raise FeedError(
             Condition.BAD_REQUEST, f"{name}: {address[:80]!r} is no web address; write it with https:// in front"
+        )
+    return address
+
+
+def checked_file_address(address: str, name: str) -> str:
+    """The address of a file that everybody can load: of a web server. Raises FeedError(BAD_REQUEST)."""
+    address = clean(address).strip()
+    if not is_uri(address) or _WEB.match(address) is None:
+        raise FeedError(
+            Condition.BAD_REQUEST,
+            f"{name}: {address[:80]!r} is not the address of a file on the web; it begins with https:// or http://",
         )
     return address

@@ -5,7 +5,7 @@ The parser, its limits and its checks are those of payloads over XMPP.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeVar
@@ -86,11 +86,7 @@ class BodyReader:
 
     async def fields(self, call: HttpCall) -> dict[str, str]:
         """The fields of a form of a page, each once. Raises FeedError and HttpError as `form` does."""
-        pairs = await self.form(call)
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            raise FeedError(Condition.BAD_REQUEST, N_("a field of the form is repeated; load the page again"))
-        return fields
+        return unique(await self.form(call))
 
     async def read(self, call: HttpCall, media_types: Iterable[str]) -> bytes:
         """A whole body, which is read once.
@@ -127,6 +123,14 @@ class BodyReader:
             elif size_bytes > self.limit_bytes + SPILLED_BYTES:
                 break
         return bytes(body)
+
+
+def unique(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The fields of a form, each once. Raises FeedError(BAD_REQUEST)."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise FeedError(Condition.BAD_REQUEST, N_("a field of the form is repeated; load the page again"))
+    return fields
 
 
 def check_coding(call: HttpCall, media_types: Iterable[str]) -> None:

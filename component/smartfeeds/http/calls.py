@@ -49,8 +49,9 @@ class HttpCall:
     Browsers add passwords and cookies by themselves, also to requests of other hosts. Responses to these must not be
     readable elsewhere, not even later from the cache of the browser. After authentication `actor` is the JID that the
     token acts as and `token` the token. `session` is set if the token comes from the cookie (`http.sessions`); then
-    `form_token` is what its forms must carry. `body` is set if the router has read the body. `name`, `item_id` and
-    `suffix` are what the path names, "" if its route has no such variable. `subject` is the JID or the id of a token in
+    `form_token` is what its forms must carry, and `admin` whether it may administer the service. `body` is set if the
+    router has read the body. `name`, `item_id` and `suffix` are what the path names, "" if its route has no such
+    variable. `subject` is the JID or the id of a token in
     the path of a resource of administration. `written`: the response was sent already, by `HeldPulls`.
     `multipart` reads the parts of a body of which the first was read already, to check the form token.
     """
@@ -67,6 +68,7 @@ class HttpCall:
     token: Token | None = None
     session: Session | None = None
     form_token: str = ""
+    admin: bool = False
     body: bytes | None = None
     name: str = ""
     item_id: str = ""

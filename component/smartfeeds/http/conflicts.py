@@ -20,14 +20,13 @@ from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.feeds import ReadWriting
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.http.web.conflict_page import conflicts_page
-from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.http.web.frame import ReadWriting, frame_of, page_reply
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.conflicts import (
     CombinedText,

@@ -29,12 +29,11 @@ from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.web.entry_page import entry_page, page_mark
-from smartfeeds.http.web.frame import Writing, frame_of, page_reply
+from smartfeeds.http.web.frame import ReadWriting, frame_of, page_reply
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown
 
-ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
 ReadReplyNode = Callable[[HttpCall, Item], Awaitable[str]]
 
 ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}

@@ -37,8 +37,8 @@ from smartfeeds.http.queries import (
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
-from smartfeeds.http.web.feed_style import STYLED_HEADERS, XML, is_for_browser, with_style
-from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, Writing, frame_of
+from smartfeeds.http.web.feed_style import STYLED_HEADERS, XML, style_language, with_style
+from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -89,8 +89,6 @@ FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # Writes a page as a document.
 Write = Callable[[FeedPage, PageAddress], bytes]
-# Reads what the sender of a request may write in its feed.
-ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
 WritePage = Callable[[Frame, FeedPage, PageAddress], bytes]
 
 
@@ -100,7 +98,7 @@ class FeedRequest:
 
     `document`: the request has no position and gets the newest items. `reader`: it gets a document for feed readers.
     `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`. `frame` is that
-    of a page for browsers. `styled`: the document has a style sheet for browsers.
+    of a page for browsers. `style` is the language of the style sheet of a document for browsers, "" without one.
     """
 
     place: PageAddress
@@ -112,12 +110,12 @@ class FeedRequest:
     credential: str = field(default="", repr=False)
     bearer: bool = False
     frame: Frame | None = None
-    styled: bool = False
+    style: str = ""
 
     @property
     def mark(self) -> str:
         """The part of the entity tag that distinguishes this representation from the others of the feed."""
-        return representation_mark(self.place, self.form.suffix, self.document, self.reader, self.frame, self.styled)
+        return representation_mark(self.place, self.form.suffix, self.document, self.reader, self.frame, self.style)
 
     def pull_request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The request to the service. Without view parameters a page shows the Smart view in modified order, with
@@ -230,9 +228,9 @@ class Feeds:
         place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None), hub_url, self._cloud)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
-        styled = reader and bool(call.suffix) and not query.callback and is_for_browser(form, accept)
+        style = style_language(call, form) if reader and call.suffix and not query.callback else ""
         return FeedRequest(
-            place, form, call.actor, document, reader, zipped, call.credential, call.bearer, frame, styled
+            place, form, call.actor, document, reader, zipped, call.credential, call.bearer, frame, style
         )
 
     async def page(self, request: FeedRequest) -> FeedPage:
@@ -277,7 +275,7 @@ class Feeds:
         """
         if not items_of(answer):
             return self._reply(request, answer)
-        if request.reader or request.frame is not None:
+        if request.reader:
             async with self._making_document:
                 reply = await asyncio.to_thread(self._reply, request, answer)
         else:
@@ -299,8 +297,8 @@ class Feeds:
             writers = self._documents if request.reader else self._pulls
             body = writers[request.form](answer, request.place)
         media_type, callback = request.form.media_type, request.place.query.callback
-        if request.styled:
-            body, media_type = with_style(body, request.place.site_url), XML
+        if request.style:
+            body, media_type = with_style(body, request.place.site_url, request.style), XML
         if callback:
             body = in_callback(callback, body, text=request.form is n.ATOM)
             media_type = n.JAVASCRIPT
@@ -348,7 +346,7 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     headers["Link"] = _links(
         place.site_url, place.name, place.query.view, self_suffix, hub_url, smart=is_feed(answer.node)
     )
-    headers.update(STYLED_HEADERS if request.styled else _OF_FORM.get(request.form, {}))
+    headers.update(STYLED_HEADERS if request.style else _OF_FORM.get(request.form, {}))
     # An empty page has no ETag: a client that waits for the next item would get 304 at once.
     if answer.page is None or answer.page.items:
         headers["ETag"] = f'W/"{answer.version}.{request.mark}"'

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from smartfeeds.core.urls import STATIC
 from smartfeeds.http.replies import Reply
-
-STATIC = "/static/"
 
 
 # Compared by identity, because each file is made once and keys of caches hold it.

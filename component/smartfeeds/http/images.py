@@ -4,19 +4,19 @@
 addresses that its pages contain can be loaded: otherwise anybody could fetch anything through it.
 """
 
-import asyncio
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.urls import IMAGES
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.look import IMAGES, ImageLinks
+from smartfeeds.http.look import ImageLinks
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
@@ -26,7 +26,6 @@ MAX_BYTES = 5_000_000
 CACHE_BYTES = 64 * 1024 * 1024
 # Browsers ask again after a day. A failure is tried again after five minutes, not for each reader.
 STORED_S, FAILED_S = 86_400, 300
-AT_ONCE = 8  # images that are loaded at a time; readers wait, because an image of 5 MB needs that much memory
 ACCEPT = "image/avif,image/webp,image/png,image/jpeg,image/gif"
 # The first bytes decide the media type, whatever the host says. SVG is no image here: it may contain scripts.
 _BEGINNINGS = (
@@ -46,7 +45,8 @@ GET_IMAGE = Operation(
     parameters=(Parameter("url", {"type": "string"}, "the address of the image"), IF_NONE_MATCH),
 )
 
-# Returns the body at an address of at most that many bytes. Raises SmartfeedsError.
+# Returns the body at an address of at most that many bytes. Raises SmartfeedsError. It bounds the requests at a time,
+# in all and per host (`net.limiter`): a bound of our own would let the images of one slow host stop all others.
 FetchImage = Callable[[str, str, int], Awaitable[bytes]]
 
 
@@ -57,7 +57,6 @@ class Images:
         self.links = links
         self._fetch = fetch
         self._now_us = now_us
-        self._turns = asyncio.Semaphore(AT_ONCE)
         self._shared = SharedWork(self._load)
         # The response to an address, None after a failure, and the time when it is loaded again.
         self._cache: ByteCache[str, tuple[Reply | None, int]] = ByteCache(CACHE_BYTES)
@@ -79,8 +78,7 @@ class Images:
         if entry is not None and self._now_us() < entry[1]:
             return entry[0]
         try:
-            async with self._turns:
-                body = await self._fetch(address, ACCEPT, MAX_BYTES)
+            body = await self._fetch(address, ACCEPT, MAX_BYTES)
         except SmartfeedsError:
             # The reader sees that the image is missing. Logging each broken link of the web would fill the log.
             body = b""

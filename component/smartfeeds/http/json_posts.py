@@ -1,11 +1,12 @@
 """Items that are published as JSON: an activity, an item of a JSON Feed, or the few members of a post."""
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom
 from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.items import ItemDraft, SkippedItem
 from smartfeeds.formats.json_feed import read_json_feed_item
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
-from smartfeeds.formats.post import checked_address, complete, split_tags
+from smartfeeds.formats.post import checked_address, checked_file_address, complete, split_tags
 from smartfeeds.formats.xml import Element
 from smartfeeds.http.post_fields import LINK
 from smartfeeds.http.sync_json import MEMBER
@@ -36,6 +37,9 @@ def read_json_post(data: bytes, item_id: str, *, is_json_feed: bool = False) -> 
         raise FeedError(Condition.INVALID_PAYLOAD, draft.reason)
     if warnings or draft.warnings:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the {what} is faulty: {(*warnings, *draft.warnings)[0]}")
+    for link in draft.entry.iterchildren(atom.LINK):
+        if link.get("rel") == "enclosure":
+            checked_file_address(link.get("href", ""), "attachments")
     if what == "item" and not draft.deleted:
         complete(draft.entry)
     return draft.entry

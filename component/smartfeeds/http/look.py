@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import quote
 
+from smartfeeds.core.urls import IMAGES
 from smartfeeds.http.hashed_files import HashedFile
-
-IMAGES = "/images/"
 
 
 class ImagePolicy(Enum):

@@ -37,10 +37,9 @@ class Operation:
     lets pages of other hosts use the operation. `body` is empty for an operation that ignores its body. `hint` is added
     to the error for a method that the path does not have. `any_site`: forms of other sites reach the handler, because
     it takes a token that browsers do not send by themselves. `guests`: a form of people who are not signed in, which
-    must carry a form token, too. `for_people`: a page or a form of a page. The OpenAPI document leaves it out, because
-    programs have operations of their own for the same. It leaves out callback paths, too: only hubs and clouds that
-    this service has asked know them. `plain_errors`: errors are plain text, because the protocol
-    of the operation demands it.
+    must carry a form token, too. `for_people`: a page or a form of a page. `for_hubs`: a callback path, which only the
+    hub or cloud knows that this service has asked. `plain_errors`: errors are plain text, because the protocol of the
+    operation demands it.
     """
 
     name: str
@@ -56,12 +55,18 @@ class Operation:
     any_site: bool = False
     guests: bool = False
     for_people: bool = False
+    for_hubs: bool = False
     plain_errors: bool = False
 
     @property
     def needs_token(self) -> bool:
         """Whether an anonymous request is rejected."""
         return self.scope is not None and self.scope is not TokenScope.READ
+
+    @property
+    def described(self) -> bool:
+        """Whether the OpenAPI document has the operation. For what pages do, programs have operations of their own."""
+        return not (self.for_people or self.for_hubs)
 
 
 def page_for_people(

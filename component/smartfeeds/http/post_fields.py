@@ -43,7 +43,7 @@ FIELDS: Mapping[str, PostField] = MappingProxyType(
         CONTENT: PostField(
             ("Message", "X-Message"), ("content", "message", "m"), "the text, if the body is a file or empty"
         ),
-        ATTACH: PostField(("Attach", "X-Attach"), ("attach", "a"), "the address of a file elsewhere"),
+        ATTACH: PostField(("Attach", "X-Attach"), ("attach", "a"), "the address of a file elsewhere, https or http"),
         FILENAME: PostField(
             ("Filename", "X-Filename"), ("filename", "file", "f"), "the name of the file that the body is"
         ),

@@ -4,7 +4,7 @@ The parameters of the view belong to the base URL and are kept as they were writ
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -134,10 +134,9 @@ def read_parameters(raw: str, names: Collection[str]) -> dict[str, str]:
     return parameters
 
 
-def write_query(fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
+def write_query(fields: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
     """A query string with these parameters, a space as %20."""
-    pairs = list(fields.items()) if isinstance(fields, Mapping) else list(fields)
-    return urlencode(pairs, quote_via=quote, safe="")
+    return urlencode(fields, quote_via=quote, safe="")
 
 
 def page_path(path: str, query: Mapping[str, str], **position: str) -> str:

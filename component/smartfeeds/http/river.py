@@ -5,6 +5,7 @@ The entity tag is a hash of the body: no version of all feeds exists that would 
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from smartfeeds.core.jid import Jid
@@ -28,6 +29,7 @@ from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters, write_query
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.web.feed_style import STYLED, STYLED_HEADERS, XML, style_language, with_style
 from smartfeeds.http.web.frame import frame_of
 from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.service.answers import Handle, ask
@@ -73,7 +75,10 @@ def river_document(form: Representation) -> Operation:
     return Operation(
         f"river{form.suffix.title()}",
         f"The entries of all feeds that the caller may read, as {media_type}",
-        {200: {media_type: _CONTENT[media_type]}},
+        {
+            200: {media_type: _CONTENT[media_type]}
+            | ({XML.partition(";")[0]: {"type": "string"}} if form in STYLED else {})
+        },
         parameters=(*_PAGE, IF_NONE_MATCH),
         cors=True,
     )
@@ -109,7 +114,12 @@ class Rivers:
         # pages share a cache.
         async with self._writing:
             body = await asyncio.to_thread(write)
-        return unless_known(call.header("If-None-Match"), call.zipped(list_reply(call, form, body, _SUFFIXES)))
+        # As for a feed, only a document under an address of its own, which a reader opens in a browser, has a style.
+        style = style_language(call, form) if call.path in _SUFFIXES else ""
+        reply = list_reply(call, form, with_style(body, call.site_url, style) if style else body, _SUFFIXES)
+        if style:
+            reply = replace(reply, media_type=XML, headers={**reply.headers, **STYLED_HEADERS})
+        return unless_known(call.header("If-None-Match"), call.zipped(reply))
 
     async def _feeds(self, actor: Jid) -> tuple[ChangedNodes, Mapping[str, Item]]:
         """The feeds beside the river, with their newest entries."""

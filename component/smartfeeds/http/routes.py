@@ -30,8 +30,6 @@ from smartfeeds.http import (
     source_pushes,
 )
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.hashed_files import STATIC
-from smartfeeds.http.look import IMAGES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
@@ -143,7 +141,7 @@ TABLE: tuple[Route, ...] = (
     *_tables(),
     Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
-    Route("GET", f"{IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
+    Route("GET", f"{urls.IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
     Route("POST", urls.HUB, "hub", hub.HUB_REQUEST_FOR_ANY, lambda h: h.hub.post),
     Route("POST", urls.CLOUD_FORM, "cloud", cloud.REGISTER_BY_FORM, lambda h: h.cloud.by_form),
     Route("POST", urls.CLOUD_RPC, "cloud", cloud.REGISTER_BY_XML_RPC, lambda h: h.cloud.by_xml_rpc),
@@ -174,16 +172,14 @@ TABLE: tuple[Route, ...] = (
     Route("POST", urls.ACCOUNT, "account", sign_in.SIGN_OUT, lambda h: h.sign_in.sign_out),
     Route("POST", urls.THEME, "theme", theme.CHOOSE_THEME, lambda h: h.themes.choose),
     Route("GET", "/favicon.ico", "static", static.GET_ICON, lambda _: static.get_icon),
-    Route("GET", f"{STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
+    Route("GET", f"{urls.STATIC}{{file}}", "static", static.GET_FILE, lambda _: static.get_static),
 )
 # fmt: on
 
 
 def document() -> dict[str, Any]:
     """The OpenAPI document of the table."""
-    return openapi.document(
-        (route.method, route.path, route.operation) for route in TABLE if not route.operation.for_people
-    )
+    return openapi.document((route.method, route.path, route.operation) for route in TABLE if route.operation.described)
 
 
 def resources(handlers: Handlers) -> tuple[Resource, ...]:

@@ -96,7 +96,7 @@ def read_search(raw: str) -> SearchQuery:
             raise FeedError(Condition.BAD_REQUEST, f"{row.name}: the value is not valid; /openapi.json has the schema")
         if selected:
             filters.append((row.name, selected))
-    text = write_query(pair for pair in fields if pair[0] != _AFTER)
+    text = write_query([pair for pair in fields if pair[0] != _AFTER])
     return SearchQuery(View(filters=tuple(filters)), text, parse_node_place(after[0]) if after[0] else None)
 
 

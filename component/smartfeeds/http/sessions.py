@@ -88,6 +88,7 @@ class Sessions:
         call.act_as(answer.session.token)
         call.session, call.credential = answer.session, cookie
         call.form_token = form_token(cookie)
+        call.admin = answer.admin
         if answer.due:
             await self._handle(RenewSession(ANONYMOUS, self._service, answer.session.session_id))
 

@@ -101,7 +101,7 @@ class Site:
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         markdown = MarkdownTurns()
-        editor = Editor(handle, changes.perform, options.domain, bodies, markdown)
+        editor = Editor(handle, changes.perform, options.domain, bodies, markdown, uploads)
         entries = Entries(handle, options.domain, encoder, editor.writing, editor.reply_node)
         publishing = Publishing(changes.perform, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
         self.feeds = Feeds(

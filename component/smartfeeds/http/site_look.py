@@ -4,15 +4,15 @@ An operator chooses one colour. Pages need it in shades that can be read in ligh
 mixed with black or white until its contrast with every ground is that of WCAG 2.1, 1.4.3.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
+from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.http.hashed_files import HashedFile, hashed_file
 
 Colour = tuple[int, int, int]
 
 CONTRAST: Final = 4.5
-LOGO_TYPES: Final[Mapping[str, str]] = {".png": "image/png", ".svg": "image/svg+xml"}
 _BLACK: Final = (0, 0, 0)
 _WHITE: Final = (255, 255, 255)
 # The grounds of style.css on which the accent colour occurs: --ground, --sheet and --code. The first is the ink on the
@@ -54,7 +54,7 @@ def accent_file(text: str) -> HashedFile | None:
 
 
 def logo_file(suffix: str, body: bytes) -> HashedFile:
-    """Returns the logo. `suffix` is one of LOGO_TYPES."""
+    """Returns the logo. `suffix` is one of `core.files.LOGO_TYPES`."""
     file = hashed_file(f"logo{suffix}", LOGO_TYPES[suffix], body)
     # An SVG image may have styles of its own. Opened by its address it runs no script and loads nothing.
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"

@@ -41,14 +41,14 @@ CHECK_PUSH = Operation(
     "checkSourcePush",
     "Answers the check of a hub or the challenge of a cloud that this service has subscribed at",
     {200: {n.PLAIN: {"type": "string"}}},
-    for_people=True,
+    for_hubs=True,
 )
 RECEIVE_PUSH = Operation(
     "receiveSourcePush",
     "Takes content from a hub, or a notification from a cloud, that this service has subscribed at",
     {200: {}, 202: {}},
     any_site=True,
-    for_people=True,
+    for_hubs=True,
 )
 
 _STATUSES: Final = {

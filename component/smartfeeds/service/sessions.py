@@ -18,9 +18,9 @@ from smartfeeds.core.sessions import (
     renewed,
     write_session,
 )
-from smartfeeds.core.tokens import ID_CHARACTERS, Token, TokenScope, digest_of
+from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, Token, TokenScope, covers, digest_of
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, EmptyResult, Request
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.tokens import SECRET_BYTES
@@ -47,10 +47,11 @@ class GetSession(Request):
 
 @dataclass(frozen=True, slots=True)
 class SessionShown(Answer):
-    """A session that has not ended. `due`: it is time to renew it."""
+    """A session that has not ended. `due`: it is time to renew it. `admin`: it may administer the service."""
 
     session: Session
     due: bool
+    admin: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,9 @@ def get_session(tx: ReadTx, context: Context, request: GetSession) -> SessionSho
     right = matches(session, secret)
     if not right or session is _NOBODY or session.expires_us <= context.now_us:
         raise FeedError(Condition.NOT_AUTHORIZED, "this session has ended: sign in again")
-    return SessionShown(session, is_due(session, context.now_us))
+    token = session.token
+    admin = is_admin(context.policy, token.actor) and covers(token, TokenScope.ADMIN, ALL_FEEDS)
+    return SessionShown(session, is_due(session, context.now_us), admin)
 
 
 def renew_session(tx: WriteTx, context: Context, request: RenewSession) -> EmptyResult:

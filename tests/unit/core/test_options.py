@@ -332,7 +332,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
             f"pubsub#item_expire: the items of a feed do not expire; send max, or {how_to_generic(LIMITS)}",
         ),
         (GENERIC, "item_expire", "soon", f"pubsub#item_expire: a whole number from 1 to {MAX_EXPIRE_S}"),
-        (GENERIC, "publish_node_full", "burst", "pubsub#publish_node_full: one of " + ", ".join(FULL_POLICIES)),
+        (GENERIC, "publish_node_full", "burst", "pubsub#publish_node_full: the values are " + ", ".join(FULL_POLICIES)),
         (
             FEED,
             "max_payload_size",
@@ -345,7 +345,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
             "false",
             f"pubsub#persist_items: a feed stores its items; send true, or {how_to_generic(LIMITS)}",
         ),
-        (FEED, "notification_type", "shout", "pubsub#notification_type: one of headline, normal"),
+        (FEED, "notification_type", "shout", "pubsub#notification_type: the values are headline, normal"),
         (FEED, "notify_sub", "maybe", "pubsub#notify_sub: true or false"),
     ],
 )

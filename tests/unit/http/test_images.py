@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -17,6 +17,7 @@ from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.images import image_writer
 from smartfeeds.http.web.sanitise import clean
+from smartfeeds.net.limiter import HostLimiter, HostLimits
 
 LINKS = ImageLinks(b"k" * 32)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -73,6 +74,28 @@ async def test_readers_at_the_same_time_share_one_load() -> None:
     host.gate.set()
     assert {reply.body for reply in await asyncio.gather(*loads)} == {PNG}
     assert host.requests == [CAT]
+
+
+async def test_images_of_a_slow_host_do_not_hold_up_those_of_others() -> None:
+    """The limiter of the outgoing requests hands out turns per host; a bound of the images in front of it would be
+    taken by the ones that wait there."""
+    gate = asyncio.Event()
+    limiter = HostLimiter(HostLimits(at_once=4, at_once_per_host=2))
+
+    async def fetch(address: str, _accept: str, _max_bytes: int) -> bytes:
+        host = urlsplit(address).hostname or ""
+        async with limiter.turn(host, 443):
+            if host == "slow.example":
+                await gate.wait()
+            return PNG
+
+    images = Images(LINKS, fetch, lambda: 0)
+    slow = [asyncio.create_task(load(images, LINKS.path(f"https://slow.example/{n}.png"))) for n in range(50)]
+    await asyncio.sleep(0)
+    assert (await asyncio.wait_for(load(images, LINKS.path(CAT)), 5)).body == PNG
+    assert not any(task.done() for task in slow)
+    gate.set()
+    assert {reply.body for reply in await asyncio.gather(*slow)} == {PNG}
 
 
 @pytest.mark.parametrize(

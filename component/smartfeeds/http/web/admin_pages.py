@@ -9,7 +9,7 @@ from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions,
 from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.tokens import SCOPES
-from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
+from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
 from smartfeeds.service.admin_process import Statistics
@@ -207,7 +207,6 @@ def _shared(view: View) -> dict[str, object]:
     """The values that every page needs."""
     return {
         "view": view,
-        "admin_path": ADMIN,
         "node_paths": {
             "options": entry_path(view.name, folder=ADMIN_FEEDS),
             "members": entry_path(view.name, folder=ADMIN_MEMBERS),

@@ -58,7 +58,7 @@ def article(
         heading=Markup(mark_text(entry.title.plain, search)),  # noqa: S704 - it was escaped
         body=Markup(text),  # noqa: S704 - it was cleaned
         long=long,
-        snippet=Markup(_hit(entry, search) if hidden else ""),  # noqa: S704 - it was escaped
+        snippet=Markup(hit_of(entry, search) if hidden else ""),  # noqa: S704 - it was escaped
         cut=body.cut,
         edited=item.revision > 1 and not item.deleted,
         modified_us=item.modified_us,
@@ -79,8 +79,10 @@ def _is_long(html: str) -> bool:
     return len(_TAG.sub("", html)) > _LONG_CHARACTERS or len(_LINE_END.findall(html)) > _LONG_LINES
 
 
-def _hit(entry: Entry, search: AbstractSet[str]) -> str:
-    """The part of a long text that has the words of a search."""
+def hit_of(entry: Entry, search: AbstractSet[str]) -> str:
+    """The part of the texts of an entry that has a word of a search, as HTML, "" without one."""
+    if not search:
+        return ""
     texts = (text.plain for text in (entry.content, entry.summary) if isinstance(text, EntryText))
     return next((hit for text in texts if (hit := snippet(text, search))), "")
 

@@ -1,31 +1,39 @@
 """The editor: pages to write, edit and delete entries, and to answer them. They work without a script.
 
+A form with files has several parts. The files are stored while they arrive, as those of posts are; a preview or an
+error lists them in the form, and they are removed later if no entry refers to them.
+
 An edit names the version that it began with. If somebody else was faster, the page shows both versions, and the form
 keeps the text of the user, who merges the other one into it. Nothing that was typed is lost.
 """
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from markupsafe import Markup
 
-from smartfeeds.core.model import Item, Node
+from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.tokens import TokenScope, covers
 from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.entry import Entry, TextKind, read_entry
+from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import BodyReader, unique
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.http_errors import HttpError, error_reply
 from smartfeeds.http.markdown import MarkdownTurns
+from smartfeeds.http.multipart import read_parts
 from smartfeeds.http.operations import page_for_people
-from smartfeeds.http.queries import read_parameters
+from smartfeeds.http.queries import read_fields, read_parameters, write_query
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.uploads import Uploads
 from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.entry_page import comments_node
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
@@ -47,6 +55,8 @@ from smartfeeds.texts import Texts
 PREVIEW = "preview"
 REPLY, REPLY_FEED = "reply", "of"
 MARKDOWN = "markdown"
+KEPT_FILE = "kept"  # a file that the entry has, or that was uploaded with a preview
+_LENGTH = re.compile(r"[0-9]{1,18}")
 _KINDS = {MARKDOWN: TextKind.TEXT, TextKind.TEXT.value: TextKind.TEXT, TextKind.HTML.value: TextKind.HTML}
 
 _RIGHT = TokenScope.PUBLISH
@@ -81,12 +91,14 @@ class Editor:
         service: str,
         bodies: BodyReader,
         markdown: MarkdownTurns,
+        uploads: Uploads,
     ) -> None:
         self._handle = handle
         self._change = change
         self._service = service
         self._bodies = bodies
         self._markdown = markdown
+        self._uploads = uploads
 
     async def writing(self, call: HttpCall) -> Writing | None:
         """What the user may write in the feed of a page. Raises FeedError."""
@@ -129,7 +141,11 @@ class Editor:
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
         writing = await self._writing(call)
-        form = _read_form(await self._bodies.fields(call))
+        form, fault = await self._read(call)
+        if fault is not None:
+            page = await self._page(call, writing, form, error=fault.text)
+            own = fault.headers if isinstance(fault, HttpError) else {}
+            return replace(page, status=error_reply(fault).status, headers={**page.headers, **own})
         if form.action == PREVIEW:
             return await self._page(call, writing, form, preview=True)
         try:
@@ -170,12 +186,13 @@ class Editor:
                 raise FeedError(Condition.PRECONDITION_NOT_MET, "the entry has changed meanwhile")
             root = parse_stored(item.payload)
             if item.deleted or root.tag != atom.ENTRY:
-                root = new_entry(fields, _author(call, writing.node), "")
+                root = await asyncio.to_thread(new_entry, fields, _author(call, writing.node), "")
             else:
-                edit(root, fields_of(read_entry(item)), fields)
+                await asyncio.to_thread(edit, root, fields_of(read_entry(item)), fields)
         else:
             replied = await self._replied(call, form)
-            root = new_entry(fields, _author(call, writing.node), "" if replied is None else replied.atom_id)
+            reply_to = "" if replied is None else replied.atom_id
+            root = await asyncio.to_thread(new_entry, fields, _author(call, writing.node), reply_to)
         expected = ItemPrecondition(frozenset({form.tag})) if call.item_id else None
         request = Publish(
             call.actor,
@@ -187,6 +204,24 @@ class Editor:
             may_create=False,
         )
         await ask(self._change, request, Published)
+
+    async def _read(self, call: HttpCall) -> tuple[_Form, FeedError | None]:
+        """The form of a request, and what is wrong with its files. Its other fields come before them, so that nothing
+        is lost that was typed. Raises FeedError and HttpError for a form that cannot be read."""
+        if call.media_type != n.MULTIPART:
+            return _read_form(await self._bodies.form(call), ()), None
+        fields: list[tuple[str, str]] = []
+
+        async def remember(pairs: Sequence[tuple[str, str]]) -> None:
+            fields[:] = pairs
+
+        try:
+            parts = await read_parts(call, self._uploads, self._bodies.limit_bytes, remember)
+        except FeedError as error:
+            if not fields:
+                raise
+            return _read_form(fields, ()), error
+        return _read_form(parts.fields, tuple(link for _, link in parts.files)), None
 
     async def _replied(self, call: HttpCall, form: _Form) -> Entry | None:
         """The entry that the one of a form answers. Raises FeedError if the user may not read it."""
@@ -227,6 +262,8 @@ class Editor:
             fields=form.fields,
             kinds=tuple(_KINDS),
             kind=MARKDOWN if form.markdown else form.fields.kind.value,
+            files=[(write_query(_link_fields(file)), file) for file in form.fields.files],
+            uploads=self._uploads.limit_bytes > 0 and writing.node.kind is NodeKind.FEED,
             tag=form.tag if other is None else item_tag(other),
             reply=form.reply,
             reply_feed=form.reply_feed,
@@ -300,7 +337,29 @@ def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping
     }
 
 
-def _read_form(fields: Mapping[str, str]) -> _Form:
+def _link_fields(file: EntryLink) -> dict[str, str]:
+    """A file as the form sends it back."""
+    length = "" if file.length is None else str(file.length)
+    return {"href": file.href, "type": file.type, "title": file.title, "length": length}
+
+
+def _read_link(text: str) -> EntryLink:
+    """The file of `_link_fields`. Raises FeedError(BAD_REQUEST)."""
+    fields = dict(read_fields(text, 4))
+    length = fields.get("length", "")
+    return EntryLink(
+        "enclosure",
+        fields.get("href", ""),
+        fields.get("type", ""),
+        fields.get("title", ""),
+        int(length) if _LENGTH.fullmatch(length) else None,
+    )
+
+
+def _read_form(pairs: Sequence[tuple[str, str]], uploads: tuple[EntryLink, ...]) -> _Form:
+    """The form of these fields; `uploads` are added to the files that the user has kept. Raises FeedError."""
+    files = tuple(_read_link(text) for name, text in pairs if name == KEPT_FILE)
+    fields = unique([(name, text) for name, text in pairs if name != KEPT_FILE])
     kind = fields.get("kind", "")
     written = WrittenFields(
         fields.get("title", ""),
@@ -309,6 +368,7 @@ def _read_form(fields: Mapping[str, str]) -> _Form:
         fields.get("link", ""),
         # The limit for tags is checked when the entry is published, so that the form can be shown again.
         tuple(tag.strip() for tag in fields.get("tags", "").split(",") if tag.strip()),
+        (*files, *uploads),
     )
     return _Form(
         written,

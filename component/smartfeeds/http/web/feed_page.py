@@ -52,9 +52,8 @@ class Pages:
         subscribe = subscribe_uri(self._domain, place.name, query.view)
         sync = answer.view.sync
         search = _search(query.view)
-        articles = [
-            self._article(frame, node, item, words(search.words), sync=sync) for item in reversed(items_of(answer))
-        ]
+        marks = words(search.words)
+        articles = [self._article(frame, node, item, marks, sync=sync) for item in reversed(items_of(answer))]
         details = load_details(node.options.details)
         # Pictures become links, as in entries: a page loads nothing from other hosts.
         pictures = dict.fromkeys((details.channel.icon, details.channel.logo))

@@ -7,24 +7,32 @@ of feeds as plain text and Firefox downloads them, so the styled document is `ap
 from urllib.parse import urlsplit
 
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.web.static_files import static_path
+from smartfeeds.http.web.static_files import feed_style, static_path
+from smartfeeds.texts import choose_language
 
 XML = "application/xml; charset=utf-8"
 STYLED = frozenset({n.ATOM, n.RSS})
-# The document loads the style sheet and nothing else.
-STYLED_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'self'; frame-ancestors 'none'"}
+STYLED_HEADERS = {
+    # The document loads the style sheet and nothing else.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; frame-ancestors 'none'",
+    "Vary": "Accept, Accept-Encoding, Accept-Language, Authorization",
+}
 _DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
-def is_for_browser(form: Representation, accept: str) -> bool:
-    """Whether a document goes to a browser, which prefers HTML to the type of the document."""
-    return form in STYLED and n.choose(accept, (form, n.HTML)) is n.HTML
+def style_language(call: HttpCall, form: Representation) -> str:
+    """The language of the style sheet of a document for a browser, which prefers HTML to the type of the document; ""
+    for other clients, which get none."""
+    if form not in STYLED or n.choose(call.header("Accept"), (form, n.HTML)) is not n.HTML:
+        return ""
+    return choose_language(n.languages(call.header("Accept-Language")))
 
 
-def with_style(document: bytes, site_url: str) -> bytes:
+def with_style(document: bytes, site_url: str, language: str) -> bytes:
     """Returns an Atom or RSS document with the style sheet (W3C, Associating Style Sheets with XML documents 1.0)."""
-    href = urlsplit(site_url).path + static_path("feed.css")
+    href = urlsplit(site_url).path + static_path(feed_style(language))
     return document.replace(
         _DECLARATION, _DECLARATION + f'<?xml-stylesheet type="text/css" href="{href}"?>\n'.encode(), 1
     )

@@ -4,7 +4,7 @@ Every page is a template that is rendered through a `Frame`. Templates prefix ea
 because `http.base_url` may have a path, and get their texts in the language of the reader.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.urls import ACCOUNT, DOCS, FEEDS, LOGIN, RIVER, SEARCH
+from smartfeeds.core.urls import ACCOUNT, ADMIN, DOCS, FEEDS, LOGIN, RIVER, SEARCH
 from smartfeeds.core.urls import THEME as THEME_PATH
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
@@ -45,6 +45,10 @@ class Writing(NamedTuple):
     delete_any: bool
 
 
+# Reads what the sender of a request may write in its feed. None for a reader who is not signed in.
+ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The frame of the pages for one reader. Responses with equal frames and equal content are equal, so a frame is a
@@ -52,7 +56,8 @@ class Frame:
 
     `writing` is None if the reader may write nothing in the feed of the page.
     `base` is the path of `http.base_url` without a slash at its end, "" for the root. `theme` is "" for that of the
-    system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too.
+    system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too. `admin`:
+    the page links to the administration.
     """
 
     look: SiteLook = DEFAULT_LOOK
@@ -61,6 +66,7 @@ class Frame:
     theme: str = ""
     reader: str = ""
     csrf: str = ""
+    admin: bool = False
     writing: Writing | None = None
 
     @property
@@ -103,6 +109,7 @@ def frame_of(call: HttpCall) -> Frame:
         theme if theme in THEMES else "",
         str(call.actor) if call.session is not None else "",
         call.form_token if call.session is not None else "",
+        call.admin,
     )
 
 
@@ -165,6 +172,7 @@ def _environment(language: str) -> Environment:
         docs_path=DOCS,
         login_path=LOGIN,
         account_path=ACCOUNT,
+        admin_path=ADMIN,
         theme_path=THEME_PATH,
     )
     return environment

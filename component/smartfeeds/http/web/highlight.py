@@ -20,7 +20,10 @@ _WORD = re.compile(r"[^\W_]+")  # as `core.text.words` separates words
 
 def mark_text(text: str, search: AbstractSet[str]) -> str:
     """Returns plain text as HTML in which the words of a search are marked."""
-    text = _composed(text)
+    return _marked(_composed(text), search)
+
+
+def _marked(text: str, search: AbstractSet[str]) -> str:
     parts: list[str] = []
     end = 0
     for match in _hits(text, search):
@@ -35,21 +38,27 @@ def mark_html(html: str, search: AbstractSet[str]) -> str:
     return "".join(part if number % 2 else mark_text(unescape(part), search) for number, part in enumerate(parts))
 
 
-def snippet(text: str, search: AbstractSet[str]) -> str:
-    """Returns the excerpt of a plain text with the first word of a search, "" if the text has none of them."""
-    return excerpt(text, search) if any(_hits(_composed(text), search)) else ""
-
-
-def excerpt(text: str, search: AbstractSet[str], start: int = 0) -> str:
-    """Returns the beginning of a plain text behind `start` as marked HTML. If the first word of a search is further
-    behind, returns the part with that word."""
+def snippet(text: str, search: AbstractSet[str], start: int = 0) -> str:
+    """Returns the excerpt of a plain text behind `start` as HTML, with the first word of a search and its marks, "" if
+    the text has none of the words."""
     text = _composed(text)
     hit = next(_hits(text, search), None)
-    if hit is not None and hit.end() > EXCERPT_CHARACTERS:
+    if hit is None:
+        return ""
+    if hit.end() > EXCERPT_CHARACTERS:
         start = max(hit.start() - BEFORE_HIT, start)
         start = text.find(" ", start, hit.start()) + 1 or start
+    return _marked(_excerpt(text, start), search)
+
+
+def beginning(text: str, start: int = 0) -> str:
+    """Returns the excerpt of a plain text behind `start` as HTML."""
+    return escape(_excerpt(text, start))
+
+
+def _excerpt(text: str, start: int) -> str:
     part = cut(text[start:], EXCERPT_CHARACTERS)
-    return mark_text(f"\N{HORIZONTAL ELLIPSIS}{part}" if start and part else part, search)
+    return f"\N{HORIZONTAL ELLIPSIS}{part}" if start and part else part
 
 
 def _hits(text: str, search: AbstractSet[str]) -> Iterator[re.Match[str]]:

@@ -15,13 +15,15 @@ from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.http.web.article import hit_of
 from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.highlight import excerpt, mark_text
+from smartfeeds.http.web.highlight import beginning, mark_text, snippet
 from smartfeeds.service.river import ChangedNodes, River
 
 CACHE_BYTES = 4 * 1024 * 1024
 TITLE = 160
-# Of a text that is longer than this only the beginning is read: cards show little of it.
+# Of a text that is longer than this only the beginning is read, unless a search found words below it: cards show
+# little of the text, and reading one with many tags takes 50 ms.
 READ_CHARACTERS = 16_384
 _NOTHING: frozenset[str] = frozenset()
 
@@ -97,10 +99,12 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING) -> Card:
     entry = read_entry(item)
     text = _text(entry)
     title = cut(entry.title.plain, TITLE)
+    # Without a title the beginning of the text stands for it.
+    start = 0 if title else TITLE // 2 - 1
+    excerpt = snippet(text, words, start) or hit_of(entry, words) or beginning(text, start)
     return Card(
         title=Markup(mark_text(title or cut(text, TITLE // 2), words)),  # noqa: S704 - it was escaped
-        # Without a title the beginning of the text stands for it.
-        excerpt=Markup(excerpt(text, words, 0 if title else TITLE // 2 - 1)),  # noqa: S704 - it was escaped
+        excerpt=Markup(excerpt),  # noqa: S704 - it was escaped
         path=entry_path(node.name, item.id),
         author=", ".join(author.label for author in entry.authors[:3]),
         issued_us=entry.issued_us,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.sessions import Session, form_token
 from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, covers
-from smartfeeds.core.urls import ACCOUNT, ADMIN, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
+from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
@@ -123,7 +123,6 @@ class SignInPages:
             "sessions.html",
             sessions=answer.sessions,
             own=call.session.session_id,
-            admin_path=ADMIN,
             administers=_has_all_rights(call.session),
         )
         return call.zipped(page_reply(body))

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
-from importlib.resources import files
+from importlib import resources
 
+from smartfeeds.core.files import LOGO_TYPES
+from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.hashed_files import HashedFile, hashed_file
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.site_look import LOGO_TYPES
+from smartfeeds.texts import LANGUAGES, N_, Texts
 
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",
@@ -20,8 +22,17 @@ _TYPES = {
     "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "api.css": "text/css; charset=utf-8",
-    "feed.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
+}
+
+# The words of feed.css by the variables that it uses.
+_WORDS = {
+    "--what": N_("This is a feed: the newest entries, for a feed reader"),
+    "--how": N_(
+        "To subscribe, copy the address of this page from the address bar, and add it in your feed reader, for example "
+        "Miniflux, FreshRSS, Thunderbird, NetNewsWire or Newsboat. The reader then shows every new entry."
+    ),
+    "--page": N_("The same entries as a page:"),
 }
 
 _MEDIA_TYPES = sorted({media_type.partition(";")[0] for media_type in (*_TYPES.values(), *LOGO_TYPES.values())})
@@ -42,8 +53,14 @@ GET_FILE = Operation(
 
 @cache
 def static_files() -> Mapping[str, HashedFile]:
-    """Every file by its name in the package. The files are read once."""
-    return {name: _read(name, media_type) for name, media_type in _TYPES.items()}
+    """Every file by its name in the package, and feed.css by its language. The files are read once."""
+    files = {name: hashed_file(name, media_type, _read(name)) for name, media_type in _TYPES.items()}
+    return files | {feed_style(language): _feed_style(language) for language in LANGUAGES}
+
+
+def feed_style(language: str) -> str:
+    """The name of the style sheet of feeds in a language."""
+    return f"feed.{language}.css"
 
 
 def static_path(name: str) -> str:
@@ -67,5 +84,11 @@ async def get_icon(call: HttpCall) -> Reply:
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
 
 
-def _read(name: str, media_type: str) -> HashedFile:
-    return hashed_file(name, media_type, (files(__package__) / "static" / name).read_bytes())
+def _feed_style(language: str) -> HashedFile:
+    texts = Texts(language)
+    words = "".join(f" {name}: {dump_json(texts.say(text)).decode()};" for name, text in _WORDS.items())
+    return hashed_file("feed.css", _TYPES["style.css"], _read("feed.css") + f":root {{{words} }}\n".encode())
+
+
+def _read(name: str) -> bytes:
+    return (resources.files(__package__) / "static" / name).read_bytes()

@@ -17,12 +17,12 @@ from smartfeeds.telemetry import EnclosureReading
 
 
 class Prefetch:
-    """The prefetcher. `clients` are open while it runs, `files` are the complete files, None without a folder."""
+    """The prefetcher and its complete files, None without a folder. `clients` are open while it runs."""
 
     def __init__(self, settings: Settings, service: FeedService, tools: SourceTools) -> None:
         self.clients: tuple[Fetcher, ...] = ()
         self.files: FileFolder | None = None
-        self._prefetcher: Prefetcher | None = None
+        self.prefetcher: Prefetcher | None = None
         path, plan = settings.prefetch.folder, service.policy.prefetch
         if path is None or plan is None:
             return
@@ -31,13 +31,13 @@ class Prefetch:
         limits = replace(DOWNLOAD_LIMITS, allowed=tuple(map(ip_network, settings.sources.allowed_networks)))
         client = Fetcher(limits, limiter=HostLimiter(LOAD_LIMITS), contact=settings.http.base_url)
         self.clients, self.files = (client,), folder.complete
-        self._prefetcher = Prefetcher(service, client, folder, plan, tools)
+        self.prefetcher = Prefetcher(service, client, folder, plan, tools)
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """What runs until it is cancelled, with its name."""
-        if self._prefetcher is not None:
-            yield "prefetch", self._prefetcher.run()
+        if self.prefetcher is not None:
+            yield "prefetch", self.prefetcher.run()
 
     def readings(self) -> tuple[EnclosureReading, ...]:
         """The numbers of enclosures, for metrics."""
-        return () if self._prefetcher is None else self._prefetcher.readings()
+        return () if self.prefetcher is None else self.prefetcher.readings()

@@ -32,11 +32,11 @@ class Article(NamedTuple):
 
 
 def article(
-    frame: Frame, node: Node, item: Item, *, sync: bool = False, search: AbstractSet[str] = frozenset()
+    frame: Frame, node: Node, item: Item, local: str, *, sync: bool = False, search: AbstractSet[str] = frozenset()
 ) -> Article:
     """An item as an article element with the positions right before it in both orders (SF-032).
 
-    With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
+    `local` is where the addresses of enclosures of this service begin. With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
     The words of `search` are marked. If all of them are below the part of a text that a page shows, a snippet has them.
     """
     payload = Payload(item.payload)
@@ -50,6 +50,7 @@ def article(
     html = frame.render(
         "article.html",
         entry=entry,
+        local=local,
         anchor=f"e-{item.item_no}",
         before_modified=f"time:{format_t(item.modified_us - 1)}",
         before_created=f"time:{format_t(item.created_us - 1)}",

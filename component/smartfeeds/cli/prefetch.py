@@ -33,6 +33,7 @@ from smartfeeds.service.sources import find_source
 from smartfeeds.store.enclosure_files import EnclosureFolder
 
 WATCH_S = 0.5
+pause = asyncio.sleep
 
 
 @click.group("prefetch", cls=Commands)
@@ -145,4 +146,4 @@ async def _watch(config: Path | None, folder: EnclosureFolder, node: str, item_i
                     )
                 if all(row.asked_us is None for row in rows):
                     return rows
-                await asyncio.sleep(WATCH_S)
+                await pause(WATCH_S)

@@ -36,8 +36,9 @@ def article(
 ) -> Article:
     """An item as an article element with the positions right before it in both orders (SF-032).
 
-    `local` is where the addresses of enclosures of this service begin. With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
-    The words of `search` are marked. If all of them are below the part of a text that a page shows, a snippet has them.
+    The addresses of enclosures at this service begin with `local`. With `sync` the payload has sync data, and the
+    article shows the number of changes and the author of the last one. The words of `search` are marked. If all of them
+    are below the part of a text that a page shows, a snippet has them.
     """
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None

@@ -17,12 +17,13 @@ from smartfeeds.service.enclosures import ask_for
 from smartfeeds.service.sources import add_source
 from smartfeeds.telemetry import metrics_text
 from support.bearer import bearer
+from support.browsing import sign_in
 from support.component import ALICE, BOB
 from support.prefetching import broken, podcast, sent
 from support.web import Got, Web, WebStarter
 from support.website import Site, running_site
 
-BASE = "https://feeds.example.org"
+BASE = "http://feeds.example.org"
 NODE = "podcast"
 DATA = bytes(range(256)) * 8
 A = "{http://www.w3.org/2005/Atom}"
@@ -272,3 +273,15 @@ async def test_metrics_count_files(shows: Podcast) -> None:
     assert 'smartfeeds_enclosures{state="arrived"} 1.0' in text
     assert f'smartfeeds_enclosure_bytes{{state="arrived"}} {float(len(DATA))}' in text
     assert 'smartfeeds_prefetch_loads_total{result="arrived"}' in text
+
+
+async def test_administration_shows_progress(shows: Podcast) -> None:
+    """[PRE-036] Owners see the files of their feeds, with a bar."""
+    shows.site.pages["/a.mp3"] = broken(DATA[:512], len(DATA), ETag='"1"')
+    await shows.poll("a")
+    await shows.load()
+    got = await (await sign_in(shows.web, ALICE)).get("/admin/enclosures/", "text/html")
+    assert got.status == 200 and shows.site.url("/a.mp3") in got.text
+    assert '<progress max="100" value="25"' in got.text and "ended early" in got.text
+    other = await (await sign_in(shows.web, BOB)).get("/admin/enclosures/", "text/html")
+    assert other.status == 200 and "No file is loaded in advance." in other.text

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from smartfeeds.service import (
     admin_consumers,
+    admin_enclosures,
     admin_mirrors,
     admin_nodes,
     admin_sources,
@@ -91,6 +92,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     sessions.GetSession: ("get_session", sessions.get_session),
     sessions.ListSessions: ("list_sessions", sessions.list_sessions),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
+    admin_enclosures.ListEnclosures: ("list_enclosures", admin_enclosures.list_enclosures),
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
 }

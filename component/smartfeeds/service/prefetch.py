@@ -154,6 +154,13 @@ def begin_load(tx: WriteTx, context: Context, enclosure_no: int, version: FileVe
         )
 
 
+def note_progress(tx: WriteTx, _context: Context, enclosure_no: int, size_bytes: int) -> None:
+    """Stores how much of a file is there, for lists."""
+    enclosure = tx.enclosure(enclosure_no)
+    if enclosure is not None:
+        tx.put_enclosure(enclosure._replace(partial_bytes=size_bytes))
+
+
 def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None, result: LoadResult) -> bool:
     """Stores the result of a load and logs it (PRE-025, PRE-031). Returns False if no item names the enclosure any
     more: its file is then unknown."""

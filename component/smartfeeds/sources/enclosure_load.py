@@ -32,12 +32,13 @@ from smartfeeds.net.fetch import FetchError, FetchLimits, Stream
 from smartfeeds.net.limiter import HostLimits
 from smartfeeds.service.enclosures import verdict_on
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.prefetch import DueEnclosure, LoadEnd, LoadResult, begin_load
+from smartfeeds.service.prefetch import DueEnclosure, LoadEnd, LoadResult, begin_load, note_progress
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import PREFETCH_BYTES
 
 T = TypeVar("T")
 
+PROGRESS_S: Final = 2
 AT_ONCE: Final = 2  # loads in all, one a host (PRE-004)
 LOAD_LIMITS: Final = HostLimits(at_once=AT_ONCE, at_once_per_host=1, per_s=1.0, burst=1)
 # Podcasts are counted by chains of redirects (PRE-015). The window ends a load, and nothing else does while bytes come
@@ -132,6 +133,7 @@ class EnclosureLoad:
         self._announced = row.media_type.partition(";")[0].strip().lower() or media_type_of(row.url.partition("?")[0])
         self._media_type = ""
         self._loaded_bytes = 0
+        self._told_us = now_us()
 
     async def run(self, client: StreamClient) -> LoadResult:
         """Loads the file. Failures are results. Raises StoreError if the file cannot be written."""
@@ -225,8 +227,17 @@ class EnclosureLoad:
             PREFETCH_BYTES.inc(len(piece))
             has_written = await part.write(piece)
             await self._pace.spend(len(piece))
+            await self._tell_progress()
             if reason := await self._must_end(has_written=has_written):
                 raise LoadError(LoadEnd.CUT, reason, keeps=True)
+
+    async def _tell_progress(self) -> None:
+        """Stores the progress every few seconds, for lists (PRE-036)."""
+        now_us = self._now_us()
+        if not 0 <= now_us - self._told_us < PROGRESS_S * US_PER_S:
+            self._told_us = now_us
+            no, size_bytes = self._due.enclosure.enclosure_no, self._part.size_bytes
+            await self._service.write(partial(note_progress, enclosure_no=no, size_bytes=size_bytes), turn="prefetch")
 
     def _checked_beginning(self, data: bytes) -> bytes | None:
         """The first bytes of a file, None once there are enough. Raises LoadError if they are those of a web page."""

@@ -541,3 +541,24 @@ async def test_write_error_stops_the_window(loading, site, monkeypatch):
 
     assert (row.state, row.failures) == ("waiting", 0) and "Disk quota exceeded" in row.reason
     assert any("Disk quota exceeded" in one.get("reason", "") for one in logs if one["event"] == "prefetch_stopped")
+
+
+async def test_progress_is_stored_while_a_file_comes(loading, site, world):
+    """[PRE-036] Every two seconds, for lists."""
+    stored: list[int] = []
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "audio/mpeg", "Content-Length": str(len(DATA))})
+        await response.prepare(request)
+        for start in (0, 1_000, 2_000):
+            world.clock.move(1.5)
+            await write_received(response, DATA[start : start + 1_000])
+            stored.append((await loading.row()).partial_bytes)
+        await response.write(DATA[3_000:])
+        return response
+
+    site.pages["/a.mp3"] = page
+    await loading.add("a")
+    await loading.look("02:00", 1)
+    assert stored[0] == 0 and (await loading.row()).state == "arrived"
+    assert sorted({*stored, 2_000}) == [0, 2_000]

@@ -54,8 +54,12 @@ async def test_a_feed_is_managed_without_script(busy: Web, browser: Browser) -> 
     """Created, shared, and deleted with its name typed, by a browser that runs no script."""
     tab = await signed_in(browser, busy, java_script_enabled=False)
     page = tab.page
+    await page.set_viewport_size({"width": 360, "height": 740})
     await tab.go("/account")
+    # A narrow bar has no room for the link of the navigation.
     await page.get_by_role("link", name="Administration").click()
+    await page.set_viewport_size({"width": 1280, "height": 800})
+    await expect(page.get_by_role("navigation", name="Site").get_by_role("link", name="Administration")).to_be_visible()
     await page.get_by_role("navigation", name="Administration").get_by_role("link", name="Feeds", exact=True).click()
     await page.get_by_label("Name", exact=True).fill("été & more")
     await page.get_by_label("Title").fill("Summer")

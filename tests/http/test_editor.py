@@ -206,6 +206,19 @@ async def test_edit_keeps_removes_and_adds_files(alice: SignedIn) -> None:
     assert root.find(f"{ATOM}link[@rel='enclosure']").get("{http://www.w3.org/XML/1998/namespace}lang") == "de"
 
 
+async def test_files_of_both_versions_are_kept_if_somebody_else_was_faster(alice: SignedIn) -> None:
+    component = alice.web.component
+    await component.publish(ALICE, "notes", "a", entry("a"))
+    tag = tag_of((await alice.get("/write/notes/a", "text/html")).text)
+    await component.publish(ALICE, "notes", "a", XHTML)
+    fields = {"title": "Mine", "text": "x", "kind": "text", "action": "publish"}
+    got = await send_parts(alice, "/write/notes/a", {"h.png": b"p"}, **fields, tag=tag)
+    assert got.status == 409
+    got = await send_parts(alice, "/write/notes/a", {"": b""}, kept_files(got.text), **fields, tag=tag_of(got.text))
+    assert got.status == 303
+    assert files_of(await stored(alice, "a")) == [(None, "audio/ogg", "9"), ("h.png", "image/png", "1")]
+
+
 @pytest.mark.parametrize(("data", "status"), [(b"", 400), (b"x" * 300_000, 413)])
 async def test_text_is_kept_if_a_file_is_not_taken(start_web: WebStarter, data: bytes, status: int) -> None:
     web = await start_web(http={"upload_bytes": 100_000})

@@ -155,6 +155,7 @@ async def ask_lists(requests: Requests) -> None:
     for path in ("/feeds.json", "/feeds.opml", "/feeds.nno", "/river.json", "/river.atom"):
         await requests.ask(path, "GET")
         await requests.ask(path, "GET", If_None_Match="*")
+    await requests.ask("/river.atom", "GET", Accept="text/html")
 
 
 async def ask_requirements(requests: Requests) -> None:

@@ -255,6 +255,8 @@ class Editor:
         if other is not None:
             theirs = fields_of(read_entry(other))
             comparison = await asyncio.to_thread(_compared, frame.texts, theirs, form.fields)
+            # The files of both: the user cannot add the file of somebody else, but can remove it.
+            form = replace(form, fields=replace(form.fields, files=_united(form.fields.files, theirs.files)))
         body = frame.page(
             "editor.html",
             **_place(call, writing.node),
@@ -335,6 +337,11 @@ def _compared(texts: Texts, other: WrittenFields, own: WrittenFields) -> Mapping
         name: {"theirs": theirs, "changes": differences.highlighted(theirs, mine), "same": theirs == mine}
         for name, (theirs, mine) in pairs.items()
     }
+
+
+def _united(files: tuple[EntryLink, ...], others: tuple[EntryLink, ...]) -> tuple[EntryLink, ...]:
+    """The files of both, each address once."""
+    return tuple({file.href: file for file in (*others, *files)}.values())
 
 
 def _link_fields(file: EntryLink) -> dict[str, str]:

@@ -165,6 +165,8 @@ def judge(
     if parts is None:
         return Verdict(0, "its address is not on the web")
     host, path = parts
+    if "@" in urlsplit(url).netloc:
+        return Verdict(0, "its address has a name or password")
     media_type = media_type.partition(";")[0].strip().lower() or media_type_of(path)
     if not media_type and not plan.unknown_type:
         return Verdict(0, "its type is unknown")

@@ -113,7 +113,9 @@ def _admitted(tx: WriteTx, context: Context, span: Span | None, enclosure: Enclo
         if room_bytes >= max(enclosure.length_bytes or 0, enclosure.partial_bytes + 1):
             return DueEnclosure(enclosure, tuple(sources), max_bytes, room_bytes, limit)
         reason = f"{limit} is reached"
-    tx.put_enclosure(enclosure._replace(reason=reason, asked_us=None, tried_us=context.now_us))
+    # Not before the window has opened, even if the clock has stepped back: it would be considered for ever.
+    tried_us = max(context.now_us, 0 if span is None else span.open_us)
+    tx.put_enclosure(enclosure._replace(reason=reason, asked_us=None, tried_us=tried_us))
     return None
 
 
@@ -242,13 +244,17 @@ def tidy_source(tx: WriteTx, context: Context, source_no: int) -> None:
     _show(tx, uses)
 
 
-def tidy_all(tx: WriteTx, context: Context) -> bool:
-    """Removes some enclosures that are too old, too large in all, or without a source. Returns whether there may be
-    more. The bytes go with `EnclosureFolder.remove_unknown` (PRE-030)."""
-    plan = plan_of(context)
-    rows = tx.enclosures_unused(_STEP) or tx.enclosures_before(context.now_us - plan.keep_us, _STEP)
-    if not rows and tx.enclosure_bytes() > plan.total_bytes:
-        rows = tx.enclosures_oldest(1)
+def tidy_old(tx: WriteTx, context: Context) -> bool:
+    """Removes some enclosures that are too old or without a source. Returns whether there may be more. The bytes go
+    with `EnclosureFolder.remove_unknown` (PRE-030)."""
+    rows = tx.enclosures_unused(_STEP) or tx.enclosures_before(context.now_us - plan_of(context).keep_us, _STEP)
+    _remove(tx, rows)
+    return bool(rows)
+
+
+def tidy_space(tx: WriteTx, context: Context) -> bool:
+    """Removes the enclosure of the oldest item if all of them are too large. Returns whether it did (PRE-030)."""
+    rows = tx.enclosures_oldest(1) if tx.enclosure_bytes() > plan_of(context).total_bytes else []
     _remove(tx, rows)
     return bool(rows)
 

@@ -27,8 +27,9 @@ from smartfeeds.service.prefetch import (
     end_load,
     has_due,
     stale_uses,
-    tidy_all,
+    tidy_old,
     tidy_source,
+    tidy_space,
 )
 from smartfeeds.sources.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
 from smartfeeds.sources.tools import SourceTools
@@ -201,7 +202,7 @@ class Prefetcher:
             if result.end is LoadEnd.ARRIVED:
                 for source in due.sources:
                     await self._service.write(partial(tidy_source, source_no=source.source_no), turn=_TURN)
-                await self._tidy_all()
+                await self._free_space()
 
     async def _result(self, due: DueEnclosure, span: Span | None) -> LoadResult:
         digest = due.enclosure.digest
@@ -252,10 +253,12 @@ class Prefetcher:
                 if await self._service.read(partial(stale_uses, source_no=source_no), turn=_TURN):
                     await self._service.write(partial(tidy_source, source_no=source_no), turn=_TURN)
             after_no = numbers[-1]
-        await self._tidy_all()
+        while await self._service.write(tidy_old, turn=_TURN):
+            pass
+        await self._free_space()
 
-    async def _tidy_all(self) -> None:
-        while await self._service.write(tidy_all, turn=_TURN):
+    async def _free_space(self) -> None:
+        while await self._service.write(tidy_space, turn=_TURN):
             pass
         await self._folder.remove_unknown(partial(self._known, complete=True), partial(self._known, complete=False))
 

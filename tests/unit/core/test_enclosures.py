@@ -66,6 +66,11 @@ def test_only_addresses_on_the_web_are_loaded(url: str) -> None:
     assert verdict("yes", url=url).refusal == "its address is not on the web"
 
 
+def test_address_with_a_password_is_refused() -> None:
+    """[PRE-012] Lists and logs would show it."""
+    assert verdict("yes", url="https://user:secret@h.example/a.mp3").refusal == "its address has a name or password"
+
+
 @pytest.mark.parametrize(
     ("url", "unknown_type", "refusal"),
     [

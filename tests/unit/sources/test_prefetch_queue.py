@@ -11,10 +11,11 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.sources import SourceSettings
-from smartfeeds.core.windows import parse_window
+from smartfeeds.core.windows import Span, parse_window
 from smartfeeds.errors import ConfigError
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.service.enclosures import add_newest
+from smartfeeds.service.prefetch import choose_next
 from smartfeeds.service.sources import remove_source
 from smartfeeds.sources.prefetcher import GRACE_S, SPREAD_S
 from support.prefetching import NODE, Prefetching, broken, podcast, running_prefetching, sent, write_received
@@ -318,6 +319,17 @@ async def test_rules_that_changed_since_apply_too(queue):
     queue.change_plan(rules=(parse_rule("no"),))
     await queue.look("02:00", 1)
     assert queue.loads == [] and (await queue.row()).reason == "a rule refuses it"
+
+
+async def test_clock_that_steps_back_stops_nothing(queue, world):
+    """[PRE-010] A refused enclosure is considered once in a window."""
+    await queue.add("a")
+    queue.change_plan(rules=())
+    queue.at("02:00", 1)
+    span = (world.clock(), world.clock() + 7_200_000_000)
+    world.clock.move(-3_600)
+    assert await world.service.write(lambda tx, context: choose_next(tx, context, Span(*span), (), ())) is None
+    assert (await queue.row()).tried_us == span[0]
 
 
 async def test_all_enclosures_of_an_item_are_loaded(queue, site):

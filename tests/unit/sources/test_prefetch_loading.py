@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.core.enclosures import digest_of
+from smartfeeds.core.enclosures import digest_of, parse_rule
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.sources.enclosure_load import DOWNLOAD_LIMITS
 from support.prefetching import Prefetching, broken, podcast, running_prefetching, sent, write_received
@@ -370,6 +370,16 @@ async def test_type_of_the_answer_fits_the_rule(loading, site, kind, body, state
     await loading.look("02:00", 1)
 
     assert (await loading.row()).state == state and loading.partial() == {}
+
+
+async def test_page_in_place_of_sound_is_refused_by_any_rule(loading, site):
+    """[PRE-024] Portals answer with a page."""
+    loading.change_plan(rules=(parse_rule("yes"),))
+    site.pages["/a.mp3"] = web.Response(body=b"<p>Sign in", headers={"Content-Type": "text/html"})
+    await loading.add("a")
+    await loading.look("02:00", 1)
+    row = await loading.row()
+    assert (row.state, row.reason) == ("waiting", "its server sends text/html")
 
 
 async def test_three_windows_with_a_failure_are_enough(loading, site):

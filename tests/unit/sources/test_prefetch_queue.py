@@ -248,6 +248,29 @@ async def test_file_goes_with_the_last_item_that_names_it(queue, world):
     assert queue.complete() == {} and await queue.rows() == []
 
 
+async def test_item_that_goes_during_a_load_takes_the_file_along(queue, site, world):
+    """[PRE-030] The load ends as usual, and so does the window."""
+    item_id = ""
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "audio/mpeg", "Content-Length": str(len(DATA))})
+        await response.prepare(request)
+        await write_received(response, DATA[:400])
+        await world.retract(item_id, node=NODE, actor=SERVICE)
+        await queue.prefetcher.tidy()
+        await response.write(DATA[400:])
+        return response
+
+    site.pages["/a.mp3"] = page
+    await queue.add("a")
+    item_id = (await queue.item_ids())["a"]
+    with capture_logs() as logs:
+        await queue.look("02:00", 1)
+    assert not [one for one in logs if one["event"] == "prefetch_stopped"]
+    await queue.prefetcher.tidy()
+    assert queue.complete() == queue.partial() == {} and await queue.rows() == []
+
+
 async def test_same_file_of_two_nodes_is_loaded_once(queue):
     """[PRE-016]"""
     await queue.add(("one", "/a.mp3"))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.times import format_t
-from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path, reply_path
+from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http.web.frame import Frame
@@ -32,7 +32,13 @@ class Article(NamedTuple):
 
 
 def article(
-    frame: Frame, node: Node, item: Item, local: str, *, sync: bool = False, search: AbstractSet[str] = frozenset()
+    frame: Frame,
+    node: Node,
+    item: Item,
+    *,
+    sync: bool = False,
+    search: AbstractSet[str] = frozenset(),
+    local: str = ENCLOSURES,
 ) -> Article:
     """An item as an article element with the positions right before it in both orders (SF-032).
 

@@ -112,7 +112,7 @@ class Pages:
         )
         made = self._articles.get(key)
         if made is None:
-            made = article(frame, node, item, local, sync=sync, search=search)
+            made = article(frame, node, item, sync=sync, search=search, local=local)
             self._articles.put(key, made, len(made.html.encode("utf-8", "replace")))
         return made
 

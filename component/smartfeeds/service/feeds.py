@@ -94,6 +94,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
     admin_enclosures.ListEnclosures: ("list_enclosures", admin_enclosures.list_enclosures),
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
+    admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
@@ -126,6 +127,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),
     admin_sources.AddSource: ("add_source", admin_sources.add_source),
     admin_sources.ChangeSource: ("change_source", admin_sources.change_source),
+    admin_sources.EndUnreadSources: ("end_unread_sources", admin_sources.end_unread_sources),
     admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
 }
 

@@ -127,7 +127,7 @@ class Site:
             micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
-            requirements=Requirements(self._pull, options.domain),
+            requirements=Requirements(self._pull, options.domain, has_hub=hub is not None),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),

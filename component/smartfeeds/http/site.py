@@ -131,7 +131,7 @@ class Site:
             files=FileReplies(handle, options.domain, files, GetFile),
             enclosures=FileReplies(handle, options.domain, enclosures, GetEnclosure),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
-            requirements=Requirements(self._pull, options.domain),
+            requirements=Requirements(self._pull, options.domain, has_hub=hub is not None),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),

@@ -147,6 +147,6 @@ async def test_push_that_is_not_signed_by_the_hub(pushing: Pushing, site: Site, 
     """[WS-123] [WS-124] [WR 301] [WR 302]"""
     site.pages[PATH] = by_header(site.url(HUB), site.url(PATH))
     push = await subscribe(pushing)
-    assert push.has_secret and len(pushing.requests[0]["hub.secret"]) >= 43
+    assert push.has_secret
     assert (await pushing.deliver(push, atom("new"), **header)).status == 403
     assert await pushing.titles() == ["old"]

@@ -51,7 +51,7 @@ async def configured(folder: Path, name: str, gateway: Gateway, *sections: str) 
 async def until(condition: Callable[[], bool]) -> None:
     """Returns when the function returns true."""
     async with asyncio.timeout(DEADLINE_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - other processes
             await asyncio.sleep(0.02)
 
 
@@ -88,7 +88,7 @@ async def test_killed_follower_loses_nothing(tmp_path: Path) -> None:
             assert await copy.titles() == ["one"]
             await follower.end(signal.SIGKILL)
 
-            before_feed.held = ""
+            before_feed.release()
             await follower.start()
             await copy.ready()
             await site.publish("four")

@@ -1,4 +1,4 @@
-"""A gateway in front of a service: it sees each request, loses or holds those that a test wants, and edits responses."""
+"""A gateway in front of a service: sees each request, loses or holds those that a test names, edits responses."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ class Gateway:
     and `bodies`.
 
     While `losing`, a POST is answered 202 and does not arrive; `lost` counts these. A request whose line contains
-    `held` never gets an answer; `holding` is set when one comes. `edit` changes bodies and headers of responses.
+    `held` waits for `release` and then fails; `holding` is set when one comes. `edit` changes bodies and headers of responses.
     """
 
     port: int = 0
@@ -38,11 +38,17 @@ class Gateway:
     held: str = ""
     holding: asyncio.Event = field(default_factory=asyncio.Event)
     edit: Edit = unedited
+    _released: asyncio.Event = field(default_factory=asyncio.Event)
     _session: aiohttp.ClientSession | None = None
 
     @property
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def release(self) -> None:
+        """Holds nothing more."""
+        self.held = ""
+        self._released.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         line = f"{request.method} {request.raw_path}"
@@ -53,7 +59,8 @@ class Gateway:
             return web.Response(status=202)
         if self.held and self.held in line:
             self.holding.set()
-            await asyncio.Event().wait()
+            await self._released.wait()
+            return web.Response(status=503)
         assert self._session is not None
         url = URL(f"{self.target}{request.raw_path}", encoded=True)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _LEFT_OUT}
@@ -81,7 +88,10 @@ async def running_gateway(target: str = "") -> AsyncIterator[Gateway]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     gateway.port = runner.addresses[0][1]
-    async with aiohttp.ClientSession(auto_decompress=False, skip_auto_headers=("Accept-Encoding", "User-Agent")) as session:
+    async with aiohttp.ClientSession(
+        auto_decompress=False, skip_auto_headers=("Accept-Encoding", "User-Agent")
+    ) as session:
         gateway._session = session
         yield gateway
+    gateway.release()
     await runner.cleanup()

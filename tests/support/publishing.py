@@ -72,5 +72,5 @@ class PublishedSite:
     async def has(self, title: str) -> None:
         """Returns when an item with this title is there."""
         async with asyncio.timeout(DEADLINE_S):
-            while title not in await self.titles():
+            while title not in await self.titles():  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.05)

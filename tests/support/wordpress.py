@@ -1,4 +1,4 @@
-"""WordPress of Debian as a publisher: its own MariaDB without a network, PHP's web server, and posts by its own functions."""
+"""WordPress of Debian as a publisher: a MariaDB of its own, the web server of PHP, and posts by its own functions."""
 
 import asyncio
 import os
@@ -13,6 +13,7 @@ from support.ports import free_port
 
 DEADLINE_S = 60.0
 PROGRAM = Path("/usr/share/wordpress")
+_PATH = f"{os.environ['PATH']}:/usr/sbin"
 
 _CONFIG = """<?php
 define('DB_NAME', 'wordpress'); define('DB_USER', 'root'); define('DB_PASSWORD', '');
@@ -73,14 +74,28 @@ async def run(*command: str, **environment: str) -> None:
     assert process.returncode == 0, output.decode()
 
 
-async def listening(process: Process, log: Path, *command: str) -> None:
+def program(name: str) -> str:
+    """The path of a program that the tests need."""
+    path = shutil.which(name, path=_PATH)
+    assert path is not None, f"{name} is not installed: tools/setup test installs it"
+    return path
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    """Writes the scripts and the configuration."""
+    assert PROGRAM.is_dir(), "wordpress is not installed: tools/setup test installs it"
+    for name, text in texts.items():
+        (folder / f"{name}.php").write_text(text)
+
+
+async def ready(process: Process, *command: str) -> None:
     """Returns when the command succeeds, which needs the process."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
             check = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
             if await check.wait() == 0:
                 return
-            assert process.returncode is None, log.read_text("utf-8", "replace")
+            assert process.returncode is None, command
             await asyncio.sleep(0.1)
 
 
@@ -100,33 +115,29 @@ async def started(log: Path, *command: str) -> AsyncIterator[Process]:
 @asynccontextmanager
 async def running_wordpress(folder: Path, origin: str, ping_url: str) -> AsyncIterator[WordPress]:
     """A blog with the public address `origin`, which pings another address after each post."""
-    for name in ("mariadbd", "mariadb-install-db", "mariadb", "php"):
-        path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
-        assert path, f"{name} is not installed: tools/setup test installs it"
-    assert PROGRAM.is_dir(), "wordpress is not installed: tools/setup test installs it"
+    database = program("mariadbd")
     port = free_port()
     blog = WordPress(folder, origin, f"http://127.0.0.1:{port}")
     texts = {"install": _INSTALL, "publish": _PUBLISH, "index": _INDEX}
     texts["config"] = _CONFIG.format(folder=folder, origin=origin, program=PROGRAM)
-    for name, text in texts.items():
-        (folder / f"{name}.php").write_text(text)
+    write(folder, texts)
     data, socket = f"--datadir={folder}/data", f"--socket={folder}/socket"
     user = ("--user=root",) if os.geteuid() == 0 else ()
     await run(
         *("mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"),
         *user,
     )
-    database = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
-    assert database is not None
     client = ("mariadb", "--no-defaults", socket, "--user=root", "--execute")
     async with AsyncExitStack() as stack:
         log = folder / "mariadb.log"
         options = ("--skip-networking", f"--pid-file={folder}/pid", "--innodb-buffer-pool-size=16M")
-        process = await stack.enter_async_context(started(log, database, "--no-defaults", data, socket, *options, *user))
-        await listening(process, log, *client, "CREATE DATABASE IF NOT EXISTS wordpress")
+        process = await stack.enter_async_context(
+            started(log, database, "--no-defaults", data, socket, *options, *user)
+        )
+        await ready(process, *client, "CREATE DATABASE IF NOT EXISTS wordpress")
         await blog.php("install.php", ping_url)
         log = folder / "php.log"
         index = str(folder / "index.php")
         process = await stack.enter_async_context(started(log, "php", "-S", f"127.0.0.1:{port}", index))
-        await listening(process, log, "curl", "-sf", "-o", "/dev/null", f"{blog.target}/?feed=rss2")
+        await ready(process, "curl", "-sf", "-o", "/dev/null", f"{blog.target}/?feed=rss2")
         yield blog

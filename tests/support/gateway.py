@@ -21,11 +21,11 @@ def unedited(body: bytes, _headers: dict[str, str]) -> bytes:
 
 @dataclass
 class Gateway:
-    """Forwards requests to `target`. Notes them in `asked`, such as `GET /feed?x`, and what was answered in `answers`
-    and `bodies`.
+    """Forwards requests to `target`. Notes them in `asked`, such as `GET /feed?x`, and the responses in `answers` and
+    `bodies`.
 
     While `losing`, a POST is answered 202 and does not arrive; `lost` counts these. A request whose line contains
-    `held` waits for `release` and then fails; `holding` is set when one comes. `edit` changes bodies and headers of responses.
+    `held` waits for `release` and then fails; `holding` is set when one comes. `edit` changes bodies and headers.
     """
 
     port: int = 0

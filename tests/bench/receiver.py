@@ -5,10 +5,11 @@ the first and of the last one, in seconds of `time.monotonic`, which is the same
 """
 
 import asyncio
+import contextlib
 import sys
 import time
 
-_ANSWER = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
+_ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 _LENGTH = b"\r\ncontent-length:"
 
 
@@ -20,12 +21,14 @@ class Callbacks:
         self.changed = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = head.lower().partition(_LENGTH)[2].partition(b"\r\n")[0]
-        await reader.readexactly(int(length))
-        self.times.append(time.monotonic())
-        self.changed.set()
-        writer.write(_ANSWER)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = head.lower().partition(_LENGTH)[2].partition(b"\r\n")[0]
+                await reader.readexactly(int(length))
+                self.times.append(time.monotonic())
+                self.changed.set()
+                writer.write(_ANSWER)
         writer.close()
 
 

@@ -14,7 +14,8 @@ from xmlrpc.server import SimpleXMLRPCServer
 import pytest
 from lxml import etree
 
-from smartfeeds.formats import soap, xml_rpc
+from smartfeeds.formats import loader, remote_calls, soap, xml_rpc
+from smartfeeds.formats.loader import LoadedDocument
 from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError
 from support.callbacks import Subscribers, fixed, running_subscribers
 from support.component import ALICE
@@ -358,3 +359,24 @@ async def test_hub_and_cloud_live_side_by_side(site: Web, subscribers: Subscribe
     assert 'smartfeeds_callbacks{dialect="http-post"} 1.0' in metrics
     assert 'smartfeeds_callbacks{dialect="0.3"} 1.0' in metrics
     assert 'smartfeeds_callback_seconds_count{kind="cloud",result="2xx"}' in metrics
+
+
+@pytest.mark.parametrize("path", ["/RPC2", "/rsscloud/soap", "/push/unknown"])
+async def test_messages_of_strangers_are_not_parsed_in_the_thread_of_the_service(
+    site: Web, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[RC-010] The XML library keeps each name for the life of the thread that has parsed it."""
+    threads: list[threading.Thread] = []
+
+    def load(data: bytes) -> LoadedDocument:
+        threads.append(threading.current_thread())
+        return loader.load(data)
+
+    monkeypatch.setattr(remote_calls, "load", load)
+    bodies = [xml_rpc.write_call(RemoteCall(f"name{number}", ())) for number in range(3)]
+    for body in bodies:
+        assert (await xml(site, path, body)).status in (200, 500)
+    assert len({id(thread) for thread in threads}) == len(bodies) and threading.main_thread() not in threads
+    for thread in threads:
+        thread.join(10.0)
+        assert not thread.is_alive()

@@ -25,16 +25,18 @@ LAYERS: dict[str, set[str]] = {
     "delivery": {"errors", "core", "store.base", "service", "telemetry"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry"},
-    "http": {"errors", "texts", "core", "formats", "sync", "service", "recent"},
+    "http": {"errors", "texts", "threads", "core", "formats", "sync", "service", "recent"},
     "texts": set(),
     "bot": {"errors", "texts", "core", "formats", "sync", "store.base", "service", "delivery", "xmpp"},
-    "net": {"errors", "core"},
-    "webhooks": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery", "net"},
+    "net": {"errors", "core", "threads"},
+    "webhooks": {"errors", "threads", "core", "formats", "store.base", "service", "telemetry", "delivery", "net"},
     "sources": {
         "errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client", "net", "delivery",
+        "threads",
     },
     "client": {"errors", "core"},
     "system": set(),
+    "threads": set(),
     "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
     "http_setup": {"core", "config", "http", "xmpp"},
     "webhooks_setup": {"config", "core", "delivery", "formats", "net", "service", "webhooks"},
@@ -48,7 +50,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "config", "telemetry",
-        "sources", "sync", "net", "console", "opening",
+        "sources", "sync", "net", "console", "opening", "bot",
     },
 }  # fmt: skip
 

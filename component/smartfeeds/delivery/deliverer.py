@@ -124,20 +124,25 @@ class StanzaSender(Protocol):
 class ConsumerKind:
     """A kind of consumers: their deliverer, and the bounds of their deliveries.
 
-    At most `at_once` deliveries run at a time, and `host_at_once` to one host. Consumers whose last delivery failed use
-    at most `failing_at_once` of these, so that many dead receivers do not delay the others. After failures for
-    `give_up_s` seconds, or `give_up_failures` of them, the service gives a consumer up until a user resumes it; None
-    never gives up. With `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed
+    At most `at_once` deliveries run at a time, and `host_at_once` to one host. A delivery that is slow (`SLOW_S` of
+    `delivery.lane`) leaves its place to another one; at most `slow_at_once` do, so that many receivers that become
+    silent together do not delay the others for long. Consumers whose last delivery failed use at most `failing_at_once`
+    places, so that many dead receivers do not delay the others. After failures for `give_up_s` seconds, or
+    `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives up. With
+    `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed
     one by one. With `on_demand` the store does not list the consumers that are behind, so those that are followed are
-    woken when the deliveries resume.
+    woken when the deliveries resume. With `stored` every consumer of the kind in the store is served, also one that
+    another process has added.
     """
 
     deliverer: Deliverer
     at_once: int = 32
     host_at_once: int = 4
     failing_at_once: int = 24
+    slow_at_once: int = 0
     backoff: Pauses = DEFAULT_BACKOFF
     give_up_s: float | None = None
     give_up_failures: int | None = None
     every_feed: bool = False
     on_demand: bool = False
+    stored: bool = False

@@ -31,6 +31,10 @@ from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
 RETRY_S = 1.0  # how long a delivery waits for a store that fails
+SLOW_S = 0.5  # most deliveries to a callback take less
+# Deliveries that start together. Then other work of the event loop has its turn: a publish to a thousand subscribers
+# must not delay the next one.
+STARTS = 8
 
 _log = structlog.get_logger()
 
@@ -92,6 +96,9 @@ class DeliveryLane:
         # The consumers whose last delivery failed, and how many deliveries run to such consumers.
         self._failing_turns = DeliveryTurns(kind.deliverer.host, self._places)
         self._failing_tasks: set[Consumer] = set()
+        self._slow: set[Consumer] = set()  # those that have left their place
+        self._slow_timers: dict[Consumer, PlannedCall] = {}
+        self._starts_later = False
         self._woken: set[int] = set()  # feeds that changed between the read of what is behind and the resumption
         self._again: set[Consumer] = set()  # woken while a delivery to them ran
         self._retries: dict[Consumer, PlannedCall] = {}
@@ -149,6 +156,13 @@ class DeliveryLane:
                     self._make_ready(consumer)
         self._start()
 
+    def wake_stored(self, behind: Collection[Consumer]) -> None:
+        """Serves the consumers that are behind according to the store."""
+        if self._kind.stored:
+            for consumer in behind:
+                self._followed.setdefault(consumer.node_no, set()).add(consumer)
+        self.wake_consumers(behind)
+
     def wake_consumers(self, consumers: Iterable[Consumer]) -> None:
         """Serves these consumers, which may have something to receive."""
         if self.paused:
@@ -200,7 +214,7 @@ class DeliveryLane:
         for consumer in list(self.waits):
             if self.follows(consumer):
                 self.plan(consumer)
-        self.wake_consumers(behind)
+        self.wake_stored(behind)
         self.wake(list(self._followed) if self._kind.on_demand else self._woken)
         self._woken.clear()
 
@@ -268,13 +282,33 @@ class DeliveryLane:
             timer.cancel()
 
     def _start(self) -> None:
-        """Starts deliveries in the order of the queue until `at_once` of them run."""
-        while len(self.tasks) < self._kind.at_once and (turn := self._take()) is not None:
+        """Starts deliveries in the order of the queue until `at_once` of them run, some now and the others soon."""
+        if self._starts_later:
+            return
+        loop = asyncio.get_running_loop()
+        for _ in range(STARTS):
+            if len(self.tasks) - len(self._slow) >= self._kind.at_once or (turn := self._take()) is None:
+                return
             consumer, host = turn
             name = f"{consumer.name} {consumer.node_no}"
-            task = asyncio.get_running_loop().create_task(self._turn(consumer, host), name=name)
-            self.tasks[consumer] = task
+            task = self.tasks[consumer] = loop.create_task(self._turn(consumer, host), name=name)
             task.add_done_callback(partial(self._ended, consumer, host))
+            if self._kind.slow_at_once:
+                timers = self._timing.timers or loop
+                self._slow_timers[consumer] = timers.call_later(SLOW_S, partial(self._leave_place, consumer))
+        self._starts_later = True
+        loop.call_soon(self._start_more)
+
+    def _start_more(self) -> None:
+        self._starts_later = False
+        if not self.paused:
+            self._start()
+
+    def _leave_place(self, consumer: Consumer) -> None:
+        """Starts another delivery beside a slow one."""
+        if len(self._slow) < self._kind.slow_at_once and not self.paused:
+            self._slow.add(consumer)
+            self._start()
 
     def _take(self) -> tuple[Consumer, str] | None:
         """The consumer to serve now: one that works, or else one that fails if not too many of those are served."""
@@ -422,6 +456,9 @@ class DeliveryLane:
     def _ended(self, consumer: Consumer, host: str, task: "asyncio.Task[None]") -> None:
         del self.tasks[consumer]
         self._failing_tasks.discard(consumer)
+        self._slow.discard(consumer)
+        if (timer := self._slow_timers.pop(consumer, None)) is not None:
+            timer.cancel()
         self._places.release(host)
         self._turns.free(host)
         self._failing_turns.free(host)

@@ -40,18 +40,30 @@ _OTHER_ROOTS = {
 }
 
 
-def read_document(data: bytes, base: str = "", *, doubles: bool = False) -> FeedDocument:
+def read_document(data: bytes, base: str = "", *, doubles: bool = False, most: int | None = None) -> FeedDocument:
     """The feed in `data`, which came from the address `base` where that is known.
 
-    Of several items of one id the newest is kept, with `doubles` all of them. Items that cannot be kept are in
-    `skipped`. Raises FormatError for a document that is no feed, and FeedError(INVALID_PAYLOAD) or
-    FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read.
+    Of several items of one id the newest is kept, with `doubles` all of them. At most `most` items are read. Items that
+    cannot be kept are in `skipped`. Raises FormatError for a document that is no feed, and FeedError(INVALID_PAYLOAD)
+    or FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read.
     """
     if looks_like_ess(data):
         raise FormatError(_ESS)
     base = rebase("", base)
     head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
+    if most is not None:
+        entries = _first(entries, most, head.warnings)
     return collected(head, entries, len(data), doubles=doubles)
+
+
+def _first(
+    entries: Iterable[ItemDraft | SkippedItem], most: int, warnings: list[str]
+) -> Iterator[ItemDraft | SkippedItem]:
+    for count, entry in enumerate(entries):
+        if count >= most:
+            warnings.append(f"the document has more than {most} items, of which the first ones were read")
+            return
+        yield entry
 
 
 def collected(

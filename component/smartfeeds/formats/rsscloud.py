@@ -71,6 +71,20 @@ def own_cloud(site_url: str, protocol: CloudProtocol) -> OwnCloud:
 # The cloud reads registrations.
 
 
+def read_remote_call(body: bytes, *, prefers_soap: bool = False) -> tuple[bool, RemoteCall | RemoteCallError]:
+    """Returns whether a message is SOAP, and its call or why it has none.
+
+    `prefers_soap`: a message that is neither SOAP nor XML-RPC counts as SOAP.
+    """
+    is_soap = prefers_soap
+    try:
+        root = read_message(body)
+        is_soap = root.tag == soap.ENVELOPE or (is_soap and local_name(root) != xml_rpc.METHOD_CALL)
+        return is_soap, soap.read_call(root) if is_soap else xml_rpc.read_call(root)
+    except RemoteCallError as fault:
+        return is_soap, fault
+
+
 def is_registration(call: RemoteCall) -> bool:
     """Returns whether a call registers callbacks, under any of the names that clouds have offered (RD-1)."""
     return soap.element_name(call.name) in REGISTER_NAMES
@@ -127,12 +141,8 @@ def write_notification(callback: CloudCallback, feed_url: str, namespace: str) -
 
 
 def refusal_in(protocol: CloudProtocol, body: bytes) -> str:
-    """Returns why the body of an answer to a notification is none of success, "" for success (RSS-024).
-
-    The body does not matter for forms.
-    """
-    if protocol is CloudProtocol.HTTP_POST:
-        return ""
+    """Returns why the body of an answer to a notification by XML-RPC or SOAP is none of success, "" for success
+    (RSS-024)."""
     try:
         return "" if _truth(_result_of(protocol, body)) else "answered false"
     except RemoteCallError as fault:

@@ -6,14 +6,22 @@ cannot use the doors: they would register the address of their reader.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Protocol
 
 from smartfeeds.core.rsscloud import HELLO, MAX_BODY_BYTES, CloudRequest, CloudRequestError, read_form
 from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError, local_name, read_message
+from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError
 from smartfeeds.formats.rss_channel import OwnCloud
-from smartfeeds.formats.rsscloud import XML_TYPE, CloudAnswer, is_registration, read_registration, write_form_answer
+from smartfeeds.formats.rsscloud import (
+    XML_TYPE,
+    CloudAnswer,
+    is_registration,
+    read_registration,
+    read_remote_call,
+    write_form_answer,
+)
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
@@ -22,7 +30,9 @@ from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 from smartfeeds.http.operations import Content, Operation
 from smartfeeds.http.replies import Reply
+from smartfeeds.threads import OwnThreads
 
+XML_AT_ONCE = 4  # messages that are read at a time
 _JSON_TYPE = "application/json"
 _XML_TYPES = ("text/xml", "application/xml")
 _AS_XML = Representation("", XML_TYPE, _XML_TYPES)
@@ -79,6 +89,7 @@ class CloudDoors:
     def __init__(self, cloud: CloudRequests | None, bodies: BodyReader) -> None:
         self._cloud = cloud
         self._bodies = replace(bodies, limit_bytes=MAX_BODY_BYTES)
+        self._threads = OwnThreads(XML_AT_ONCE)
 
     async def by_form(self, call: HttpCall) -> Reply:
         """A registration as a form. Raises FeedError, HttpError."""
@@ -114,10 +125,10 @@ class CloudDoors:
         body = await self._bodies.read(call, _XML_TYPES)
         if call.media_type not in ("", *_XML_TYPES):
             raise unsupported("a call is XML: text/xml", _XML_TYPES)
+        is_soap, remote_call = await self._threads(partial(read_remote_call, body, prefers_soap=is_soap))
         try:
-            root = read_message(body)
-            is_soap = root.tag == soap.ENVELOPE or (is_soap and local_name(root) != xml_rpc.METHOD_CALL)
-            remote_call = soap.read_call(root) if is_soap else xml_rpc.read_call(root)
+            if isinstance(remote_call, RemoteCallError):
+                raise remote_call
             success = await _called(cloud, call, remote_call)
         except RemoteCallError as fault:
             # SOAP 1.1 section 6.2: a fault has the status 500. XML-RPC always has 200.

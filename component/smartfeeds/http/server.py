@@ -26,7 +26,8 @@ from smartfeeds.http.wire import has_begun
 from smartfeeds.service.networks import network_of
 
 BACKLOG = 1_024
-SPARE_FILES = 128  # for the store, the link and the rest of the process
+# For the store, the link, polls, and deliveries to callbacks, of which slow ones may be some hundreds.
+SPARE_FILES = 1_280
 SWEEP_S = 10.0
 SHUTDOWN_S = 2.0
 # After an early refusal the rest of the body is read for so long. A close with unread bytes resets the connection, and
@@ -167,7 +168,8 @@ class HttpListener:
 
     async def bind(self) -> None:
         """Reserves the address. Raises ConfigError if the address cannot be bound."""
-        self._most = min(self.bounds.connections, _files(self.bounds.connections + SPARE_FILES) - SPARE_FILES)
+        files = _files(self.bounds.connections + SPARE_FILES)
+        self._most = min(self.bounds.connections, max(files - SPARE_FILES, files // 2))
         if self._most < self.bounds.connections:
             _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
         self.server = web.Server(self._serve, handler_cancellation=True)

@@ -14,20 +14,24 @@ from urllib.parse import parse_qs, unquote_plus
 from smartfeeds.core.source_push import LONGEST_LEASE_S
 from smartfeeds.core.sources import PushKind
 from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
-from smartfeeds.formats.xml import Element
+from smartfeeds.formats.remote_calls import RemoteCallError, RemoteValue
+from smartfeeds.formats.rsscloud import read_remote_call
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
 from smartfeeds.http.operations import Operation
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.source_push import Delivery, HubCheck, IncomingPush
+from smartfeeds.threads import OwnThreads
 
 MAX_PUSH_BYTES: Final = 10_000_000
 MAX_NOTIFICATION_BYTES: Final = 65_536
 BODY_S: Final = 30.0
+PUSHES_AT_ONCE: Final = 4  # bodies that are received for one subscription, each in memory
 BUSY_S: Final = 60
+XML_AT_ONCE: Final = 4  # notifications that are read at a time
 _MAX_CHALLENGE: Final = 512  # of a cloud
 _MAX_FIELDS: Final = 100
 _DIGITS: Final = re.compile(r"[0-9]{1,12}")
@@ -86,6 +90,8 @@ class SourcePushEndpoint:
     def __init__(self, pushes: SourcePushes | None, bodies: BodyReader) -> None:
         self._pushes = pushes
         self._bodies = replace(bodies, limit_bytes=MAX_PUSH_BYTES, timeout_s=BODY_S)
+        self._reading = Quota(PUSHES_AT_ONCE)
+        self._threads = OwnThreads(XML_AT_ONCE)
         self._notifications = replace(bodies, limit_bytes=MAX_NOTIFICATION_BYTES, timeout_s=BODY_S)
 
     async def get(self, call: HttpCall) -> Reply:
@@ -134,7 +140,12 @@ class SourcePushEndpoint:
             raise _unknown()
         if kind is PushKind.NONE:
             return _reply(Delivery.ENDED)
-        body = await self._bodies.read_coded(call)
+        if not self._reading.take(call.subject):
+            return _reply(Delivery.BUSY)
+        try:
+            body = await self._bodies.read_coded(call)
+        finally:
+            self._reading.release(call.subject)
         signatures = [text for value in call.request.headers.getall("X-Hub-Signature", ()) for text in value.split(",")]
         coding = call.header("Content-Encoding")
         incoming = IncomingPush(body, tuple(signatures), charset_of(call), coding)
@@ -151,13 +162,10 @@ class SourcePushEndpoint:
 
     async def _called(self, pushes: SourcePushes, call: HttpCall, body: bytes) -> Reply:
         """The answer to a notification by XML-RPC or SOAP: whether its feed is one of ours (RSS-024, A-132)."""
+        is_soap, notification = await self._threads(read_remote_call, body)
         try:
-            root = read_message(body)
-        except RemoteCallError as fault:
-            return _xml(xml_rpc.write_fault(fault))
-        is_soap = root.tag == soap.ENVELOPE
-        try:
-            notification = _call_of(root)
+            if isinstance(notification, RemoteCallError):
+                raise notification
             url = _only_text(notification.parameters)
         except RemoteCallError as fault:
             # SOAP 1.1 section 6.2: a fault has the status 500.
@@ -180,10 +188,6 @@ class SourcePushEndpoint:
 def _is_notification(call: HttpCall) -> bool:
     """Whether a request looks like the notification of a cloud: it is answered in its own protocol (RC-071)."""
     return call.media_type in (n.WEB_FORM, _XML)
-
-
-def _call_of(root: Element) -> RemoteCall:
-    return soap.read_call(root) if root.tag == soap.ENVELOPE else xml_rpc.read_call(root)
 
 
 def _only_text(parameters: tuple[RemoteValue, ...]) -> str:

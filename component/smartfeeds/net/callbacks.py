@@ -6,6 +6,7 @@ an answer like any other unless the caller asks to follow it.
 """
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import time
@@ -25,7 +26,14 @@ from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.core.text import one_line
 from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket, plain_address
 from smartfeeds.net.limiter import retry_after_s
+from smartfeeds.net.names import NameCache
 
+# Deliveries of one publish to a host share connections. After this time an idle one is closed, because its server may
+# do that at the moment of the next POST, and HTTP does not allow to repeat a POST at once (RFC 9110 section 9.2.2).
+REUSED_S: Final = 3.0
+# The address of a host is remembered so long: the host of many callbacks is looked up once for all deliveries of a
+# publish, and a subscriber that has moved is reached by the next attempt.
+NAMES_S: Final = 1.0
 TOTAL_S: Final = 10.0  # for connecting, sending and the first bytes of the answer (WS-035, WS-065, RC-044)
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
@@ -85,7 +93,7 @@ class CallbackClient:
         self._agent = f"smartfeeds/{__version__}" + (f" (+{contact})" if contact else "")
         self._ca_file = ca_file
         self._total_s = total_s
-        self._resolver = resolver
+        self._names = NameCache(resolver, kept_s=NAMES_S)
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
 
@@ -96,12 +104,10 @@ class CallbackClient:
         connector = aiohttp.TCPConnector(
             limit=0,  # the delivery mechanism has the bounds
             ssl=context,
-            resolver=self._resolver,
-            use_dns_cache=False,  # a subscriber that has moved is reached by the next attempt
+            resolver=self._names,
+            use_dns_cache=False,  # `NameCache` is one
             socket_factory=partial(guarded_socket, allowed=self._allowed),
-            # A server may close an idle connection at the moment of the next POST. That failure would delay the
-            # delivery by a pause, and HTTP does not allow to repeat a POST at once (RFC 9110 section 9.2.2).
-            force_close=True,
+            keepalive_timeout=REUSED_S,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -134,15 +140,18 @@ class CallbackClient:
     async def is_address_of(self, host: str, address: str) -> bool:
         """Whether a host is this network address, or a name that leads to it. It is not if the name leads nowhere."""
         known = plain_address(address)
+        return known is not None and any(plain_address(text) == known for text in await self.addresses_of(host))
+
+    async def addresses_of(self, host: str) -> list[str]:
+        """The IP addresses of a host; none if its name leads nowhere."""
         if (own := plain_address(host.strip("[]"))) is not None:
-            return own == known
-        resolver = self._resolver or aiohttp.ThreadedResolver()
+            return [str(own)]
         try:
             async with asyncio.timeout(self._total_s):
-                results = await resolver.resolve(host, 0, socket.AF_UNSPEC)
-        except (OSError, UnicodeError, TimeoutError):
-            return False
-        return known is not None and any(plain_address(result["host"]) == known for result in results)
+                results = await self._names.resolve(host, 0, socket.AF_UNSPEC)
+        except (OSError, TimeoutError):
+            return []
+        return [result["host"] for result in results]
 
     async def _answer(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], max_bytes: int, redirects: int
@@ -176,12 +185,17 @@ class CallbackClient:
         return CallbackAnswer(reason=reason, url=target, permanent_url=permanent_url)
 
     async def _read(self, response: aiohttp.ClientResponse, max_bytes: int) -> CallbackAnswer:
-        """The status and the first bytes of the body. The connection is closed, whatever else it would send."""
+        """The status and the first bytes of the body. Unless the body ends there, the connection is closed, whatever
+        else it would send."""
         body = b""
         while len(body) < max_bytes and (chunk := await response.content.read(min(max_bytes, _CHUNK_BYTES))):
             body += chunk
         pause_s = retry_after_s(response.headers.get("Retry-After", "")[:64], self._clock())
-        response.close()
+        with contextlib.suppress(aiohttp.ClientError):
+            # Without a wait: a short answer has come together with its status, and its connection can be reused.
+            response.content.read_nowait(_CHUNK_BYTES)
+        if not response.content.at_eof():
+            response.close()
         pause_s = None if pause_s is None else min(pause_s, MAX_REQUESTED_PAUSE_S)
         return CallbackAnswer(response.status, body[:max_bytes], "", pause_s)
 

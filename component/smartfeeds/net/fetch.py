@@ -171,10 +171,9 @@ class Fetcher:
     ) -> None:
         self.limits = limits or FetchLimits()
         self._limiter = HostLimiter() if limiter is None else limiter
-        self._resolver = resolver
         self._clock = clock
         self._agent = f"smartfeeds/{__version__}" + (f" (+{contact})" if contact else "")
-        self._names: NameCache | None = None  # if the limiter bounds requests by IP address
+        self._names = NameCache(resolver)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Fetcher":
@@ -183,12 +182,10 @@ class Fetcher:
 
     async def open(self) -> None:
         """Makes the client ready, until the end of the `async with`."""
-        if self._limiter.limits.at_once_per_address:
-            self._names = NameCache(self._resolver)
         connector = aiohttp.TCPConnector(
             limit=0,  # the limiter has the bounds
-            resolver=self._names or self._resolver,
-            use_dns_cache=self._names is None,
+            resolver=self._names,
+            use_dns_cache=False,  # `NameCache` is one
             socket_factory=partial(guarded_socket, allowed=self.limits.allowed),
         )
         self._session = aiohttp.ClientSession(
@@ -206,9 +203,6 @@ class Fetcher:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
-        names, self._names = self._names, None
-        if names is not None:
-            await names.close()
 
     async def get(
         self,
@@ -259,7 +253,7 @@ class Fetcher:
 
     async def _host_address(self, url: URL) -> str:
         """The IP address of a host, "" if it is not wanted or not known: connecting reports why."""
-        if self._names is None or not url.host:
+        if not self._limiter.limits.at_once_per_address or not url.host:
             return ""
         try:
             results = await self._names.resolve(url.host, url.port or 0, socket.AF_UNSPEC)

@@ -5,7 +5,8 @@ Concurrency and rate are bounded per host, because strangers name addresses: wit
 the server of somebody else.
 
 A slow body holds its turn for as long as the client waits for it. So hosts that were not quick the last time, and new
-hosts, never hold every turn: a quarter is for hosts that were.
+hosts, never hold every turn: a quarter is for hosts that were. Many hosts may become silent at the same time. So a turn
+that is not quick leaves its place to another one, up to a bound.
 
 Implements `Retry-After` (RFC 9110 section 10.2.3) for 429 (RFC 6585 section 4) and 503 (RFC 9110 section 15.6.4).
 """
@@ -13,17 +14,24 @@ Implements `Retry-After` (RFC 9110 section 10.2.3) for 429 (RFC 6585 section 4) 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, Protocol
 
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.errors import SmartfeedsError
 
 _SWEEP_HOSTS: Final = 1_024
 _QUICK_S: Final = 5.0  # a quick turn ends within this time; most answers take less than a second
+
+
+class LimiterCall(Protocol):
+    """The handle of a planned call (`asyncio.TimerHandle`)."""
+
+    def cancel(self) -> object:
+        """Cancels the call."""
 
 
 class HostPausedError(SmartfeedsError):
@@ -38,13 +46,14 @@ class HostPausedError(SmartfeedsError):
 class HostLimits:
     """`at_once` and `at_once_per_host` bound requests in flight; `per_s` requests a second start at one host on
     average, and up to `burst` without waiting. `at_once_per_address` bounds those to one IP address, which many names
-    may share; 0 is no bound."""
+    may share; 0 is no bound. `slow_at_once` bounds the requests that have left their place because they are slow."""
 
     at_once: int = 20
     at_once_per_host: int = 2
     per_s: float = 10.0
     burst: int = 20
     at_once_per_address: int = 0
+    slow_at_once: int = 0
 
 
 class _Address:
@@ -55,6 +64,28 @@ class _Address:
     def __init__(self, at_once: int) -> None:
         self.slots = asyncio.Semaphore(at_once)
         self.users = 0
+
+
+class _Place:
+    """A place of each of some bounds."""
+
+    def __init__(self, bounds: tuple[asyncio.Semaphore, ...]) -> None:
+        self._bounds = bounds
+        self.is_taken = False
+
+    async def take(self) -> None:
+        """Waits until each bound has a place."""
+        async with AsyncExitStack() as stack:
+            for bound in self._bounds:
+                await stack.enter_async_context(bound)
+            stack.pop_all()
+        self.is_taken = True
+
+    def leave(self) -> None:
+        """Returns the places."""
+        self.is_taken = False
+        for bound in self._bounds:
+            bound.release()
 
 
 class _Host:
@@ -71,13 +102,17 @@ class _Host:
 
 
 # What polls of feeds may use: one request at a time at a host, a second apart (SRC-017, SRC-018).
-POLL_LIMITS: Final = HostLimits(at_once=20, at_once_per_host=1, per_s=1.0, burst=1, at_once_per_address=4)
+# Slow ones are few, because each may have a body of 10 MB in memory.
+POLL_LIMITS: Final = HostLimits(
+    at_once=20, at_once_per_host=1, per_s=1.0, burst=1, at_once_per_address=4, slow_at_once=60
+)
 
 
 class HostLimiter:
     """Hands out turns for requests. One limiter serves all clients of a process, so that a host sees one of them.
 
-    `clock` gives seconds that never go back; `sleep` waits for seconds.
+    `clock` gives seconds that never go back; `sleep` waits for seconds. `call_later` plans a call after seconds; None
+    is that of the event loop.
     """
 
     def __init__(
@@ -86,10 +121,13 @@ class HostLimiter:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        call_later: Callable[[float, Callable[[], None]], LimiterCall] | None = None,
     ) -> None:
         self.limits = limits or HostLimits()
         self._clock = clock
         self._sleep = sleep
+        self._call_later = call_later
+        self._slow = 0
         at_once = self.limits.at_once
         self._all = asyncio.Semaphore(at_once)
         self._not_quick = asyncio.Semaphore(at_once - at_once // 4)
@@ -117,11 +155,7 @@ class HostLimiter:
             async with state.slots:
                 await self._wait_for_rate(state)
                 # The share comes before the turn: requests that wait for the share must not take a turn.
-                async with (
-                    self._address_turn(address),
-                    nullcontext() if state.quick else self._not_quick,
-                    self._all,
-                ):
+                async with self._address_turn(address), self._place(is_quick=state.quick):
                     # Again, because the server may have asked for a pause meanwhile.
                     self._check_pause(state, port)
                     began_s = self._clock()
@@ -131,6 +165,27 @@ class HostLimiter:
                         state.quick = self._clock() - began_s < _QUICK_S
         finally:
             state.users -= 1
+
+    @asynccontextmanager
+    async def _place(self, *, is_quick: bool) -> AsyncIterator[None]:
+        """Waits for a place, which a slow request leaves before it ends."""
+        place = _Place((self._all,) if is_quick else (self._not_quick, self._all))
+        await place.take()
+
+        def leave() -> None:
+            if self._slow < self.limits.slow_at_once:
+                self._slow += 1
+                place.leave()
+
+        timer = (self._call_later or asyncio.get_running_loop().call_later)(_QUICK_S, leave)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if place.is_taken:
+                place.leave()
+            else:
+                self._slow -= 1
 
     @asynccontextmanager
     async def _address_turn(self, address: str) -> AsyncIterator[None]:

@@ -31,7 +31,9 @@ from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, offer_in, 
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
 
-AT_ONCE: Final = 40  # polls in progress, those that wait for a turn included
+# Polls in progress, those that wait for a turn included. As many as `POLL_LIMITS` admits, slow ones too, and as many
+# again: a host that was quick has a turn of its own, and must not wait here for hosts that have become silent.
+AT_ONCE: Final = 160
 LOOK_S: Final = 5.0  # the store is read this often, because commands change it, too
 # A look that comes so much later found a clock that jumped, or a process that was stopped.
 _JUMP_S: Final = 60.0

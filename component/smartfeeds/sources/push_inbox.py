@@ -6,6 +6,7 @@ crash loses is polled at the next start.
 """
 
 import asyncio
+from collections import Counter, deque
 from functools import partial
 from typing import Final
 from urllib.parse import quote
@@ -38,8 +39,13 @@ from smartfeeds.sources.subscriber import PushOptions
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_ITEMS, SOURCE_PUSHES
 
-# The bytes of pushes that wait to be stored. A hub repeats what is refused beyond them.
+# The bytes of pushes that wait to be stored, of all sources and of one. A hub repeats what is refused beyond them.
 WAITING_BYTES: Final = 64_000_000
+SOURCE_BYTES: Final = 16_000_000
+# Sources whose pushes are stored at the same time: a server that answers slowly while a gap is closed delays its own.
+AT_ONCE: Final = 8
+GAP_S: Final = 60.0  # for closing a gap; then the source is polled
+MAX_SIGNATURES: Final = 4  # of a push: one for each method
 MAX_PAGES: Final = 100
 MAX_BYTES: Final = 10_000_000
 
@@ -57,8 +63,10 @@ class PushInbox:
         self._tools = tools
         self._options = options
         self._new_key = new_key
-        self._waiting: asyncio.Queue[tuple[SourcePush, IncomingPush]] = asyncio.Queue()
-        self._waiting_bytes = 0
+        # The pushes of each source, in the order of their arrival, and the sources whose next push may be stored.
+        self._waiting: dict[int, deque[tuple[SourcePush, IncomingPush]]] = {}
+        self._ready: asyncio.Queue[int] = asyncio.Queue()
+        self._waiting_bytes: Counter[int] = Counter()
 
     async def kind(self, token: str) -> PushKind | None:
         """Whether a path is that of a hub or of a cloud; NONE if its subscription is over, None if there never was
@@ -111,13 +119,13 @@ class PushInbox:
             return Delivery.UNKNOWN
         if push.state in OVER:
             return Delivery.ENDED
-        if push.has_secret and not any(is_signed(text, push.secret, incoming.body) for text in incoming.signatures):
+        if push.has_secret and not await self._tools.aside(_is_genuine, push.secret, incoming):
             await self._count_forgery(push)
             return Delivery.FORGED
         # Without a signature the secret of the path is all that proves the sender, and over http others can read it.
         is_trusted = push.has_secret or self._options.own_url.startswith("https:")
         has_content = is_trusted and bool(incoming.body.strip())
-        if has_content and self._waiting_bytes + len(incoming.body) > WAITING_BYTES:
+        if has_content and not self._has_room(push.source_no, len(incoming.body)):
             return Delivery.BUSY
         work = partial(take_push, push_no=push.push_no, chance=self._tools.spread(), has_content=has_content)
         noted = await self._service.write(work)
@@ -125,9 +133,18 @@ class PushInbox:
             return Delivery.ENDED
         if not has_content:
             return Delivery.HINT
-        self._waiting_bytes += len(incoming.body)
-        self._waiting.put_nowait((noted, incoming))
+        self._waiting_bytes[push.source_no] += len(incoming.body)
+        if push.source_no not in self._waiting:
+            self._waiting[push.source_no] = deque()
+            self._ready.put_nowait(push.source_no)
+        self._waiting[push.source_no].append((noted, incoming))
         return Delivery.STORED
+
+    def _has_room(self, source_no: int, size_bytes: int) -> bool:
+        return (
+            self._waiting_bytes.total() + size_bytes <= WAITING_BYTES
+            and self._waiting_bytes[source_no] + size_bytes <= SOURCE_BYTES
+        )
 
     async def _count_forgery(self, push: SourcePush) -> None:
         count = await self._service.write(
@@ -142,23 +159,32 @@ class PushInbox:
         _log.warning("source_push_forged", hub=shown(push.address), topic=shown(push.target.topic), in_a_row=count)
 
     async def run(self) -> None:
-        """Stores pushes in the order of their arrival, for ever."""
+        """Stores pushes for ever, those of one source in the order of their arrival."""
+        await asyncio.gather(*(self._work() for _ in range(AT_ONCE)))
+
+    async def _work(self) -> None:
         while True:
             await self.store_next()
 
     async def settle(self) -> None:
         """Stores all pushes that wait."""
-        while not self._waiting.empty():
+        while self._waiting:
             await self.store_next()
 
     async def store_next(self) -> None:
         """Waits for a push and stores it. What cannot be stored is polled."""
-        push, incoming = await self._waiting.get()
+        source_no = await self._ready.get()
+        push, incoming = self._waiting[source_no][0]
         try:
             with failures_logged():
                 await self._store(push, incoming)
         finally:
-            self._waiting_bytes -= len(incoming.body)
+            self._waiting[source_no].popleft()
+            self._waiting_bytes[source_no] -= len(incoming.body)
+            if self._waiting[source_no]:
+                self._ready.put_nowait(source_no)
+            else:
+                del self._waiting[source_no], self._waiting_bytes[source_no]
 
     async def _store(self, noted: SourcePush, incoming: IncomingPush) -> None:
         push, source = await self._service.read(
@@ -174,7 +200,8 @@ class PushInbox:
                 read_push, body.whole(), incoming.charset, push.target.topic, source, self._options.own_url
             )
             if push.cursor and links.prev_cursor and links.prev_cursor != push.cursor:
-                await self._close_gap(push, source, links.last_cursor)
+                async with asyncio.timeout(GAP_S):
+                    await self._close_gap(push, source, links.last_cursor)
             counts = await self._service.write(
                 partial(
                     store_push,
@@ -184,8 +211,9 @@ class PushInbox:
                     cursor=links.last_cursor[:MAX_CURSOR_CHARACTERS],
                 )
             )
-        except (FeedError, BodyError, FetchError) as error:
-            _log.info("source_push_unreadable", node=source.node, hub=shown(push.address), reason=str(error))
+        except (FeedError, BodyError, FetchError, TimeoutError) as error:
+            reason = str(error) or f"the gap before it was not closed within {GAP_S:g} seconds"
+            _log.info("source_push_unreadable", node=source.node, hub=shown(push.address), reason=reason)
             await self._service.write(partial(take_hint, push_no=push.push_no))
             return
         if counts is not None:
@@ -219,3 +247,8 @@ class PushInbox:
             if not items or links.last_cursor in ("", cursor, until):
                 return
             cursor = links.last_cursor
+
+
+def _is_genuine(secret: str, incoming: IncomingPush) -> bool:
+    """Whether a push has a right signature. A hash of a large body takes long enough to run in a thread."""
+    return any(is_signed(text, secret, incoming.body) for text in incoming.signatures[:MAX_SIGNATURES])

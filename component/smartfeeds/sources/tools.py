@@ -1,13 +1,15 @@
 """The clock, the timers and the threads that sources use; tests pass their own."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.client.follow import Timers
+from smartfeeds.threads import OwnThreads
 
 T = TypeVar("T")
+
+DOCUMENTS_AT_ONCE = 4  # documents of others that are read at a time
 
 
 class ThreadRunner(Protocol):
@@ -22,11 +24,12 @@ class SourceTools:
     """The clock, the random numbers, the timers and the threads of everything that comes in.
 
     `now_us` returns microseconds since the Unix epoch, `spread` a random number in 0..1. `sleep` waits for seconds.
-    `timers` None means those of the event loop. `aside` runs a function in a thread.
+    `timers` None means those of the event loop. `aside` runs a function in a thread: reading
+    a large document would hold up everything else.
     """
 
     now_us: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]]
     spread: Callable[[], float]
     timers: Timers | None = None
-    aside: ThreadRunner = asyncio.to_thread
+    aside: ThreadRunner = field(default_factory=lambda: OwnThreads(DOCUMENTS_AT_ONCE))

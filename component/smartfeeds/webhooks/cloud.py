@@ -67,14 +67,16 @@ from smartfeeds.service.pulls import WHOLE, in_view, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CallbackReading
-from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, START_PAGE
-from smartfeeds.webhooks.questions import HOST_RATE
+from smartfeeds.threads import OwnThreads
+from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, SLOW_AT_ONCE, START_PAGE
 from smartfeeds.webhooks.results import DeliveryResults
+from smartfeeds.webhooks.targets import TargetRates
 
 # A failed notification is repeated after these; the third failure in a row ends the registration (A-131).
 PAUSES: Final = StepPauses((60.0, 300.0))
 MAX_FAILURES: Final = 3
 ANSWER_BYTES: Final = 4_096
+XML_AT_ONCE: Final = 4  # answers that are read at a time
 NEWS_ITEMS: Final = 100  # changes that one read looks at for a view with filters
 _MAX_CHALLENGE_BYTES: Final = 1_024
 
@@ -138,17 +140,22 @@ class CloudServer:
         self._new_challenge = new_challenge
         self._protocols: dict[Consumer, str] = {}
         self._results = DeliveryResults(service, clock)
+        self._threads = OwnThreads(XML_AT_ONCE)
         seconds = partial(_seconds, clock)
         rate = Rate(options.requests_per_minute / 60, options.requests_per_minute)
         self._callers = TokenBuckets(rate, clock=seconds)
         # Callers beyond the rate get this many refusals that they can read, and then 429 (RC-039).
         self._refusals = TokenBuckets(rate, clock=seconds)
-        # Nobody shall use the cloud to knock on the doors of others, so a named host is asked seldom.
-        self._named_hosts = TokenBuckets(HOST_RATE, clock=seconds)
+        self._targets = TargetRates(client, seconds)
         dispatcher.register(
             CLOUD.value,
             ConsumerKind(
-                self, at_once=AT_ONCE, host_at_once=HOST_AT_ONCE, failing_at_once=FAILING_AT_ONCE, backoff=PAUSES
+                self,
+                at_once=AT_ONCE,
+                host_at_once=HOST_AT_ONCE,
+                failing_at_once=FAILING_AT_ONCE,
+                slow_at_once=SLOW_AT_ONCE,
+                backoff=PAUSES,
             ),
         )
 
@@ -234,9 +241,8 @@ class CloudServer:
         """
         callback, url = registration.callback, registration.topics[0].url
         if domain and not await self._client.is_address_of(domain, address):
-            if not self._named_hosts.has(registration.host):
+            if not await self._targets.admits(registration.host):
                 raise CloudRequestError(f"{registration.host} was asked too often; try again in a minute.")
-            self._named_hosts.take(registration.host)
             challenge = self._new_challenge()
             answer = await self._client.get(challenge_url(callback, url, challenge), max_bytes=_MAX_CHALLENGE_BYTES)
             if answer.succeeded and answer.body != challenge.encode():
@@ -251,7 +257,11 @@ class CloudServer:
         """The answer to a notification, and why it is a failure, "" for success."""
         message = write_notification(callback, url, f"{self._options.site_url}/")
         answer = await self._client.post(callback.url, message.body, message.headers, max_bytes=ANSWER_BYTES)
-        return answer, refusal_in(callback.protocol, answer.body) if answer.succeeded else answer.outcome
+        if not answer.succeeded:
+            return answer, answer.outcome
+        if callback.protocol is CloudProtocol.HTTP_POST:
+            return answer, ""
+        return answer, await self._threads(refusal_in, callback.protocol, answer.body)
 
     # Notifications.
 

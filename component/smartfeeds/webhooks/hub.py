@@ -69,6 +69,9 @@ AT_ONCE: Final = 100
 HOST_AT_ONCE: Final = 4
 # A quarter of the deliveries stays free for callbacks that work.
 FAILING_AT_ONCE: Final = 75
+# A delivery to a silent callback lasts ten seconds. A thousand callbacks that become silent together occupy the places
+# for seconds, not for minutes. Each delivery is a connection, and the process has few files (RLIMIT_NOFILE).
+SLOW_AT_ONCE: Final = 400
 _BACKLOG_PAUSES_S: Final = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0)
 # After these the backlog is dropped with each failure: an attempt for each new item, at most every five minutes for the
 # first hour, then every hour (WS-060).
@@ -151,6 +154,7 @@ class Hub:
                 at_once=AT_ONCE,
                 host_at_once=HOST_AT_ONCE,
                 failing_at_once=FAILING_AT_ONCE,
+                slow_at_once=SLOW_AT_ONCE,
                 backoff=PAUSES,
             ),
         )

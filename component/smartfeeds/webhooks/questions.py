@@ -13,7 +13,6 @@ from typing import Final
 import structlog
 
 from smartfeeds.core.callbacks import Callback
-from smartfeeds.core.rates import Rate, TokenBuckets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.websub import Mode, load_question, question_url
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
@@ -21,10 +20,10 @@ from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.service.callbacks import CallbackLimits
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.hub import HUB, Verdict, postpone_question, prepare_question, settle_question
+from smartfeeds.webhooks.targets import TargetRates
 
-AT_ONCE: Final = 20
-# At most ten questions a minute for one host: nobody shall use the hub to knock on the doors of others (WS-043).
-HOST_RATE: Final = Rate(per_s=5 / 60, burst=5)
+# A silent callback takes ten seconds. With these places strangers from many networks hardly delay the checks of others.
+AT_ONCE: Final = 100
 POSTPONED_US: Final = 60 * US_PER_S
 _MAX_BYTES: Final = 1_024
 
@@ -62,7 +61,7 @@ class HubQuestions:
         self._clock = clock
         self._new_challenge = new_challenge
         self._on_active = on_active
-        self._hosts = TokenBuckets(HOST_RATE, clock=lambda: clock() / US_PER_S)
+        self._targets = TargetRates(client, lambda: clock() / US_PER_S)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
 
@@ -105,22 +104,16 @@ class HubQuestions:
 
     async def _ask_due(self, callback: Callback) -> None:
         with failures_logged():
-            if self._admits(callback.host):
+            if await self._targets.admits(callback.host):
                 await self.ask(callback)
                 return
             due_us = self._clock() + POSTPONED_US
             no, text = callback.callback_no, callback.question
             await self._service.write(lambda tx, _context: postpone_question(tx, no, text, due_us))
 
-    def _admits(self, host: str) -> bool:
-        if not self._hosts.has(host):
-            return False
-        self._hosts.take(host)
-        return True
-
     async def ask_now(self, callback: Callback) -> AskedQuestion:
         """Asks a question once, for a caller that waits for the outcome (WS-018). Raises StoreError."""
-        if not self._admits(callback.host):
+        if not await self._targets.admits(callback.host):
             return AskedQuestion(Verdict.SILENT, f"{callback.host} was asked too often; try again in a minute")
         return await self.ask(callback, again=False)
 

@@ -1090,6 +1090,55 @@ async def test_position_moves_over_what_is_not_for_a_consumer(bench: Bench) -> N
     assert await bench.world.store.read(lambda tx: tx.mark(1, Order.MODIFIED, consumer.name)) == mark
 
 
+async def test_receivers_that_become_silent_together_leave_their_places(bench: Bench) -> None:
+    """[WS-059] A thousand at once: one that works waits for the first of them only until they are slow."""
+    await bench.dispatcher.stop()
+    bench.made(at_once=4, slow_at_once=8)
+    await bench.dispatcher.resume(HOOK)
+    silent = await bench.follow(*(f"silent{number}" for number in range(20)))
+    gate = asyncio.Event()
+    for consumer in silent:
+        bench.receivers.gates[consumer.name] = gate
+    await bench.follow("good")
+    await publish(bench, "1")
+    running = []
+    for _ in range(4):
+        await settle()
+        running.append(len(bench.receivers.running))
+        bench.timers.fire(lane_module.SLOW_S)
+    # Beyond the bound of the slow ones the others wait.
+    assert running == [4, 8, 12, 12]
+    gate.set()
+    await bench.quiet()
+    assert bench.got("good") == "1"
+    assert all(bench.got(consumer.name.partition(":")[2]) == "1" for consumer in silent)
+    # Nothing is left behind: the next deliveries have their places.
+    await publish(bench, "2")
+    await bench.quiet()
+    assert bench.got("silent19") == "2" and bench.timers.planned == []
+
+
+async def test_other_work_has_its_turn_between_the_starts(bench: Bench) -> None:
+    """A publish to a thousand subscribers does not delay the next publish by all their first steps."""
+    await bench.dispatcher.stop()
+    bench.made(at_once=100)
+    await bench.dispatcher.resume(HOOK)
+    await bench.follow(*(f"hook{number}" for number in range(50)))
+    await bench.quiet()
+    counts: list[int] = []
+
+    def look() -> None:
+        counts.append(len(bench.dispatcher._lanes[HOOK].tasks))
+        if counts[-1] < 50:
+            asyncio.get_running_loop().call_soon(look)
+
+    bench.dispatcher.wake([1])
+    look()
+    await bench.quiet()
+    steps = [later - earlier for earlier, later in pairwise([0, *counts])]
+    assert max(steps) == lane_module.STARTS
+
+
 async def test_consumers_that_fail_leave_room_for_those_that_work(bench: Bench) -> None:
     """[WS-059] However many receivers are dead, one that works does not wait for their time-outs."""
     await bench.dispatcher.stop()

@@ -1,6 +1,7 @@
 """Requests to callbacks: every result is a value, and neither addresses nor answers can do harm."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from smartfeeds.net import callbacks
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from support.website import Names, Site
@@ -151,15 +153,46 @@ async def test_private_address_is_refused_unless_it_is_allowed(site: Site) -> No
         assert (await client.get(site.url())).succeeded
 
 
-async def test_name_that_leads_elsewhere_after_the_check_is_refused(site: Site) -> None:
+async def test_name_that_leads_elsewhere_after_the_check_is_refused(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """[WS-049] DNS rebinding: the address of each socket counts."""
-    site.pages["/"] = b"ok"
+    monkeypatch.setattr(callbacks, "NAMES_S", 0.0)
+    site.pages["/"] = web.Response(body=b"ok", headers={"Connection": "close"})
     names = Names("127.0.0.1", "127.0.0.2")
     async with CallbackClient([ip_network("127.0.0.1/32")], resolver=names) as client:
         assert (await client.get(site.url(host="reader.example"))).succeeded
         again = await client.post(site.url(host="reader.example"), b"", FORM)
     assert again.reason.startswith("its address is not public")
     assert names.asked == ["reader.example", "reader.example"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "connections"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3000\r\n\r\n" + b"x" * 2000, 3),
+    ],
+)
+async def test_deliveries_to_a_host_share_a_connection(client: CallbackClient, answer: bytes, connections: int) -> None:
+    """[WS-065] Unless the answer is longer than what is read of it: then the connection is closed."""
+    made: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        made.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    for _ in range(3):
+        assert (await client.post(url, b"", FORM)).succeeded
+    assert len(made) == connections
+    server.close()
 
 
 async def test_certificate_of_an_unknown_authority_is_refused_unless_the_operator_adds_it(

@@ -7,6 +7,7 @@ import pytest
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.net.limiter import HostLimiter, HostLimits, HostPausedError, retry_after_s
 from support.faketime import FakeTime, settle
+from support.mesh import Timers
 
 NOW_S = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
@@ -263,3 +264,56 @@ async def test_one_ip_address_is_bounded_over_all_its_names():
     release.set()
     await asyncio.gather(*tasks)
     assert order[-1] == "c.example" and not limiter._addresses
+
+
+async def test_hosts_that_become_silent_together_leave_their_places(time: FakeTime) -> None:
+    """[SRC-017] A thousand hosts that were quick: the others wait for the first of them for some seconds only."""
+    timers, leave = Timers(), asyncio.Event()
+    limits = HostLimits(at_once=4, at_once_per_host=1, slow_at_once=6)
+    limiter = HostLimiter(limits, clock=time.clock, sleep=time.sleep, call_later=timers.call_later)
+    inside, starts = set[int](), list[tuple[str, float]]()
+    for number in range(20):
+        await visit(limiter, f"host-{number}.example", starts, time)
+
+    async def hold(number: int) -> None:
+        async with limiter.turn(f"host-{number}.example", 443):
+            inside.add(number)
+            await leave.wait()
+
+    holders = [asyncio.create_task(hold(number)) for number in range(20)]
+    counts = []
+    for _ in range(4):
+        await settle()
+        counts.append(len(inside))
+        timers.fire()
+    assert counts == [4, 8, 10, 10]
+    leave.set()
+    await asyncio.gather(*holders)
+    assert len(inside) == 20 and timers.planned == []
+    # Each place has come back, once.
+    leave.clear()
+    inside.clear()
+    holders = [asyncio.create_task(hold(number)) for number in range(20)]
+    await settle()
+    assert len(inside) == 4
+    leave.set()
+    await asyncio.gather(*holders)
+
+
+async def test_request_that_is_cancelled_while_it_waits_takes_no_place(time: FakeTime) -> None:
+    limiter, starts, leave = limiter_of(time, at_once=1, at_once_per_host=1), [], asyncio.Event()
+
+    async def hold() -> None:
+        async with limiter.turn("a.example", 443):
+            await leave.wait()
+
+    holder = asyncio.create_task(hold())
+    await settle()
+    waiting = asyncio.create_task(visit(limiter, "b.example", starts, time))
+    await settle()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    leave.set()
+    await holder
+    await visit(limiter, "c.example", starts, time)
+    assert [host for host, _ in starts] == ["c.example"]

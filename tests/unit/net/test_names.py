@@ -1,11 +1,14 @@
 """Names of hosts, remembered for a minute."""
 
+import asyncio
 import socket
+import threading
 
 import pytest
+from aiohttp.abc import ResolveResult
 
 from smartfeeds.net import names
-from smartfeeds.net.names import KEPT_S, NameCache
+from smartfeeds.net.names import KEPT_S, NEW_AT_ONCE, NameCache
 from support.website import Names
 
 
@@ -52,3 +55,49 @@ async def test_old_names_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         await cache.resolve(f"{number}.example")
         clock.now_s += KEPT_S / 5
     assert len(cache._known) <= 11
+
+
+class SlowNames:
+    """Look-ups of names that begin with "slow" end when the test says so."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.running = threading.Semaphore(0)
+
+    def __call__(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+        if host.startswith("slow"):
+            self.running.release()
+            self.gate.wait(30.0)
+            raise OSError("no such name")
+        return [ResolveResult(hostname=host, host="192.0.2.1", port=port, family=family, proto=0, flags=0)]
+
+
+async def test_slow_names_delay_neither_known_names_nor_other_work() -> None:
+    """Strangers choose names, and let their name servers be silent."""
+    names, clock = SlowNames(), Clock()
+    cache = NameCache(find=names, clock=clock)
+    await cache.resolve("good.example")
+    clock.now_s += KEPT_S
+    slow = [asyncio.create_task(cache.resolve(f"slow{number}.example")) for number in range(3 * NEW_AT_ONCE)]
+    for _ in range(NEW_AT_ONCE):
+        assert await asyncio.to_thread(names.running.acquire)
+    # The threads of the service are free, and so are those of names that were found before.
+    assert (await cache.resolve("good.example"))[0]["host"] == "192.0.2.1"
+    # A caller that gives up leaves its thread behind, and the bound stays.
+    for task in slow[:NEW_AT_ONCE]:
+        task.cancel()
+    await asyncio.gather(*slow[:NEW_AT_ONCE], return_exceptions=True)
+    assert not names.running.acquire(blocking=False)
+    names.gate.set()
+    ends = await asyncio.gather(*slow[NEW_AT_ONCE:], return_exceptions=True)
+    assert all(isinstance(end, OSError) for end in ends)
+
+
+async def test_text_that_cannot_be_a_name_is_an_error_of_the_system() -> None:
+    with pytest.raises(OSError, match="is no name of a host"):
+        await NameCache().resolve("a" * 70 + ".example")
+
+
+async def test_look_up_of_the_system() -> None:
+    (result, *_) = await NameCache().resolve("127.0.0.1", 80)
+    assert (result["host"], result["port"], result["family"]) == ("127.0.0.1", 80, socket.AF_INET)

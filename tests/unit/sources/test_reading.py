@@ -17,7 +17,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.source_items import MAX_ITEM_BYTES, MAX_ITEMS, content_digest, fitted
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sources.reading import read_source
+from smartfeeds.sources.reading import MAX_READ_ITEMS, read_source
 
 URL = "https://blog.example/posts/feed"
 T0_US = parse_datetime("2026-05-01T00:00:00Z")
@@ -342,3 +342,48 @@ def test_feedparser_reads_the_same_items(path):
         ours = []
     is_known = path.name in DIFFERENT or path.name.startswith("fv__opml__")
     assert (ours == theirs) is not is_known or (ours == theirs == [] and path.name.startswith("fv__opml__"))
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"<feed>" + b"<a/>" * 2_500_000, "the document has more than 400000 tags, which is the limit"),
+        (b"<feed>" + b"<a>" * 100_000, "the document is nested too deeply (line 1)"),
+        (
+            b'<!DOCTYPE f [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><feed>&b;</feed>',
+            "the document defines an entity that is more than a short text",
+        ),
+        (
+            b'<!DOCTYPE f [<!ENTITY a "' + b"a" * 1_000 + b'">]><feed>' + b"&a;" * 100_000 + b"</feed>",
+            "the document has entities that contain themselves or grow without bound (line 1)",
+        ),
+        (
+            b'<!DOCTYPE f [<!ENTITY a SYSTEM "file:///etc/passwd">]><feed>&a;</feed>',
+            "the document defines an external entity, which is never opened",
+        ),
+        (b'{"version": "https://jsonfeed.org/version/1.1", "items": ' + b"[" * 1_000_000, "deeper than 64 levels"),
+        (b"<feed " + b" ".join(b'a%d=""' % number for number in range(500)) + b"/>", "more than 256 attributes"),
+    ],
+    ids=["elements", "depth", "entities", "repeated entity", "external entity", "JSON", "attributes"],
+)
+def test_bombs_are_refused(body, error):
+    """[SRC-051] Small documents that would take much memory or time."""
+    with pytest.raises(FeedError, match=re.escape(error)):
+        read(body)
+
+
+def test_one_huge_attribute_is_read_as_it_is():
+    """[SRC-051] It takes no more memory than the document, and the item is too large to be stored."""
+    inner = '<entry><id>urn:x:1</id><title>t</title><link href="http://x.example/' + "a" * 9_000_000 + '"/></entry>'
+    document = read(f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:f</id><title>t</title>{inner}</feed>')
+    assert len(document.items) + document.left_out == 1
+    assert sum(len(entry.item.payload) for entry in document.items) <= MAX_ITEM_BYTES
+
+
+def test_reading_ends_after_ten_thousand_items():
+    """[SRC-051] Reading takes some 80 us an item, and a document has room for 300,000."""
+    items = b",".join(b'{"id": "%d", "content_text": "x"}' % number for number in range(MAX_READ_ITEMS + 5))
+    body = b'{"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": [' + items + b"]}"
+    document = read(body)
+    assert len(document.items) == MAX_ITEMS
+    assert f"the document has more than {MAX_READ_ITEMS} items, of which the first ones were read" in document.notes

@@ -1,5 +1,6 @@
 """Sources that follow WebSub hubs: discovery, requests, checks, pushes and faults, over real sockets."""
 
+import asyncio
 import gzip
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from aiohttp import web
 from smartfeeds.core.source_push import PushState
 from smartfeeds.core.sources import PushKind, SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.http.source_pushes import PUSHES_AT_ONCE
 from support.polling import PATH, atom
 from support.pushing import DAY_S, HUB, running_pushing, signature
 
@@ -595,3 +597,75 @@ async def test_full_inbox_refuses(pushing, site, world, monkeypatch):
     push = await pushing.follow(feed(site, "a"))
     got = await pushing.deliver(push, entry(world.clock, "b"))
     assert got.status == 503 and got.headers["Retry-After"] == "60"
+
+
+async def test_one_source_cannot_fill_the_inbox(pushing, site, world, monkeypatch):
+    """[WS-119] The limit of one source is below that of all."""
+    body = entry(world.clock, "b")
+    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body))
+    push = await pushing.follow(feed(site, "a"))
+    headers = {"X_Hub_Signature": signature(push.secret, body)}
+    assert (await pushing.post(pushing.path(push), body, **headers)).status == 202
+    assert (await pushing.post(pushing.path(push), body, **headers)).status == 503
+    await pushing.inbox.settle()
+    assert (await pushing.post(pushing.path(push), body, **headers)).status == 202
+
+
+async def test_silent_server_of_one_source_does_not_delay_the_pushes_of_another(pushing, site, world):
+    """A gap is closed over requests to the server of the source, which may be silent."""
+    cursors = '<fo:last_cursor xmlns:fo="http://fanout.org/protocol/atom">{}</fo:last_cursor>'
+    page = atom("a", inner=f'<link rel="hub" href="{site.url(HUB)}"/>' + cursors.format("1_1_1"))
+    slow = await pushing.follow(page)
+    gate, asked = asyncio.Event(), asyncio.Event()
+
+    async def silent(_request):
+        asked.set()
+        await gate.wait()
+        return web.Response(body=page)
+
+    site.pages[PATH] = silent
+    site.pages["/good"] = feed(site, "c", topic="/good")
+    await pushing.polling.world.create("other")
+    await pushing.polling.poll(await pushing.polling.add("/good", "other", host="localhost"))
+    await pushing.look()
+    good = await pushing.push()
+    await pushing.check(good)
+    running = asyncio.create_task(pushing.inbox.run())
+    behind = entry(world.clock, "b", prev_cursor="9_9_9", last_cursor="9_9_10")
+    await pushing.post(pushing.path(slow), behind, X_Hub_Signature=signature(slow.secret, behind))
+    await asked.wait()
+    body = entry(world.clock, "d")
+    await pushing.post(pushing.path(good), body, X_Hub_Signature=signature(good.secret, body))
+    while pushing.inbox._waiting.keys() != {slow.source_no}:  # noqa: ASYNC110 - until the push is stored
+        await asyncio.sleep(0)
+    assert "d" in await pushing.polling.titles("other")
+    gate.set()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_many_signatures_of_a_push_are_not_all_computed(pushing, site, world):
+    """[WS-123] Each takes some 20 ms for the largest body."""
+    push = await pushing.follow(feed(site, "a"))
+    body = entry(world.clock, "b")
+    wrong = [f"sha512={number:0128x}" for number in range(4)]
+    genuine = signature(push.secret, body)
+    assert (await pushing.deliver(push, body, X_Hub_Signature=",".join([*wrong, genuine]))).status == 403
+    assert (await pushing.deliver(push, body, X_Hub_Signature=",".join([*wrong[:3], genuine]))).status == 202
+
+
+async def test_bodies_that_are_received_for_a_path_are_bounded(pushing, site):
+    """[WS-119] A hub that sends many slow pushes at a time does not fill the memory."""
+    push = await pushing.follow(feed(site, "a"))
+    head = f"POST {pushing.path(push)} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n".encode()
+    writers = []
+    for _ in range(PUSHES_AT_ONCE):
+        _, writer = await asyncio.open_connection("127.0.0.1", pushing.port)
+        writer.write(head + b"x")
+        writers.append(writer)
+    while (await pushing.post(pushing.path(push), b"")).status != 503:
+        pass
+    for writer in writers:
+        writer.close()
+    while (await pushing.post(pushing.path(push), b"")).status == 503:
+        pass

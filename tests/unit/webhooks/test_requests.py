@@ -8,11 +8,14 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.service.callbacks import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
 from smartfeeds.service.hub import drop_subscription
 from smartfeeds.service.tokens import add_token, new_token, revoke_token
 from smartfeeds.webhooks.hub import HubOptions
 from support.callbacks import SITE, HubBench, fixed
+from support.website import Names
 from support.world import ALICE, OWNER
 
 
@@ -306,6 +309,44 @@ async def test_checks_of_one_host_are_bounded(bench: HubBench) -> None:
     for _ in range(10):
         await bench.check()
     assert len(bench.subscribers.raw_checks) == 11
+
+
+async def test_checks_of_one_address_with_many_names_are_bounded(bench: HubBench) -> None:
+    """[WS-043] Anybody can give one machine any number of names, and send requests from many networks."""
+    async with CallbackClient(EVERYWHERE, resolver=Names("127.0.0.1")) as bench.client:
+        bench.make()
+        await bench.hub.start()
+        for number in range(100):
+            callback = bench.subscribers.url("reader", host=f"name{number}.example")
+            assert await bench.ask(bench.fields(callback), address=f"192.0.2.{number}") == 202
+        for _ in range(5):
+            await bench.check()
+        assert len(bench.subscribers.raw_checks) == 30
+        bench.world.clock.move(60)
+        for _ in range(5):
+            await bench.check()
+        assert len(bench.subscribers.raw_checks) == 60
+
+
+async def test_silent_callbacks_do_not_delay_the_check_of_another_one(bench: HubBench) -> None:
+    """[WS-035] [WS-043] Requests of strangers from several networks, all with a callback that does not answer."""
+    gate = asyncio.Event()
+
+    async def silent(_request: web.Request) -> web.Response:
+        await gate.wait()
+        return web.Response(status=404)
+
+    bench.subscribers.confirm["silent"] = silent
+    for number in range(60):
+        callback = bench.subscribers.url("silent", f"?{number}", host=f"127.0.2.{number // 2 + 1}")
+        await bench.ask(bench.fields(callback), address=f"192.0.2.{number % 3}")
+    await bench.ask(bench.fields("good"))
+    await bench.hub.questions.start_due()
+    async with asyncio.timeout(20):
+        while "good" not in bench.subscribers.checks:  # noqa: ASYNC110 - until the request has come
+            await asyncio.sleep(0)
+    gate.set()
+    await bench.hub.questions.idle()
 
 
 async def test_end_of_a_subscription_is_checked_too(bench: HubBench) -> None:

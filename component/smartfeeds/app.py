@@ -241,6 +241,7 @@ class App:
                 self.hub,
                 self.cloud,
                 self.polls.inbox,
+                self.polls.prefetch.files,
             )
             if settings.http.listen
             else None
@@ -432,6 +433,7 @@ class App:
             deliveries=self.dispatcher.readings(),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             sources=self.polls.poller.readings(),
+            enclosures=self.polls.prefetch.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )
 

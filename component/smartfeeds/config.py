@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from smartfeeds.config_lists import MirrorSettings, NnoSettings, SourceSection
+from smartfeeds.config_prefetch import PrefetchSettings
 from smartfeeds.config_types import (
     FOLDER,
     BareJid,
@@ -327,6 +328,7 @@ class Settings(BaseSettings):
     bot: BotSettings = BotSettings()
     sources: SourcesSettings = SourcesSettings()
     webhooks: WebhooksSettings = WebhooksSettings()
+    prefetch: PrefetchSettings = PrefetchSettings()
     run: RunSettings = RunSettings()
     compat: CompatSettings = CompatSettings()
     nno: tuple[NnoSettings, ...] = ()
@@ -366,6 +368,16 @@ class Settings(BaseSettings):
         sources = [section.to_source(0) for section in self.source]
         if len({(source.node, source.first_url) for source in sources}) < len(sources):
             raise ValueError("two [[source]] sections have the same node and address; remove one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _prefetch_is_served(self) -> "Settings":
+        """What is loaded in advance is served at a public address (PRE-036)."""
+        if self.prefetch.folder is not None and not (self.http.listen and self.http.base_url):
+            raise ValueError("prefetch.folder needs http.listen and http.base_url; set them, or remove the folder")
+        sources = [section.url for section in self.source if section.prefetch]
+        if sources and self.prefetch.folder is None:
+            raise ValueError(f"the source {sources[0]} has prefetch, which needs prefetch.folder; set a folder")
         return self
 
     @model_validator(mode="before")

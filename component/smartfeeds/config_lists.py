@@ -63,6 +63,9 @@ class SourceSection(SettingsSection):
     history: Annotated[int, Field(ge=0, le=MAX_HISTORY)] = 0
     only: str = ""
     push: bool = True
+    prefetch: bool = False
+    prefetch_first: Annotated[int, Field(ge=0)] = 1
+    prefetch_rules: tuple[str, ...] = ()
 
     def to_source(self, now_us: int) -> Source:
         """Returns the source that this section describes. Raises ConfigError."""

@@ -9,7 +9,15 @@ from typing import Any, Final, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -167,5 +175,18 @@ def progress_bar() -> Progress:
         TimeRemainingColumn(),
         console=err,
         transient=False,
+        disable=not err.is_terminal,
+    )
+
+
+def byte_bar() -> Progress:
+    """Returns a progress bar of bytes on standard error, as `progress_bar`."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=err,
         disable=not err.is_terminal,
     )

@@ -41,6 +41,7 @@ def policy_of(settings: Settings) -> Policy:
         contacts_per_domain=limits.contacts_per_domain,
         files_bytes_per_jid=limits.files_bytes_per_jid,
         sources_per_jid=limits.sources_per_jid,
+        prefetch=None if settings.prefetch.folder is None else settings.prefetch.to_plan(),
         options=OptionLimits(
             max_payload_size_bytes=pubsub.max_payload_size_bytes, presence_access="*" not in pubsub.contacts
         ),

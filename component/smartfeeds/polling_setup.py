@@ -15,6 +15,7 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
+from smartfeeds.prefetch_setup import Prefetch
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.sources.clouds import Clouds
@@ -68,6 +69,7 @@ class Polls:
             PushInbox(service, self._fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
         )
         self.subscriber = Subscriber(service, self._push_clients, Clouds(own_url), tools, options)
+        self.prefetch = Prefetch(settings, service, tools)
 
     async def start(self) -> None:
         """Stores the sources of the configuration. Raises StoreError."""
@@ -79,7 +81,7 @@ class Polls:
     @property
     def clients(self) -> tuple[Fetcher | CallbackClient, ...]:
         """What has to be open while they run."""
-        return (self._search_fetcher, *self._fetchers, *self._push_clients)
+        return (self._search_fetcher, *self._fetchers, *self._push_clients, *self.prefetch.clients)
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """What runs until it is cancelled, with its names."""
@@ -87,6 +89,7 @@ class Polls:
         if self.inbox is not None:
             yield "pushes of sources", self.inbox.run()
             yield "hubs of sources", self.subscriber.run()
+        yield from self.prefetch.tasks()
         for section in self._settings.nno:
             yield f"nno {section.node}", self._planet(section).run()
 

@@ -96,6 +96,15 @@ SOURCE_PUSH_REQUESTS = Counter(
     ["result"],
     registry=REGISTRY,
 )
+PREFETCH_LOADS = Counter(
+    "smartfeeds_prefetch_loads_total",
+    "Loads of enclosures that have ended, by result: arrived, failed, given-up, busy or cut",
+    ["result"],
+    registry=REGISTRY,
+)
+PREFETCH_BYTES = Counter(
+    "smartfeeds_prefetch_bytes_total", "Bytes of enclosures that came over the network", registry=REGISTRY
+)
 SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "Version of the database schema", registry=REGISTRY)
 ProcessCollector(namespace="smartfeeds", registry=REGISTRY)  # memory, processor time and files, read from /proc
 
@@ -188,6 +197,15 @@ class SourceReadings:
 
 
 @dataclass(frozen=True, slots=True)
+class EnclosureReading:
+    """The enclosures in one state, counted every minute."""
+
+    state: str
+    count: Annotated[int, "smartfeeds_enclosures", "Enclosures by state: waiting, arrived or given-up"]
+    size_bytes: Annotated[int, "smartfeeds_enclosure_bytes", "Bytes of complete and partial enclosures, by state"]
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
@@ -230,6 +248,7 @@ class Readings:
     deliveries: tuple[DeliveryReading, ...] = ()
     callbacks: tuple[CallbackReading, ...] = ()
     sources: SourceReadings = SourceReadings()
+    enclosures: tuple[EnclosureReading, ...] = ()
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
@@ -250,6 +269,7 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
     yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
     yield from _families(CallbackReading, now.callbacks if now else (), ("dialect",))
+    yield from _families(EnclosureReading, now.enclosures if now else (), ("state",))
     yield from _families(SourceReadings, (now.sources,) if now else ())
     states = now.sources.states if now else {}
     yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))

@@ -20,6 +20,7 @@ DELETED = "{http://feedsync.org/2007/feedsync}sync[@deleted='true']"
 LEFT = "{urn:smartfeeds:0}left"
 TYPE = "application/atom+xml"
 LEASE_S = 86_400
+CHECK_S = 5  # after its check a hub needs a moment to begin the subscription
 
 
 class Copy:
@@ -108,10 +109,12 @@ async def main(feed, path, callback):
             form = {"hub.mode": "subscribe", "hub.topic": str(topic), "hub.callback": callback, "hub.secret": secret}
             async with session.post(hub, data={**form, "hub.lease_seconds": str(LEASE_S)}) as answer:
                 answer.raise_for_status()
-            async with copy.lock:
-                await copy.pull()
-            print("subscribed", flush=True)
-            await asyncio.sleep(LEASE_S / 2)  # renews the subscription in time, and pulls in case pushes were lost
+            # The second pull gets what was published before the hub has begun the subscription.
+            for pause_s in (CHECK_S, LEASE_S / 2):
+                async with copy.lock:
+                    await copy.pull()
+                print("in step", flush=True)
+                await asyncio.sleep(pause_s)
 
 
 if len(sys.argv) != 4:

@@ -20,6 +20,7 @@ PAGES = {
     "tokens": "/admin/tokens/",
     "consumers": "/admin/consumers/",
     "mirrors": "/admin/mirrors/",
+    "enclosures": "/admin/enclosures/",
     "errors": "/admin/log/",
 }
 PHONE = {"width": 360, "height": 740}

@@ -1,5 +1,6 @@
 """docs/http.md: its commands run against a service, its proxy lets everything through, its tables hold."""
 
+import json
 import re
 from pathlib import Path
 
@@ -46,6 +47,19 @@ async def test_commands_run_one_after_the_other(web: Web, page: str, tmp_path: P
     )
     assert status == 0, said
     assert "We are open" in said and "Closed today" in said
+
+
+async def test_example_of_a_description_is_that_of_the_service(web: Web, page: str) -> None:
+    """[SF-112] Each member, and those that are written out with their values."""
+    await filled(web)
+    about = (await web.get("/about/news/?order=created")).json
+    block = page.partition("tee about.json")[2].partition("```json\n")[2].partition("```")[0]
+    example = json.loads(
+        block.replace("127.0.0.1:8280", f"127.0.0.1:{web.port}").replace(", ... ", "").replace(" ... ", "")
+    )
+    assert set(example) == set(about)
+    for name, value in example.items():
+        assert about[name] == value or {**about[name], **value} == about[name], name
 
 
 def test_tables_have_every_form_parameter_and_status(page: str) -> None:

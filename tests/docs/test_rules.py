@@ -34,6 +34,7 @@ def test_every_rule_of_all_lists_is_there() -> None:
         ("WS", 141),
         ("SRC", 86),
         ("RC", 78),
+        ("PRE", 36),
     ):
         expected |= {f"{kind}-{number:03d}" for number in range(1, last + 1)}
     resolved = (range(1, 39), range(40, 65), range(70, 88), range(100, 115), range(120, 140), range(150, 158))

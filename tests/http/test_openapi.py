@@ -31,6 +31,7 @@ from support.api_requests import (
     SITE,
     Requests,
     ask_cloud,
+    ask_enclosures,
     ask_for_logo,
     ask_hub,
     ask_more_than_allowed,
@@ -206,12 +207,14 @@ async def test_every_documented_answer_comes_and_no_other(
         http={"first_request_s": 0.5, "base_url": SITE},
         limits={"publishes_per_s": 0.05},
         site={"logo": tmp_path / "logo.png"},
+        prefetch={"folder": tmp_path / "enclosures"},
     )
     await small.component.create(ALICE, "notes", access_model="open")
     found = await refused(web, token, monkeypatch)
     requests, of_small = Requests(web, token), Requests(small, await bearer(small, ALICE, TokenScope.ADMIN))
     for ask_part in PARTS:
         await ask_part(requests)
+    await ask_enclosures(of_small)
     await ask_more_than_allowed(of_small)
     await ask_slowly(of_small)
     await ask_hub(of_small)

@@ -1,7 +1,7 @@
 """What a feed says of itself over HTTP: its addresses, positions, parameters and the format of its items."""
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import jsonschema
 import pytest
@@ -13,7 +13,7 @@ from smartfeeds.core.view import PARAMETERS, parse_view
 from smartfeeds.http.routes import document
 from support.bearer import bearer
 from support.component import ALICE, DOMAIN, ok
-from support.web import Web
+from support.web import Web, WebStarter
 
 ATOM = "http://www.w3.org/2005/Atom"
 
@@ -30,6 +30,7 @@ async def test_feed_states_its_requirements(notes: Web, query: str) -> None:
 
     about = got.json
     jsonschema.validate(about, {"$ref": "#/components/schemas/Requirements", "components": document()["components"]})
+    assert "push" not in about  # without a public address there is no hub
     assert about["itemFormat"] == ATOM and about["parameters"] == dict(PARAMETERS)
     assert about["pull"] == {"application/json": base, "application/atom+xml": base}
     for address in [*about["documents"].values(), *about["sync"].values(), *about["complete"].values()]:
@@ -61,3 +62,17 @@ async def test_requirements_are_for_readers_of_feeds(notes: Web) -> None:
         assert (await notes.get(path)).status == 404
     for query in ("?max=1", "?since=time:0", "?nonsense=1", "?timeout=0"):
         assert (await notes.get(f"/about/notes/{query}")).status == 400
+
+
+async def test_feed_states_its_hub_and_topic(start_web: WebStarter) -> None:
+    """[SF-074] [SF-075] A subscription with both is accepted."""
+    site = "https://feeds.example"
+    web = await start_web(http={"base_url": site})
+    await web.component.create(ALICE, "notes", access_model="open")
+    about = (await web.get("/about/notes/?author=alice")).json
+    jsonschema.validate(about, {"$ref": "#/components/schemas/Requirements", "components": document()["components"]})
+    fields = {"callback": "http://reader.example/", "mode": "subscribe", "topic": about["push"]["topic"]}
+    body = urlencode({f"hub.{name}": value for name, value in fields.items()}).encode()
+    path = about["push"]["hub"].removeprefix(site)
+    got = await web.ask("POST", path, body, Content_Type="application/x-www-form-urlencoded")
+    assert (got.status, got.text) == (202, "") and about["push"]["topic"].endswith("?author=alice")

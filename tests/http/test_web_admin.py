@@ -22,7 +22,7 @@ from support.web import Got, Web, WebStarter
 FORM = "application/x-www-form-urlencoded"
 ZOE = "zoe@example.org/desk"  # an admin of the service
 FEED, MEMBERS, SUBSCRIPTIONS = "/admin/feeds/notes/", "/admin/members/notes/", "/admin/subscriptions/notes/"
-LISTS = ["/admin/", "/admin/feeds/", "/admin/tokens/", "/admin/consumers/", "/admin/mirrors/"]
+LISTS = ["/admin/", "/admin/feeds/", "/admin/tokens/", "/admin/consumers/", "/admin/mirrors/", "/admin/enclosures/"]
 NODE_PAGES = [FEED, MEMBERS, SUBSCRIPTIONS]
 NAMES = ["a/b", "a//b", "..", "quote\"d 'x", "übung", "\u05d0\u05d1\u05d2", "news?category=x", "<b>&", "a%2Fb"]
 # The forms that change something, by page.

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
+from smartfeeds.core.enclosures import Enclosure, EnclosureState, EnclosureUse, digest_of
+from smartfeeds.core.files import FeedFile, extension_of
+from smartfeeds.core.jid import ANONYMOUS
+from smartfeeds.core.sources import new_source
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.formats.remote_calls import RemoteCall
 from smartfeeds.formats.soap import ENVELOPE_NS
@@ -14,8 +18,11 @@ from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.routes import document
 from smartfeeds.http.web.static_files import static_path
+from smartfeeds.service.context import Context
+from smartfeeds.service.local_files import GetEnclosure, get_enclosure
+from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
-from support.component import ALICE, BOB, CAROL, entry
+from support.component import ALICE, BOB, CAROL, DOMAIN, entry
 from support.raw import connected, request
 from support.versions import B1, C1, version
 from support.web import Got, Web
@@ -259,6 +266,43 @@ async def ask_files(requests: Requests) -> None:
             await requests.ask(path, "GET", address, **headers)
     bob = await bearer(requests.web, BOB, TokenScope.PUBLISH)
     await requests.ask(path, "GET", "/files/closed/x", Authorization=bob)
+
+
+async def ask_enclosures(requests: Requests) -> None:
+    """To a service that loads enclosures in advance: one of each type, whole, in parts, and where there is none."""
+    path, app = "/enclosures/{name}/{id}", requests.web.component.app
+    kinds = media_types(path)
+    urls = [f"https://media.example/{number}" for number in range(len(kinds))]
+    links = "".join(f"<link rel='enclosure' href='{url}'/>" for url in urls)
+    await requests.web.component.publish(ALICE, "notes", "show", entry("t", inner=links))
+    assert app.polls.prefetch.files is not None
+
+    def work(tx: WriteTx, context: Context) -> list[FeedFile]:
+        source_no = tx.add_source(new_source("notes", "https://blog.example/", context.now_us))
+        for url, kind in zip(urls, kinds, strict=True):
+            row = Enclosure(
+                *(0, url, "media.example:443", digest_of(url), kind, 4, EnclosureState.ARRIVED, "", 0, context.now_us)
+            )
+            row = tx.add_enclosure(row)
+            tx.put_enclosure_use(EnclosureUse(row.enclosure_no, source_no, "show", "notes", 0))
+        return [
+            get_enclosure(
+                tx, context, GetEnclosure(ANONYMOUS, DOMAIN, "notes", digest_of(url) + extension_of(kind))
+            ).file
+            for url, kind in zip(urls, kinds, strict=True)
+        ]
+
+    for file in await app.service.write(work):
+        stored = app.polls.prefetch.files.path_of(file.digest)
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        stored.write_bytes(b"file")
+        parts: tuple[dict[str, str], ...] = ({}, {"Range": "bytes=1-2"}, {"Range": "bytes=9-"}, {"If_None_Match": "*"})
+        for headers in parts:
+            await requests.ask(path, "GET", f"/enclosures/notes/{file.file_id}", **headers)
+    await requests.ask(path, "GET", "/enclosures/notes/x")
+    bob = await bearer(requests.web, BOB, TokenScope.PUBLISH)
+    await requests.web.component.create(ALICE, "shut", access_model="authorize")
+    await requests.ask(path, "GET", "/enclosures/shut/x", Authorization=bob)
 
 
 async def ask_micropub(requests: Requests) -> None:

@@ -17,6 +17,7 @@ from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
+from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.core.files import FeedFile, file_ids
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
@@ -112,6 +113,9 @@ class Data:
     source_entries: dict[int, tuple[int, SourceEntry]] = field(default_factory=dict)
     source_pushes: dict[int, SourcePush] = field(default_factory=dict)
     host_pauses: dict[str, HostPause] = field(default_factory=dict)
+    enclosures: dict[int, Enclosure] = field(default_factory=dict)
+    enclosure_uses: dict[tuple[int, int, str], EnclosureUse] = field(default_factory=dict)
+    arrivals: dict[int, Arrival] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
@@ -547,6 +551,89 @@ class MemoryReadTx:
     def _sources(self) -> list[Source]:
         return [one for _, one in sorted(self._data.sources.items())]
 
+    def enclosure(self, enclosure_no: int) -> Enclosure | None:
+        return self._data.enclosures.get(enclosure_no)
+
+    def enclosure_at(self, url: str) -> Enclosure | None:
+        return next((one for one in self._enclosures() if one.url == url), None)
+
+    def enclosure_of_digest(self, digest: str) -> Enclosure | None:
+        return next((one for one in self._enclosures() if one.digest == digest), None)
+
+    def enclosures(self, after_no: int, limit: int) -> list[Enclosure]:
+        return [one for one in self._enclosures() if one.enclosure_no > after_no][:limit]
+
+    def enclosures_asked(self, hosts: Collection[str], limit: int) -> list[Enclosure]:
+        asked = [(one.asked_us, one) for one in self._waiting() if one.asked_us is not None and one.host not in hosts]
+        return [one for _, one in sorted(asked, key=lambda pair: pair[0])][:limit]
+
+    def enclosures_due(self, open_us: int, hosts: Collection[str], limit: int) -> list[Enclosure]:
+        due = [one for one in self._waiting() if one.tried_us < open_us and one.host not in hosts]
+        return sorted(due, key=lambda one: (one.condition == "", -one.dated_us))[:limit]
+
+    def enclosure_uses(self, enclosure_no: int) -> list[EnclosureUse]:
+        uses = [one for one in self._data.enclosure_uses.values() if one.enclosure_no == enclosure_no]
+        return sorted(uses, key=lambda one: (-one.dated_us, one.item_id))
+
+    def enclosure_uses_of(self, source_no: int) -> list[EnclosureUse]:
+        uses = [one for one in self._data.enclosure_uses.values() if one.source_no == source_no]
+        return sorted(uses, key=lambda one: (-one.dated_us, -one.enclosure_no))
+
+    def enclosure_sources(self, after_no: int, limit: int) -> list[int]:
+        numbers = {one.source_no for one in self._data.enclosure_uses.values()}
+        return sorted(number for number in numbers if number > after_no)[:limit]
+
+    def enclosures_arrived_in(self, node: str) -> list[tuple[Enclosure, str]]:
+        return [
+            (one, use.item_id)
+            for one in self._arrived()
+            for use in self.enclosure_uses(one.enclosure_no)
+            if use.node == node
+        ]
+
+    def enclosures_oldest(self, limit: int) -> list[Enclosure]:
+        return sorted(self._arrived(), key=lambda one: (one.dated_us, one.enclosure_no))[:limit]
+
+    def enclosures_before(self, since_us: int, limit: int) -> list[Enclosure]:
+        return [one for one in self._enclosures() if one.since_us < since_us][:limit]
+
+    def enclosures_unused(self, limit: int) -> list[Enclosure]:
+        used = {one.enclosure_no for one in self._data.enclosure_uses.values()}
+        return [one for one in self._enclosures() if one.enclosure_no not in used][:limit]
+
+    def enclosure_bytes(self, since_us: int = 0, *, but: int = 0) -> int:
+        complete = sum(one.length_bytes or 0 for one in self._arrived() if one.dated_us >= since_us)
+        return complete + sum(one.partial_bytes for one in self._waiting() if one.enclosure_no != but)
+
+    def enclosure_night_bytes(self, source_no: int, night_us: int) -> int:
+        numbers = {use.enclosure_no for use in self.enclosure_uses_of(source_no)}
+        rows = [one for one in self._enclosures() if one.enclosure_no in numbers and one.night_us == night_us]
+        return sum(one.night_bytes for one in rows)
+
+    def enclosure_totals(self) -> list[tuple[str, int, int]]:
+        totals: dict[str, tuple[int, int]] = {}
+        for one in self._enclosures():
+            count, size_bytes = totals.get(one.state, (0, 0))
+            own_bytes = (one.length_bytes or 0) if one.state is EnclosureState.ARRIVED else one.partial_bytes
+            totals[one.state] = (count + 1, size_bytes + own_bytes)
+        return [(str(state), *total) for state, total in sorted(totals.items())]
+
+    def known_enclosures(self, digests: Collection[str], *, complete: bool) -> set[str]:
+        rows = self._arrived() if complete else self._waiting()
+        return {one.digest for one in rows} & set(digests)
+
+    def arrivals(self, after_no: int, limit: int) -> list[Arrival]:
+        return [one for number, one in sorted(self._data.arrivals.items()) if number > after_no][:limit]
+
+    def _enclosures(self) -> list[Enclosure]:
+        return [one for _, one in sorted(self._data.enclosures.items())]
+
+    def _waiting(self) -> list[Enclosure]:
+        return [one for one in self._enclosures() if one.state is EnclosureState.WAITING]
+
+    def _arrived(self) -> list[Enclosure]:
+        return [one for one in self._enclosures() if one.state is EnclosureState.ARRIVED]
+
     def callback(self, callback_no: int) -> Callback | None:
         return self._data.callbacks.get(callback_no)
 
@@ -918,6 +1005,7 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_source(self, source_no: int) -> None:
         self._drop(self._data.sources, source_no)
+        self.remove_enclosure_uses(self.enclosure_uses_of(source_no))
         self.trim_source_entries(source_no, 0)
 
     def put_source_entry(self, source_no: int, entry: SourceEntry) -> None:
@@ -940,6 +1028,36 @@ class MemoryWriteTx(MemoryReadTx):
             if one.due_us is not None and one.due_us < now_us and one.polled_us is not None:
                 share = one.source_no * SPREAD_FACTOR % SPREAD_MODULUS
                 self.put_source(replace(one, due_us=now_us + share * within_s * 1_000_000 // SPREAD_MODULUS))
+
+    def add_enclosure(self, enclosure: Enclosure) -> Enclosure:
+        enclosure = enclosure._replace(enclosure_no=self._number("enclosure"))
+        self._set(self._data.enclosures, enclosure.enclosure_no, enclosure)
+        return enclosure
+
+    def put_enclosure(self, enclosure: Enclosure) -> None:
+        if enclosure.enclosure_no in self._data.enclosures:
+            self._set(self._data.enclosures, enclosure.enclosure_no, enclosure)
+
+    def remove_enclosure(self, enclosure_no: int) -> None:
+        self.remove_enclosure_uses(self.enclosure_uses(enclosure_no))
+        self._drop(self._data.enclosures, enclosure_no)
+
+    def put_enclosure_use(self, use: EnclosureUse) -> None:
+        self._set(self._data.enclosure_uses, use[:3], use)
+
+    def remove_enclosure_uses(self, uses: Sequence[EnclosureUse]) -> None:
+        for use in uses:
+            self._drop(self._data.enclosure_uses, use[:3])
+
+    def show_enclosures_of(self, node_no: int) -> None:
+        self._more_audience(node_no)
+
+    def add_arrival(self, arrival: Arrival, before_us: int) -> None:
+        number = self._number("arrival")
+        self._set(self._data.arrivals, number, arrival._replace(arrival_no=number))
+        for one in self.arrivals(0, NO_LIMIT):
+            if one.at_us < before_us:
+                self._drop(self._data.arrivals, one.arrival_no)
 
     def put_source_push(self, push: SourcePush) -> SourcePush:
         if not push.push_no:

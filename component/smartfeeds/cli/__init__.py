@@ -27,6 +27,7 @@ _MODULES: Final = {
     "nno": "cli.nno",
     "mirror": "cli.mirrors",
     "source": "cli.sources",
+    "prefetch": "cli.prefetch",
     "consumer": "cli.consumer",
     "hub": "cli.hub",
     "cloud": "cli.cloud",

@@ -26,6 +26,7 @@ from smartfeeds.console import (
     print_rows,
     run_async,
 )
+from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.polling import paused, resumed
@@ -108,6 +109,26 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--push/--no-push", default=None, help="Subscribe at the hub or cloud of the feed, or only poll."
             ),
+            click.option(
+                "--prefetch/--no-prefetch",
+                default=None,
+                help="Load the enclosures of new items in advance (docs/webfeeds-prefetch.md).",
+            ),
+            click.option(
+                "--prefetch-first",
+                type=click.IntRange(0),
+                metavar="NUMBER",
+                help="Load so many enclosures of the first document. Default: 1.",
+            ),
+            click.option(
+                "--prefetch-rule",
+                "prefetch_rules",
+                multiple=True,
+                metavar="RULE",
+                callback=lambda _context, _option, rules: tuple(filter(None, rules)) if rules else None,
+                help="A rule such as 'yes type=audio/* max=50MB', in place of prefetch.rules. May be repeated; an empty"
+                " rule restores prefetch.rules.",
+            ),
         )
     ):
         command = option(command)
@@ -133,6 +154,7 @@ def add(
     A name and a password for HTTP Basic may be part of URL; lists and logs do not show them.
     """
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
+    _check_prefetch(settings, config)
     source = _new(url, node, settings, read_settings(config).http.base_url)
     person = None if tell is None else parse_jid(tell)
 
@@ -147,6 +169,12 @@ def add(
     source = write_offline(config, work, OpenMode.CREATE)
     print_out(f"{source.source_no}  {source.node}  {shown(source.url)}")
     print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
+
+
+def _check_prefetch(settings: SourceSettings, config: Path | None) -> None:
+    """Raises ConfigError if a source is to be loaded in advance and there is no folder for it (PRE-036)."""
+    if settings.prefetch and read_settings(config).prefetch.folder is None:
+        raise ConfigError("nothing can be loaded in advance: prefetch.folder is not set; set a folder first")
 
 
 def _now_us() -> int:
@@ -177,10 +205,14 @@ def set_source(source: str, node: str | None, config: Path | None, *, adaptive: 
     if not changes:
         raise click.UsageError("name a setting to change, for example --every 900")
 
+    _check_prefetch(replace(SourceSettings(), prefetch=changes.get("prefetch", False)), config)
+
     def change(row: Source, now_us: int) -> Source:
         if row.configured:
             raise ConfigError(f"the source {row.first_url} comes from the configuration; change its [[source]] section")
         filter_of(changes.get("only", ""))
+        for rule in changes.get("prefetch_rules", ()):
+            parse_rule(rule)
         return replace(row, settings=replace(row.settings, **changes), due_us=row.due_us and now_us)
 
     row = _change(config, source, node, partial(change_source, change=change))
@@ -288,6 +320,7 @@ def import_sources(file: Path, node: str | None, config: Path | None, *, allow_p
     if not listed:
         raise ConfigError(f"{file} lists no feeds; its outlines need the attribute xmlUrl")
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
+    _check_prefetch(settings, config)
     own_url = configuration.http.base_url
 
     def work(tx: WriteTx, context: Context) -> tuple[int, list[str]]:

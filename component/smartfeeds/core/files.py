@@ -38,6 +38,7 @@ SHOWN_TYPES = frozenset(
     {kind for kind in _TYPES.values() if kind.startswith(("image/", "audio/", "video/"))}
     - {"image/svg+xml", "image/heic"}
 )
+_PLAYED = re.compile(r"(?:audio|video)/[a-z0-9.+-]{1,60}")
 _UNSAFE_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:*?\"<>|\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
@@ -65,8 +66,18 @@ class FeedFile(NamedTuple):
 
 def file_id_of(digest: str, media_type: str) -> str:
     """The id of a file in its address: the same bytes have the same address."""
+    return digest[:ID_CHARACTERS] + extension_of(media_type)
+
+
+def extension_of(media_type: str) -> str:
+    """The ending of a file name for a media type with its dot, "" for an unknown type."""
     extension = _EXTENSIONS.get(media_type, "")
-    return f"{digest[:ID_CHARACTERS]}{f'.{extension}' if extension else ''}"
+    return f".{extension}" if extension else ""
+
+
+def is_shown(media_type: str) -> bool:
+    """Whether a browser may show a file of this type: it runs nothing of sound, films and raster images."""
+    return media_type in SHOWN_TYPES or _PLAYED.fullmatch(media_type) is not None
 
 
 def file_ids(payload: bytes) -> set[str]:

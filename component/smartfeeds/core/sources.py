@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
 from smartfeeds.errors import ConfigError, FeedError
@@ -61,7 +62,8 @@ class SourceSettings:
     days that the feed skips do not count. `only` are filters of a view, such as `category=news`: items that do not
     match are left out; "" admits all. `ignore` has the names of elements, and of parameters of addresses after "?",
     whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060). Without `push`
-    the hub and the cloud of the feed are not used.
+    the hub and the cloud of the feed are not used. With `prefetch` the enclosures of new items are loaded in advance,
+    of the first document the newest `prefetch_first`. `prefetch_rules` replace those of the service (PRE-011).
     """
 
     every_s: int | None = None
@@ -76,6 +78,9 @@ class SourceSettings:
     ignore: tuple[str, ...] = ()
     history: int = 0
     push: bool = True
+    prefetch: bool = False
+    prefetch_first: int = 1
+    prefetch_rules: tuple[str, ...] = ()
 
 
 NO_SETTINGS: Final = SourceSettings()
@@ -234,6 +239,10 @@ def new_source(
     if not 0 <= settings.history <= MAX_HISTORY:
         raise ConfigError(f"the number of history pages is {settings.history}; choose 0 to {MAX_HISTORY}")
     filter_of(settings.only)
+    for rule in settings.prefetch_rules:
+        parse_rule(rule)
+    if settings.prefetch_first < 0:
+        raise ConfigError(f"the number of first enclosures is {settings.prefetch_first}; choose 0 or more")
     if settings.first_told < 0:
         raise ConfigError(f"the number of first items is {settings.first_told}; choose 0 or more")
     return Source(
@@ -295,7 +304,8 @@ def dump_source_settings(settings: SourceSettings) -> str:
 def load_source_settings(text: str) -> SourceSettings:
     """Reads the JSON of `dump_source_settings`."""
     fields = json.loads(text)
-    return SourceSettings(**fields | {"ignore": tuple(fields.get("ignore", ()))})
+    lists = {name: tuple(fields.get(name, ())) for name in ("ignore", "prefetch_rules")}
+    return SourceSettings(**fields | lists)
 
 
 def dump_progress(progress: SourceProgress) -> str:

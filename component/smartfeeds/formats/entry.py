@@ -238,6 +238,16 @@ def read_entry(item: Item) -> Entry:
     return entry
 
 
+def enclosures_of(payload: bytes) -> list[EntryLink]:
+    """Returns the enclosures of a stored payload. Nothing else of it is read."""
+    if b"enclosure" not in payload:
+        return []
+    reader = _EntryReader(payload_of(payload).root, Entry("", ""))
+    for node in reader.root.iterchildren(atom.LINK):
+        reader.link(node)
+    return reader.entry.enclosures
+
+
 class _EntryReader:
     """Fills an entry in one pass over the children of its element."""
 

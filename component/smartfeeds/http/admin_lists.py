@@ -11,9 +11,10 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.admin_consumers import ConsumerList, ListConsumers
+from smartfeeds.service.admin_enclosures import EnclosureList, ListEnclosures
 from smartfeeds.service.admin_mirrors import ListMirrors, MirrorList
 from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
-from smartfeeds.service.admin_rows import Row, consumer_row, mirror_state_row, node_row, token_row
+from smartfeeds.service.admin_rows import Row, consumer_row, enclosure_row, mirror_state_row, node_row, token_row
 from smartfeeds.service.admin_tokens import ListTokens, TokenList
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.consumers import FIRST
@@ -73,6 +74,14 @@ TOKENS = RowList(
     lambda actor, service, _name, page: ListTokens(actor, service, page),
     TokenList,
     lambda answer: ([token_row(token, answer.now_us) for token in answer.tokens], answer.result_set),
+)
+ENCLOSURES = RowList(
+    lambda actor, service, _name, page: ListEnclosures(actor, service, page),
+    EnclosureList,
+    lambda answer: (
+        [enclosure_row(status, status.enclosure.partial_bytes) for status in answer.statuses],
+        answer.result_set,
+    ),
 )
 MIRRORS = RowList(
     lambda actor, service, _name, page: ListMirrors(actor, service, page=page),

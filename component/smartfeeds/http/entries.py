@@ -22,6 +22,7 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.local_links import item_with_local
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
@@ -100,6 +101,7 @@ class Entries:
         if call.session is not None and not answer.item.deleted:
             frame = replace(frame, writing=await self._writing(call))
             reply_node = await self._reply_node(call, answer.item)
+        answer = item_with_local(answer, call.site_url)
         tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer, reply_node)}"
         public = _is_public(call, answer)
         reply = self._pages.get((tag, public))

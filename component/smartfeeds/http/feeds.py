@@ -19,6 +19,7 @@ from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply
+from smartfeeds.http.local_links import WITH_LOCAL, page_with_local
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, LAST_EVENT_ID, Content, Operation
@@ -131,6 +132,7 @@ class FeedRequest:
             known=known,
             both_sides=reader or (self.form is n.ATOM and query.sync),
             asker=asker if self.actor is ANONYMOUS else "",
+            local=(reader or self.frame is not None) and self.form in WITH_LOCAL,
         )
 
 
@@ -288,6 +290,7 @@ class Feeds:
         return reply
 
     def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
+        answer = page_with_local(answer, request.place.site_url)
         if request.frame is not None:
             body = self._write_page(request.frame, answer, request.place)
         else:

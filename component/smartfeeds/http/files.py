@@ -1,4 +1,5 @@
-"""Files of feeds over HTTP: `/files/NAME/ID`, with the access rules of the feed (RFC 9110 13, 14; RFC 6266).
+"""Files of feeds over HTTP: `/files/NAME/ID` for uploads, `/enclosures/NAME/ID` for enclosures that were loaded in
+advance (PRE-032, PRE-033). Both have the access rules of the feed (RFC 9110 13, 14; RFC 6266).
 
 A browser shows pictures, sound and films of known types and saves everything else. No file can run as a page of this
 site: its type is not guessed, and its sandbox allows nothing.
@@ -6,15 +7,18 @@ site: its type is not guessed, and its sandbox allows nothing.
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from email.utils import formatdate
 from http import HTTPStatus
-from typing import IO
+from typing import IO, Protocol
 from urllib.parse import quote
 
 import structlog
 from aiohttp import web
 
-from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile
+from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile, is_shown
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import HttpCall
@@ -22,9 +26,9 @@ from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.replies import Reply, access_headers
-from smartfeeds.http.uploads import Files
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import FileShown, GetFile
+from smartfeeds.service.local_files import GetEnclosure
 
 _log = structlog.get_logger()
 
@@ -44,30 +48,46 @@ GET_FILE = Operation(
 )
 
 
-class FileReplies:
-    """Handles GET and HEAD of files. `service` is the address of the service."""
+GET_ENCLOSURE = replace(
+    GET_FILE, name="getEnclosure", summary="An enclosure that was loaded in advance, or a part of it"
+)
 
-    def __init__(self, handle: Handle, service: str, files: Files) -> None:
+
+class StoredFiles(Protocol):
+    """A folder of files under their digests; see `store.files.FileFolder`."""
+
+    async def open(self, digest: str) -> IO[bytes] | None:
+        """A stored file for reading, None if it is missing. Raises StoreError."""
+
+
+class FileReplies:
+    """Handles GET and HEAD of files in `files`, None if there are none. `service` is the address of the service,
+    `request` asks it for a file."""
+
+    def __init__(
+        self, handle: Handle, service: str, files: StoredFiles | None, request: type[GetFile | GetEnclosure]
+    ) -> None:
         self._handle = handle
         self._service = service
         self._files = files
+        self._request = request
 
     async def get(self, call: HttpCall) -> Reply | web.StreamResponse:
         """A file, or a part of it. Raises FeedError."""
-        answer = await ask(self._handle, GetFile(call.actor, self._service, call.name, call.item_id), FileShown)
+        answer = await ask(self._handle, self._request(call.actor, self._service, call.name, call.item_id), FileShown)
         file = answer.file
-        headers = _headers(file) | access_headers(public=answer.public and call.anonymous, bearer=call.bearer)
+        headers = _headers(answer) | access_headers(public=answer.public and call.anonymous, bearer=call.bearer)
         # Ranges are parts of the bytes as stored, so no proxy may compress them.
         headers["Cache-Control"] += ", no-transform"
         known = unless_known(call.header("If-None-Match"), Reply(headers=headers))
         if known.status is HTTPStatus.NOT_MODIFIED:
             return known
-        headers["Content-Type"] = file.media_type if file.media_type in SHOWN_TYPES else OCTETS
-        start, end = _range(call, file)
+        headers["Content-Type"] = file.media_type if is_shown(file.media_type) else OCTETS
+        start, end = _range(call, file, (headers["ETag"], headers["Last-Modified"]))
         is_part = (start, end) != (0, file.size_bytes)
         if is_part:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size_bytes}"
-        content = await self._files.open(file.digest)
+        content = await self._files.open(file.digest) if self._files is not None else None
         if content is None:
             _log.error("file_missing", digest=file.digest, feed=call.name)
             raise FeedError(Condition.ITEM_NOT_FOUND, "the file is missing on this service; tell its operator")
@@ -100,13 +120,15 @@ async def _send(
     return response
 
 
-def _headers(file: FeedFile) -> dict[str, str]:
-    kind = "inline" if file.media_type in SHOWN_TYPES else "attachment"
+def _headers(answer: FileShown) -> dict[str, str]:
+    file = answer.file
+    kind = "inline" if is_shown(file.media_type) else "attachment"
     return {
         "Accept-Ranges": "bytes",
         "Content-Disposition": _disposition(kind, file.name or file.file_id),
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
-        "ETag": f'"{file.digest[:32]}"',
+        "ETag": f'"{answer.tag}"',
+        "Last-Modified": formatdate(file.created_us // US_PER_S, usegmt=True),
         "Vary": "Authorization",
     }
 
@@ -117,12 +139,12 @@ def _disposition(kind: str, name: str) -> str:
     return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
-def _range(call: HttpCall, file: FeedFile) -> tuple[int, int]:
+def _range(call: HttpCall, file: FeedFile, validators: Collection[str]) -> tuple[int, int]:
     """The first byte to send and the one behind the last. Several ranges, or a range of another version, give the whole
-    file (RFC 9110 14.2). Raises HttpError(416)."""
+    file (RFC 9110 13.1.5, 14.2). Raises HttpError(416)."""
     whole = (0, file.size_bytes)
     if_range = call.header("If-Range")
-    if not call.header("Range") or (if_range and if_range != f'"{file.digest[:32]}"'):
+    if not call.header("Range") or (if_range and if_range not in validators):
         return whole
     if _NO_BYTES.fullmatch(call.header("Range")):
         raise _unsatisfiable(file)

@@ -238,7 +238,13 @@ SCHEMAS: Mapping[str, Schema] = {
             "orders": many(TEXT),
             "parameters": {**_ADDRESSES, "description": "parameters of a view, with their meaning"},
             "itemFormat": {**TEXT, "description": "the namespace of the items"},
-        }
+        },
+        {
+            "push": {
+                **exactly({"hub": TEXT, "topic": TEXT}),
+                "description": "where to subscribe to the view, and under which address (WebSub)",
+            }
+        },
     ),
     "Decided": exactly({"id": {"type": "string"}, "left": {**COUNT, "description": "number of conflicts that remain"}}),
     "Problem": {

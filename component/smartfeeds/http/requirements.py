@@ -12,7 +12,7 @@ from smartfeeds.core.options import ATOM
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.core.urls import entry_path, xmpp_uri
+from smartfeeds.core.urls import entry_path, hub_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.feed_details import title_of
@@ -38,11 +38,12 @@ _WITH_SYNC = (n.ATOM, n.RSS, n.OPML)
 
 
 class Requirements:
-    """Handles GET of /about/NAME/. `domain` is the address of the service."""
+    """Handles GET of /about/NAME/. `domain` is the address of the service; `has_hub`: feeds have a hub."""
 
-    def __init__(self, pull: Callable[[PullFeed], Awaitable[FeedPage]], domain: str) -> None:
+    def __init__(self, pull: Callable[[PullFeed], Awaitable[FeedPage]], domain: str, *, has_hub: bool) -> None:
         self._pull = pull
         self._domain = domain
+        self._has_hub = has_hub
 
     async def get(self, call: HttpCall) -> Reply:
         """The requirements of a view. Raises FeedError for a feed that the caller may not read, and for other nodes."""
@@ -59,7 +60,11 @@ class Requirements:
         headers = {"Cache-Control": "no-cache" if public else "private, no-cache", "Vary": "Authorization"}
         if public or call.bearer:
             headers["Access-Control-Allow-Origin"] = "*"
-        body = dump_json(_json(answer, PageAddress(call.site_url, call.name, query), self._domain))
+        place = PageAddress(call.site_url, call.name, query)
+        described = _json(answer, place, self._domain)
+        if self._has_hub:
+            described["push"] = {"hub": f"{call.site_url}{hub_path(call.name)}", "topic": place.base_url}
+        body = dump_json(described)
         return call.zipped(Reply(body, n.JSON.media_type, headers=headers))
 
 

@@ -49,6 +49,7 @@ class Handlers:
     searches: search.Searches
     entries: entries.Entries
     publishing: publishing.Publishing
+    enclosures: files.FileReplies
     files: files.FileReplies
     micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
@@ -117,6 +118,7 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/micropub/{name}", "micropub", micropub.CREATE, lambda h: h.micropub.post),
     Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
     Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
+    Route("GET", "/enclosures/{name}/{id}", "enclosures", files.GET_ENCLOSURE, lambda h: h.enclosures.get),
     Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
     Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
     Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),

@@ -16,7 +16,7 @@ from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
-from smartfeeds.http.files import FileReplies
+from smartfeeds.http.files import FileReplies, StoredFiles
 from smartfeeds.http.health import Health
 from smartfeeds.http.hub import HubEndpoint, HubRequests
 from smartfeeds.http.images import FetchImage, Images
@@ -46,6 +46,8 @@ from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.http.web.theme import Themes
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.files import GetFile
+from smartfeeds.service.local_files import GetEnclosure
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -90,6 +92,7 @@ class Site:
         hub: HubRequests | None,
         cloud: CloudRequests | None,
         pushes: SourcePushes | None,
+        enclosures: StoredFiles | None,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -125,9 +128,10 @@ class Site:
             entries=entries,
             publishing=publishing,
             micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
-            files=FileReplies(handle, options.domain, files),
+            files=FileReplies(handle, options.domain, files, GetFile),
+            enclosures=FileReplies(handle, options.domain, enclosures, GetEnclosure),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
-            requirements=Requirements(self._pull, options.domain),
+            requirements=Requirements(self._pull, options.domain, has_hub=hub is not None),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),

@@ -11,11 +11,12 @@ import re
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -35,6 +36,7 @@ from smartfeeds.net.names import NameCache
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
 _NOT_MODIFIED: Final = 304
+_SUCCESS: Final = frozenset(range(200, 300))
 # Too Many Requests (RFC 6585 section 4) and Service Unavailable (RFC 9110 section 15.6.4).
 _OVERLOADED: Final = frozenset({429, 503})
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
@@ -138,6 +140,49 @@ class Sender:
 ANYBODY: Final = Sender()
 
 
+@dataclass(frozen=True, slots=True)
+class _Redirect:
+    """A redirect and its target."""
+
+    status: int
+    target: URL
+
+
+class _Answer(Protocol):
+    @property
+    def status(self) -> int: ...
+
+
+T = TypeVar("T")
+A = TypeVar("A", bound=_Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Received(Generic[T]):
+    """What the receiver of a stream has made of it."""
+
+    status: int
+    value: T
+
+
+class Stream:
+    """A response whose body is read in pieces. `media_type` is lower case without parameters."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Headers = response.headers
+        self.media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives, without decoding. Raises FetchError if it ends early or stalls."""
+        try:
+            async for piece in self._response.content.iter_any():
+                yield piece
+        except aiohttp.ClientPayloadError:
+            raise FetchError(str(self._response.url), "ended early") from None
+
+
 class HttpClient(Protocol):
     """The part of `Fetcher` that readers of documents use; tests have another one."""
 
@@ -219,11 +264,39 @@ class Fetcher:
         Raises FetchError.
         """
         max_bytes = self.limits.max_bytes if max_bytes is None else max_bytes
+        first = _address(url)
+
+        async def request(target: URL) -> Response | _Redirect:
+            headers = _headers(target, known, accept, sender, is_first_origin=target.origin() == first.origin())
+            conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
+            expected = _SUCCESS | {_NOT_MODIFIED} if conditional else _SUCCESS
+            return await self._request(target, headers, expected, lambda got: _read(got, known, max_bytes))
+
+        response, hops = await self._follow(url, request)
+        return replace(response, hops=hops)
+
+    async def stream(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        expected: AbstractSet[int],
+        receive: Callable[[Stream], Awaitable[T]],
+    ) -> T:
+        """What `receive` makes of the response at an address, after redirects, while its turn lasts. The status of the
+        response is one of `expected`. Raises FetchError, and what `receive` raises."""
+
+        async def read(got: aiohttp.ClientResponse) -> _Received[T]:
+            return _Received(got.status, await receive(Stream(got)))
+
+        received, _hops = await self._follow(url, lambda target: self._request(target, headers, expected, read))
+        return received.value
+
+    async def _follow(self, url: str, request: Callable[[URL], Awaitable[A | _Redirect]]) -> tuple[A, tuple[Hop, ...]]:
+        """The first answer to `request` that is no redirect, and the requests up to it. Raises FetchError."""
         loop, left_s, target = asyncio.get_running_loop(), self.limits.total_s, _address(url)
-        first, hops = target, [Hop(str(target))]
+        hops = [Hop(str(target))]
         try:
             for _hop in range(self.limits.redirects + 1):
-                headers = _headers(target, known, accept, sender, is_first_origin=target.origin() == first.origin())
                 began_s = loop.time()
                 async with asyncio.timeout(left_s):
                     address = await self._host_address(target)
@@ -232,13 +305,12 @@ class Fetcher:
                 async with self._limiter.turn(target.host or "", target.port or 0, address):
                     began_s = loop.time()
                     async with asyncio.timeout(left_s):
-                        response = await self._request(target, headers, known, max_bytes)
+                        answer = await request(target)
                     left_s -= loop.time() - began_s
-                if isinstance(response, Response):
-                    hops[-1] = replace(hops[-1], status=response.status)
-                    return replace(response, hops=tuple(hops))
-                hops[-1] = replace(hops[-1], status=response.status)
-                target = response.target
+                hops[-1] = replace(hops[-1], status=answer.status)
+                if not isinstance(answer, _Redirect):
+                    return answer, tuple(hops)
+                target = answer.target
                 hops.append(Hop(str(target)))
             raise FetchError(url, f"redirects more than {self.limits.redirects} times")
         except HostPausedError as error:
@@ -262,9 +334,13 @@ class Fetcher:
         return results[0]["host"] if results else ""
 
     async def _request(
-        self, url: URL, headers: dict[str, str], known: Validators, max_bytes: int
-    ) -> "Response | _Redirect":
-        """The response to one request, or the address that it redirects to."""
+        self,
+        url: URL,
+        headers: Mapping[str, str],
+        expected: AbstractSet[int],
+        read: Callable[[aiohttp.ClientResponse], Awaitable[A]],
+    ) -> A | _Redirect:
+        """What `read` makes of the response to one request, or the address that it redirects to."""
         if self._session is None:
             raise RuntimeError("the fetcher is not open: use it in async with")
         text = str(url)
@@ -272,9 +348,8 @@ class Fetcher:
             async with self._session.get(url, headers=headers, allow_redirects=False) as response:
                 if response.status in _REDIRECTS:
                     return _Redirect(response.status, _joined(text, url, response.headers.get("Location", "")))
-                conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
-                if 200 <= response.status < 300 or (response.status == _NOT_MODIFIED and conditional):
-                    return await _read(response, known, max_bytes)
+                if response.status in expected:
+                    return await read(response)
                 response.close()
                 pause_s = self._pause(response) if response.status in _OVERLOADED else None
                 raise FetchError(
@@ -343,14 +418,6 @@ def _headers(target: URL, known: Validators, accept: str, sender: Sender, *, is_
     if sender.agent:
         fields["User-Agent"] = sender.agent
     return fields
-
-
-@dataclass(frozen=True, slots=True)
-class _Redirect:
-    """A redirect and its target."""
-
-    status: int
-    target: URL
 
 
 def _address(text: str) -> URL:

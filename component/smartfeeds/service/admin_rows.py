@@ -1,4 +1,4 @@
-"""Nodes, tokens, consumers, mirrors and sources as rows of administration: objects that can be written as JSON.
+"""Nodes, tokens, consumers, mirrors, sources and enclosures as rows of administration: objects to be written as JSON.
 
 `--json` of the commands, the responses over HTTP and the pages of the web administration show the same members. Times
 are date-times in whole seconds.
@@ -8,6 +8,7 @@ from typing import Any
 
 from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
+from smartfeeds.core.enclosures import Arrival, EnclosureState
 from smartfeeds.core.mirror import MirrorState
 from smartfeeds.core.source_push import SourcePush
 from smartfeeds.core.sources import Source
@@ -16,6 +17,7 @@ from smartfeeds.core.tokens import Token, ended
 from smartfeeds.service.admin_nodes import NodeSummary
 from smartfeeds.service.cloud import CloudStatus
 from smartfeeds.service.consumers import ConsumerStatus
+from smartfeeds.service.enclosures import EnclosureStatus
 from smartfeeds.service.hub import HubStatus
 from smartfeeds.service.mirrors import MirrorStanding, MirrorStatus
 
@@ -173,6 +175,39 @@ def source_row(source: Source, push: SourcePush | None = None) -> Row:
         "push_until": "" if push is None else _second(push.ends_us) or "",
         "last_push": "" if push is None else _second(push.pushed_us) or "",
         "missed": 0 if push is None else push.misses,
+    }
+
+
+def enclosure_row(status: EnclosureStatus, part_bytes: int) -> Row:
+    """An enclosure with its progress (PRE-036). `part_bytes` is the size of its partial file now."""
+    enclosure = status.enclosure
+    has_arrived = enclosure.state is EnclosureState.ARRIVED
+    size_bytes = (enclosure.length_bytes or 0) if has_arrived else part_bytes
+    total_bytes = enclosure.length_bytes if has_arrived else enclosure.total_bytes or enclosure.length_bytes
+    return {
+        "node": status.node,
+        "item": status.item_id,
+        "state": enclosure.state.value,
+        "bytes": size_bytes,
+        "of_bytes": total_bytes or 0,
+        "percent": min(100, 100 * size_bytes // total_bytes) if total_bytes else 0,
+        "reason": enclosure.reason,
+        "failures": enclosure.failures,
+        "since": format_second(enclosure.since_us),
+        "address": enclosure.url,
+    }
+
+
+def arrival_row(arrival: Arrival) -> Row:
+    """An entry of the log of loads (PRE-031)."""
+    return {
+        "at": format_second(arrival.at_us),
+        "node": arrival.node,
+        "item": arrival.item_id,
+        "bytes": arrival.size_bytes,
+        "seconds": round(arrival.seconds, 1),
+        "reason": arrival.reason or "arrived",
+        "address": arrival.url,
     }
 
 

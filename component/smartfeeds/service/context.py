@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from smartfeeds.core.access import Access
 from smartfeeds.core.attachments import canonical_name, follows_target, target_node
 from smartfeeds.core.cursor import Cursor
+from smartfeeds.core.enclosures import PrefetchPlan
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState
 from smartfeeds.core.options import AccessModel, NodeKind, NodeOptions, OptionLimits
@@ -27,7 +28,7 @@ class Policy:
     """The operator's settings.
 
     `creators`, `contacts` and `admins` hold addresses, the first two also domains or `*`. `restarts`: a process manager
-    starts the service again when it exits for a restart.
+    starts the service again when it exits for a restart. `prefetch` is None if no enclosure is loaded in advance.
     """
 
     domain: str
@@ -52,6 +53,7 @@ class Policy:
     contacts_per_domain: int = 100_000
     files_bytes_per_jid: int = 268_435_456
     sources_per_jid: int = 20
+    prefetch: PrefetchPlan | None = None
     options: OptionLimits = field(default_factory=OptionLimits)
 
     @property

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from smartfeeds.service import (
     admin_consumers,
+    admin_enclosures,
     admin_mirrors,
     admin_nodes,
     admin_sources,
@@ -25,6 +26,7 @@ from smartfeeds.service import (
     discovery,
     documents,
     files,
+    local_files,
     nodes,
     pulls,
     river,
@@ -79,6 +81,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     contacts.NotifyRequested: ("notify_requested", contacts.read_announced_items),
     files.PlanUpload: ("plan_upload", files.plan_upload),
     files.GetFile: ("get_file", files.get_file),
+    local_files.GetEnclosure: ("get_enclosure", local_files.get_enclosure),
     conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
     administration.GetStanding: ("get_standing", administration.get_standing),
     admin_nodes.ListManagedNodes: ("list_managed_nodes", admin_nodes.list_managed),
@@ -89,6 +92,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     sessions.GetSession: ("get_session", sessions.get_session),
     sessions.ListSessions: ("list_sessions", sessions.list_sessions),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
+    admin_enclosures.ListEnclosures: ("list_enclosures", admin_enclosures.list_enclosures),
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
     admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from smartfeeds.core.files import FeedFile, StoredFile, file_id_of
+from smartfeeds.core.files import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import AccessModel
@@ -47,10 +47,12 @@ class GetFile(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class FileShown(Answer):
-    """A file of a feed. `public`: everybody may read the feed."""
+    """A file of a feed. `public`: everybody may read the feed. `tag` identifies the bytes: another content has another
+    tag."""
 
     file: FeedFile
     public: bool
+    tag: str
 
 
 def plan_upload(tx: ReadTx, context: Context, request: PlanUpload) -> UploadPlan:
@@ -79,7 +81,7 @@ def add_file(tx: WriteTx, context: Context, request: AddFile) -> FileShown:
     elif file.unused_us is not None:
         file = file._replace(unused_us=context.now_us)
     tx.put_file(file)
-    return FileShown(file, _is_public(node))
+    return FileShown(file, _is_public(node), file.digest[:ID_CHARACTERS])
 
 
 def get_file(tx: ReadTx, context: Context, request: GetFile) -> FileShown:
@@ -89,7 +91,7 @@ def get_file(tx: ReadTx, context: Context, request: GetFile) -> FileShown:
     file = tx.file(located.node.node_no, request.file_id)
     if file is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such file")
-    return FileShown(file, _is_public(located.node))
+    return FileShown(file, _is_public(located.node), file.digest[:ID_CHARACTERS])
 
 
 def remove_unused(tx: WriteTx, context: Context) -> MoreSteps[None] | None:

@@ -15,6 +15,7 @@ from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, check_persistent, locate_for
+from smartfeeds.service.local_files import local_files_of
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
@@ -66,8 +67,9 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     older, newer = _neighbours(tx, located, item) if request.neighbours else (None, None)
+    local_files = local_files_of(tx, context, located.node, (item,)) if request.neighbours else ()
     item = shown(context, located.node, view, item)
-    return ItemShown(item, located.node, located.node.options.shows_publisher, older, newer)
+    return ItemShown(item, located.node, located.node.options.shows_publisher, older, newer, local_files)
 
 
 def _neighbours(tx: ReadTx, located: LocatedNode, item: Item) -> tuple[Item | None, Item | None]:

@@ -18,6 +18,7 @@ from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.source_items import SourceItem, fitted
 from smartfeeds.service.context import Context, feed_locked
+from smartfeeds.service.enclosures import note_enclosures
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key
 from smartfeeds.service.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
@@ -163,6 +164,7 @@ def _import(
     node = feed_locked(tx, source.node)
     plan = _plan(tx, context, source, node, content)
     items = plan.items
+    note_enclosures(tx, context, source, node, items)
     silent = max(0, len(items) - source.settings.first_told) if source.good_us is None else 0
     if silent:
         # The subscribers are told of the newest items alone; the next PreviousCursor shows them that there are more.

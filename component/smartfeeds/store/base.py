@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from smartfeeds.store.sql_callbacks import CallbackReads, CallbackWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
+from smartfeeds.store.sql_enclosures import EnclosureReads, EnclosureWrites
 from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_items import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
@@ -31,6 +32,7 @@ T = TypeVar("T")
 class ReadTx(
     CallbackReads,
     ContactReads,
+    EnclosureReads,
     FileReads,
     CountReads,
     PeopleReads,
@@ -48,6 +50,7 @@ class ReadTx(
 class WriteTx(
     CallbackWrites,
     ContactWrites,
+    EnclosureWrites,
     ItemWrites,
     PeopleWrites,
     PushWrites,

@@ -44,16 +44,16 @@ def copy_files(source: Path, target: Path) -> int:
         part.mkdir(mode=0o700)
         for folder in _folders(source):
             (part / folder.name).mkdir(mode=0o700)
-            for name in _names(folder):
+            for name in names_in(folder):
                 try:
                     shutil.copy2(folder / name, part / folder.name / name)
                     count += 1
                 except FileNotFoundError:
                     continue  # no item used it any more
         part.rename(target)
-        _sync(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
-        raise _failure(error, "cannot be copied") from error
+        raise failure(error, "cannot be copied") from error
     return count
 
 
@@ -86,11 +86,11 @@ class FileFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _failure(error, "cannot be read") from error
+            raise failure(error, "cannot be read") from error
 
     async def clear_new(self) -> None:
         """Removes what a former process was writing when it ended. Raises StoreError."""
-        await asyncio.to_thread(_remove_files, self.path / NEW)
+        await asyncio.to_thread(_clear, self.path / NEW)
 
     async def remove_unknown(self, known: Callable[[Collection[str]], Awaitable[set[str]]]) -> int:
         """Removes the files whose digests are unknown, and returns their number. `known` returns those of some digests
@@ -98,9 +98,9 @@ class FileFolder:
         removed = 0
         for folder in await asyncio.to_thread(_folders, self.path):
             async with self.lock:
-                digests = await asyncio.to_thread(_names, folder)
+                digests = await asyncio.to_thread(names_in, folder)
                 unknown = digests - await known(digests) if digests else set()
-                await asyncio.to_thread(_remove, [folder / digest for digest in unknown])
+                await asyncio.to_thread(remove_files, [folder / digest for digest in unknown])
             removed += len(unknown)
         return removed
 
@@ -118,7 +118,7 @@ class PendingFile:
 
     async def __aenter__(self) -> Self:
         try:
-            await _in_thread(self._create)
+            await in_thread(self._create)
         except asyncio.CancelledError:
             self._discard()
             raise
@@ -144,12 +144,12 @@ class PendingFile:
     async def keep(self) -> StoredFile:
         """Stores the file under its digest; it is on the disk when this returns. Call it with `FileFolder.lock`."""
         await self._flush()
-        return await _in_thread(self._keep)
+        return await in_thread(self._keep)
 
     async def _flush(self) -> None:
         data = bytes(self._buffer)
         self._buffer.clear()
-        await _in_thread(self._append, data)
+        await in_thread(self._append, data)
 
     def _create(self) -> None:
         try:
@@ -160,14 +160,14 @@ class PendingFile:
             self._path = Path(name)
             self._file = os.fdopen(handle, "wb")
         except OSError as error:
-            raise _failure(error, "cannot be created") from error
+            raise failure(error, "cannot be created") from error
 
     def _append(self, data: bytes) -> None:
         assert self._file is not None
         try:
             self._file.write(data)
         except OSError as error:
-            raise _failure(error, "cannot be written") from error
+            raise failure(error, "cannot be written") from error
         self._hash.update(data)
 
     def _keep(self) -> StoredFile:
@@ -180,13 +180,13 @@ class PendingFile:
             target.parent.mkdir(mode=0o700, exist_ok=True)
             self._path.rename(target)
             for folder in (target.parent, self._folder.path):
-                _sync(folder)
+                sync_folder(folder)
         except OSError as error:
-            raise _failure(error, "cannot be written") from error
+            raise failure(error, "cannot be written") from error
         return StoredFile(digest, self.size_bytes)
 
 
-async def _in_thread(function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+async def in_thread(function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
     """Runs a function in a thread. A cancellation waits for its end, so that nobody closes or removes the file that the
     thread creates or writes."""
     work = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
@@ -199,11 +199,13 @@ async def _in_thread(function: Callable[[*Arguments], T], *arguments: *Arguments
         raise
 
 
-def _failure(error: OSError, what: str) -> StoreError:
+def failure(error: OSError, what: str) -> StoreError:
+    """The error for a file, with the reason of the operating system."""
     return StoreError(f"a file {what}: {error.strerror} ({error.filename})")
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Writes the names in a folder to the disk. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -215,24 +217,26 @@ def _folders(path: Path) -> list[Path]:
     try:
         return sorted(entry for entry in path.iterdir() if len(entry.name) == 2) if path.is_dir() else []
     except OSError as error:
-        raise _failure(error, "cannot be listed") from error
+        raise failure(error, "cannot be listed") from error
 
 
-def _names(folder: Path) -> set[str]:
+def names_in(folder: Path) -> set[str]:
+    """The names in a folder. Raises StoreError."""
     try:
         return {entry.name for entry in folder.iterdir()}
     except OSError as error:
-        raise _failure(error, "cannot be listed") from error
+        raise failure(error, "cannot be listed") from error
 
 
-def _remove(paths: Collection[Path]) -> None:
+def remove_files(paths: Collection[Path]) -> None:
+    """Removes files that exist. Raises StoreError."""
     try:
         for path in paths:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise _failure(error, "cannot be removed") from error
+        raise failure(error, "cannot be removed") from error
 
 
-def _remove_files(folder: Path) -> None:
+def _clear(folder: Path) -> None:
     if folder.is_dir():
-        _remove([folder / name for name in _names(folder)])
+        remove_files([folder / name for name in names_in(folder)])

@@ -44,6 +44,7 @@ REVISIONS = (
     "0029",
     "0030",
     "0031",
+    "0032",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

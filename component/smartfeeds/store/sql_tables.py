@@ -96,4 +96,12 @@ SOURCE_PUSH = Table(
     "push_no",
     "source_no, token, state, due_us, created_us, since_us, reason, host, url, details",
 )
+ENCLOSURE = Table(
+    "enclosure",
+    "enclosure_no",
+    "url, host, digest, media_type, length_bytes, state, reason, dated_us, since_us, failures, tried_us, asked_us,"
+    " total_bytes, etag, modified, condition, partial_bytes, night_us, night_bytes",
+)
+ENCLOSURE_USE = Table("enclosure_use", "enclosure_no, source_no, item_id", "node, dated_us")
+ARRIVAL = Table("arrival", "arrival_no", "at_us, node, item_id, url, size_bytes, seconds, reason")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

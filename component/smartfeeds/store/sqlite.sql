@@ -389,6 +389,65 @@ CREATE INDEX source_push_due ON source_push (due_us, host) WHERE due_us IS NOT N
 
 CREATE INDEX source_push_url ON source_push (url);
 
+-- Enclosures of items that sources have brought (core.enclosures); the bytes are in prefetch.folder, under digest.
+-- condition: the validator with which a partial file is continued. night_bytes were loaded in the window that opened at
+-- night_us.
+CREATE TABLE enclosure (
+    enclosure_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    url TEXT NOT NULL UNIQUE,
+    host TEXT NOT NULL,
+    digest TEXT NOT NULL UNIQUE,
+    media_type TEXT NOT NULL,
+    length_bytes INTEGER,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'arrived', 'given-up')),
+    reason TEXT NOT NULL,
+    dated_us INTEGER NOT NULL,
+    since_us INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    tried_us INTEGER NOT NULL,
+    asked_us INTEGER,
+    total_bytes INTEGER,
+    etag TEXT NOT NULL,
+    modified TEXT NOT NULL,
+    condition TEXT NOT NULL,
+    partial_bytes INTEGER NOT NULL,
+    night_us INTEGER NOT NULL,
+    night_bytes INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX enclosure_queue ON enclosure (condition = '', dated_us) WHERE state = 'waiting';
+
+CREATE INDEX enclosure_asked ON enclosure (asked_us) WHERE asked_us IS NOT NULL;
+
+CREATE INDEX enclosure_arrived ON enclosure (dated_us, length_bytes) WHERE state = 'arrived';
+
+CREATE TABLE enclosure_use (
+    enclosure_no INTEGER NOT NULL REFERENCES enclosure (enclosure_no) ON DELETE CASCADE,
+    source_no INTEGER NOT NULL REFERENCES source (source_no) ON DELETE CASCADE,
+    item_id TEXT NOT NULL,
+    node TEXT NOT NULL,
+    dated_us INTEGER NOT NULL,
+    PRIMARY KEY (enclosure_no, source_no, item_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX enclosure_use_source ON enclosure_use (source_no, dated_us);
+
+CREATE INDEX enclosure_use_node ON enclosure_use (node);
+
+-- What became of loads of enclosures; reason is empty for files that have arrived.
+CREATE TABLE arrival (
+    arrival_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_us INTEGER NOT NULL,
+    node TEXT NOT NULL,
+    item_id TEXT NOT NULL,
+    url TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX arrival_at ON arrival (at_us);
+
 -- Files of feeds; the bytes are in the folder beside the database, under digest (store/files.py). unused_us: since when
 -- no item of the feed refers to the file, NULL while one does.
 CREATE TABLE file (

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from smartfeeds.core.enclosures import EnclosureState
 from smartfeeds.core.mirror import Direction
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
@@ -39,6 +40,7 @@ WORDS = (
     *SCOPES,
     *("valid", "expired", "never", "now"),
     *("warning", "error", "critical"),
+    *(state.value for state in EnclosureState),
 )
 SHOWN_OPTIONS = tuple(dict.fromkeys(name for name in (*_MAIN, *OPTIONS) if name not in _FIXED))
 OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_OPTIONS}
@@ -46,8 +48,8 @@ OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: the member of the row, its heading, and `number`, `time`, `code` or
-    `word` for other than text. A word is translated."""
+    """A column of a table: the member of the row, its heading, and `number`, `time`, `code`, `word` or `progress` for
+    other than text. A word is translated; progress is in percent."""
 
     key: str
     label: str

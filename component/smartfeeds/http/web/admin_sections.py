@@ -13,6 +13,7 @@ from smartfeeds.core.tokens import ALL_FEEDS, SCOPES
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.admin_lists import (
+    ENCLOSURES,
     MEMBERS,
     MIRRORS,
     NODES,
@@ -290,6 +291,27 @@ SECTIONS: tuple[Section, ...] = (
             ),
         ),
         _read_mirrors,
+        {},
+    ),
+    Section(
+        "enclosures",
+        f"{ADMIN}enclosures/",
+        Table(
+            N_("Enclosures"),
+            N_("Files of feeds elsewhere that are loaded in advance."),
+            N_("No file is loaded in advance."),
+            (
+                Column("node", N_("Feed")),
+                Column("address", N_("Address")),
+                Column("state", N_("State"), "word"),
+                Column("percent", N_("Progress"), "progress"),
+                Column("bytes", N_("Bytes"), "number"),
+                Column("failures", N_("Failures"), "number"),
+                Column("reason", N_("Last error")),
+                Column("since", N_("Since"), "time"),
+            ),
+        ),
+        _read(ENCLOSURES),
         {},
     ),
     Section(

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.times import format_t
-from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path, reply_path
+from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http.web.frame import Frame
@@ -32,12 +32,19 @@ class Article(NamedTuple):
 
 
 def article(
-    frame: Frame, node: Node, item: Item, *, sync: bool = False, search: AbstractSet[str] = frozenset()
+    frame: Frame,
+    node: Node,
+    item: Item,
+    *,
+    sync: bool = False,
+    search: AbstractSet[str] = frozenset(),
+    local: str = ENCLOSURES,
 ) -> Article:
     """An item as an article element with the positions right before it in both orders (SF-032).
 
-    With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
-    The words of `search` are marked. If all of them are below the part of a text that a page shows, a snippet has them.
+    The addresses of enclosures at this service begin with `local`. With `sync` the payload has sync data, and the
+    article shows the number of changes and the author of the last one. The words of `search` are marked. If all of them
+    are below the part of a text that a page shows, a snippet has them.
     """
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None
@@ -50,6 +57,7 @@ def article(
     html = frame.render(
         "article.html",
         entry=entry,
+        local=local,
         anchor=f"e-{item.item_no}",
         before_modified=f"time:{format_t(item.modified_us - 1)}",
         before_created=f"time:{format_t(item.created_us - 1)}",

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item
-from smartfeeds.core.urls import CONFLICTS, DELETE, WRITE, entry_path, feed_path, reply_path, xmpp_uri
+from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path, xmpp_uri
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
@@ -44,7 +44,16 @@ def page_mark(frame: Frame, site_url: str, shown: ItemShown, reply_node: str) ->
     neighbours = [(one.id, item_tag(one)) if one else None for one in (shown.older, shown.newer)]
     options = node.options
     return representation_mark(
-        frame, site_url, node.name, options.title, options.language, item.id, item.conflicts, reply_node, *neighbours
+        frame,
+        site_url,
+        node.name,
+        options.title,
+        options.language,
+        item.id,
+        item.conflicts,
+        reply_node,
+        shown.local_files,
+        *neighbours,
     )
 
 
@@ -67,6 +76,7 @@ def entry_page(frame: Frame, site_url: str, domain: str, shown: ItemShown, reply
         body=Markup(body.html),  # noqa: S704 - it was cleaned
         cut=body.cut,
         files=files,
+        local=f"{site_url}{ENCLOSURES}",
         image=next((file.link.href for file in files if file.kind == "image"), ""),
         comments=[
             (link.title, address) for link in _linked(entry, "replies") if (address := _page(frame, domain, link))

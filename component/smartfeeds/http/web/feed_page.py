@@ -17,7 +17,7 @@ from markupsafe import Markup
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
-from smartfeeds.core.urls import WRITE, entry_path, feed_path, list_path, subscribe_uri
+from smartfeeds.core.urls import ENCLOSURES, WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.http import negotiation as n
@@ -53,7 +53,8 @@ class Pages:
         sync = answer.view.sync
         search = _search(query.view)
         marks = words(search.words)
-        articles = [self._article(frame, node, item, marks, sync=sync) for item in reversed(items_of(answer))]
+        local = f"{place.site_url}{ENCLOSURES}"
+        articles = [self._article(frame, node, item, local, marks, sync=sync) for item in reversed(items_of(answer))]
         details = load_details(node.options.details)
         # Pictures become links, as in entries: a page loads nothing from other hosts.
         pictures = dict.fromkeys((details.channel.icon, details.channel.logo))
@@ -95,20 +96,23 @@ class Pages:
             name=f"{place.name}{view}",
         )
 
-    def _article(self, frame: Frame, node: Node, item: Item, search: AbstractSet[str], *, sync: bool) -> Article:
+    def _article(
+        self, frame: Frame, node: Node, item: Item, local: str, search: AbstractSet[str], *, sync: bool
+    ) -> Article:
         key: tuple[object, ...] = (frame.language, node.node_no, node.name, item.item_no, item.modified_us, item.id)
         # Of the reader, an article shows only what the reader may do with the entry.
         key += (
             sync,
             search,
             item.left,
+            hash(item.payload),  # it has links to local files, which come and go
             frame.writing and frame.writing.publish,
             may_edit(frame, item),
             may_delete(frame, item),
         )
         made = self._articles.get(key)
         if made is None:
-            made = article(frame, node, item, sync=sync, search=search)
+            made = article(frame, node, item, sync=sync, search=search, local=local)
             self._articles.put(key, made, len(made.html.encode("utf-8", "replace")))
         return made
 

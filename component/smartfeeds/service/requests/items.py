@@ -84,7 +84,8 @@ class PullFeed(Request):
     `node` is the exact name of the feed and `view` the query string of a view. Without `view` it is the Smart view in
     modified order; with `stock` it is the bare node. `known` are versions (see `FeedPage`) that
     the client has: if one of them is current, no items are read. With `both_sides` the response also says whether older
-    items exist. `asker` is the network address of an anonymous reader.
+    items exist. `asker` is the network address of an anonymous reader. With `local` it has the enclosures that the
+    service has loaded.
     """
 
     node: str
@@ -94,6 +95,7 @@ class PullFeed(Request):
     known: frozenset[str] = frozenset()
     both_sides: bool = False
     asker: str = ""
+    local: bool = False
 
     @property
     def turn(self) -> str:
@@ -114,11 +116,21 @@ class Page(Answer):
 @dataclass(frozen=True, slots=True)
 class GetItem(NodeRequest):
     """One item of a node or view; with `sync`, as a view with that parameter shows it. With `neighbours` the response
-    has the items beside it."""
+    has the items beside it, and the enclosures that the service has loaded."""
 
     item_id: str
     sync: bool = False
     neighbours: bool = False
+
+
+class LocalFile(NamedTuple):
+    """An enclosure of an item that the service has loaded from `url`."""
+
+    item_id: str
+    file_id: str
+    url: str
+    media_type: str
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +146,7 @@ class ItemShown(Answer):
     show_publisher: bool
     older: Item | None = None
     newer: Item | None = None
+    local_files: tuple[LocalFile, ...] = ()
 
 
 class FeedOrigin(NamedTuple):
@@ -150,7 +163,7 @@ class FeedPage(Answer):
     `page` is None if the client has it already. `newer` and `older` say whether the view has items behind and before
     the page; `older` is only set on request (`PullFeed.both_sides`), and `before_us` is then the ordering key of the
     item right before the page. `public` is true if everybody may read the feed. `origins` are the feeds elsewhere that
-    fill the node, if the view has sync data (FeedSync 2.3.1).
+    fill the node, if the view has sync data (FeedSync 2.3.1). `local_files` are set on request (`PullFeed.local`).
     """
 
     node: Node
@@ -162,3 +175,4 @@ class FeedPage(Answer):
     older: bool = False
     before_us: int | None = None
     origins: tuple[FeedOrigin, ...] = ()
+    local_files: tuple[LocalFile, ...] = ()

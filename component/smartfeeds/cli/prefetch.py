@@ -1,0 +1,149 @@
+"""`smartfeeds prefetch`: enclosures that are loaded in advance (docs/webfeeds-prefetch.md).
+
+A running service applies each change within seconds.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from smartfeeds.cli.common import config_option, json_option, read_settings
+from smartfeeds.cli.offline import open_offline, read_pages, write_offline
+from smartfeeds.console import (
+    Commands,
+    byte_bar,
+    exit_failed_if,
+    print_err,
+    print_out,
+    print_rows,
+    run_async,
+)
+from smartfeeds.core.enclosures import Enclosure, EnclosureState
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.text import counted, one_line
+from smartfeeds.core.times import format_second
+from smartfeeds.core.windows import current_span, next_open_us
+from smartfeeds.errors import ConfigError
+from smartfeeds.service.admin_rows import arrival_row, enclosure_row
+from smartfeeds.service.enclosures import add_newest, ask_for, enclosure_statuses
+from smartfeeds.service.sources import find_source
+from smartfeeds.store.enclosure_files import EnclosureFolder
+
+WATCH_S = 0.5
+pause = asyncio.sleep
+
+
+@click.group("prefetch", cls=Commands)
+def prefetch_command() -> None:
+    """Enclosures that are loaded in advance (docs/webfeeds-prefetch.md)."""
+
+
+@prefetch_command.command("list")
+@click.option("--node", help="Only enclosures of this node.")
+@config_option
+@json_option
+def list_enclosures(node: str | None, config: Path | None, *, as_json: bool) -> None:
+    """List enclosures: state, loaded bytes, reason of the last failure, address."""
+    folder = _folder(config)
+    statuses = read_pages(config, enclosure_statuses, lambda status: status.enclosure.enclosure_no)
+    rows = [
+        enclosure_row(status, folder.part_bytes(status.enclosure.digest))
+        for status in statuses
+        if node in (None, status.node)
+    ]
+    print_rows(rows, as_json=as_json, empty="There are no enclosures.")
+    if not as_json:
+        _print_summary(config, [status.enclosure for status in statuses])
+
+
+def _folder(config: Path | None) -> EnclosureFolder:
+    """The folder of the files. Raises ConfigError if none is set (PRE-036)."""
+    path = read_settings(config).prefetch.folder
+    if path is None:
+        raise ConfigError("nothing is loaded in advance: prefetch.folder is not set; set a folder and restart")
+    return EnclosureFolder(path)
+
+
+def _print_summary(config: Path | None, enclosures: Sequence[Enclosure]) -> None:
+    """Print the space in use and the next window on standard error."""
+    settings = read_settings(config).prefetch
+    plan = settings.to_plan()
+    complete = {row.enclosure_no: row.length_bytes or 0 for row in enclosures if row.state is EnclosureState.ARRIVED}
+    print_err(f"{counted(len(complete), 'file')}, {sum(complete.values()):,} of {settings.total_bytes:,} bytes")
+    time_us = time.time_ns() // 1_000
+    if current_span(plan.windows, plan.zone, time_us) is not None:
+        print_err("A window is open.")
+    elif (open_us := next_open_us(plan.windows, plan.zone, time_us)) is not None:
+        print_err(f"The next window opens at {format_second(open_us)}.")
+
+
+@prefetch_command.command("log")
+@click.option("--node", help="Only loads for this node.")
+@config_option
+@json_option
+def log(node: str | None, config: Path | None, *, as_json: bool) -> None:
+    """List the loads that have ended, the oldest first: when, node, item, bytes, seconds, and why a load failed."""
+    arrivals = read_pages(
+        config, lambda tx, _context, after, limit: tx.arrivals(after, limit), lambda arrival: arrival.arrival_no
+    )
+    rows = [arrival_row(arrival) for arrival in arrivals if node in (None, arrival.node)]
+    print_rows(rows, as_json=as_json, empty="No load has ended.")
+
+
+@prefetch_command.command("add")
+@click.argument("source")
+@click.option("--node", help="The node of the source, if several nodes have this address.")
+@click.option("--newest", type=click.IntRange(1), default=1, metavar="NUMBER", help="So many enclosures. Default: 1.")
+@config_option
+def add(source: str, node: str | None, newest: int, config: Path | None) -> None:
+    """Load the newest enclosures of SOURCE, a number or address of `source list`, older items included."""
+    count = write_offline(
+        config, lambda tx, context: add_newest(tx, context, find_source(tx, context, source, node), newest)
+    )
+    print_out(f"{counted(count, 'enclosure')} of the source {source} will be there after the next window.")
+
+
+@prefetch_command.command("now")
+@click.argument("node")
+@click.argument("item")
+@click.option("--wait", is_flag=True, help="Wait for the end of the load and show its progress.")
+@config_option
+def now(node: str, item: str, config: Path | None, *, wait: bool) -> None:
+    """Make a running service load the enclosures of ITEM in NODE now, outside the windows, by the same rules.
+
+    Exit code 1: with --wait, a file has not arrived.
+    """
+    folder = _folder(config)
+    count = write_offline(config, lambda tx, context: ask_for(tx, context, node, item))
+    print_out(f"{counted(count, 'enclosure')} of the item {item} of the node {node} is due now.")
+    if wait:
+        enclosures = run_async(_watch(config, folder, node, item))
+        for row in enclosures:
+            print_out(f"{row.state.value}: {row.url} {row.reason}".rstrip())
+        exit_failed_if([row for row in enclosures if row.state is not EnclosureState.ARRIVED])
+
+
+async def _watch(config: Path | None, folder: EnclosureFolder, node: str, item_id: str) -> list[Enclosure]:
+    """Show the progress of the enclosures of an item until none of them is asked for any more."""
+    async with open_offline(config) as service:
+        with byte_bar() as bar:
+            tasks = {}
+            while True:
+                statuses = await service.read(lambda tx, context: enclosure_statuses(tx, context, 0, NO_LIMIT))
+                rows = [one.enclosure for one in statuses if (one.node, one.item_id) == (node, item_id)]
+                for row in rows:
+                    if row.digest not in tasks:
+                        tasks[row.digest] = bar.add_task(one_line(row.url.rpartition("/")[2]), total=None)
+                    total_bytes = row.total_bytes or row.length_bytes
+                    done = row.state is EnclosureState.ARRIVED
+                    bar.update(
+                        tasks[row.digest],
+                        total=total_bytes,
+                        completed=total_bytes if done else folder.part_bytes(row.digest),
+                    )
+                if all(row.asked_us is None for row in rows):
+                    return rows
+                await pause(WATCH_S)

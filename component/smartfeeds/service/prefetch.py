@@ -1,0 +1,275 @@
+"""The queue of enclosures: which is loaded next, and what the store remembers of each load (PRE-004 to PRE-008,
+PRE-014, PRE-025, PRE-030, PRE-031).
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from smartfeeds.core.downloads import FileVersion
+from smartfeeds.core.enclosures import MAX_FAILURES, Arrival, Enclosure, EnclosureState, EnclosureUse, PrefetchPlan
+from smartfeeds.core.polling import next_host_pause
+from smartfeeds.core.sources import Source
+from smartfeeds.core.windows import Span
+from smartfeeds.formats.entry import EntryLink, enclosures_of
+from smartfeeds.service.context import Context
+from smartfeeds.service.enclosures import plan_of, verdict_on
+from smartfeeds.store.base import ReadTx, WriteTx
+
+_STEP: Final = 100  # enclosures that one transaction considers
+
+
+@dataclass(frozen=True, slots=True)
+class DueEnclosure:
+    """An enclosure to load now. `sources` are those whose rules allow it. A file of more than `max_bytes` is never
+    wanted, one of more than `room_bytes` is not wanted now, because of `limit`."""
+
+    enclosure: Enclosure
+    sources: tuple[Source, ...]
+    max_bytes: int
+    room_bytes: int
+    limit: str
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether an operator has asked for it, so that no window applies."""
+        return self.enclosure.asked_us is not None
+
+
+class LoadEnd(Enum):
+    """How a load ended."""
+
+    ARRIVED = "arrived"
+    """The file is complete."""
+    FAILED = "failed"
+    """It failed, and is tried again in the next window."""
+    GIVEN_UP = "given-up"
+    """It is not tried again."""
+    BUSY = "busy"
+    """The server asked for a pause."""
+    CUT = "cut"
+    """The window or the space on the disk ended; the next window continues it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """The result of a load. `media_type` is that of the file, `size_bytes` its size if it arrived, else that of the
+    partial file. `loaded_bytes` came over the network in `seconds`. `pause_s` is the pause that a server asked for."""
+
+    end: LoadEnd
+    reason: str = ""
+    media_type: str = ""
+    size_bytes: int = 0
+    loaded_bytes: int = 0
+    seconds: float = 0.0
+    pause_s: float | None = None
+
+
+def has_due(tx: ReadTx, context: Context, span: Span | None, busy_hosts: Collection[str]) -> bool:
+    """Whether `choose_next` has an enclosure to consider."""
+    hosts = {*busy_hosts, *(pause.host for pause in tx.host_pauses(context.now_us))}
+    return bool(tx.enclosures_asked(hosts, 1) or (span is not None and tx.enclosures_due(span.open_us, hosts, 1)))
+
+
+def choose_next(
+    tx: WriteTx, context: Context, span: Span | None, busy_hosts: Collection[str], served_hosts: Collection[str]
+) -> DueEnclosure | None:
+    """The enclosure to load next: one that an operator has asked for, else one of the open window. Hosts that were not
+    served since all of them were come first, so that hosts take turns (PRE-004).
+
+    An enclosure that cannot be loaded in this window gets the reason, and is not considered again in it.
+    """
+    paused = {pause.host for pause in tx.host_pauses(context.now_us)}
+    excluded = {*busy_hosts, *paused}
+    for enclosure in tx.enclosures_asked(excluded, _STEP):
+        if (due := _admitted(tx, context, span, enclosure)) is not None:
+            return due
+    if span is None:
+        return None
+    for hosts in ({*excluded, *served_hosts}, excluded):
+        while rows := tx.enclosures_due(span.open_us, hosts, _STEP):
+            for enclosure in rows:
+                if (due := _admitted(tx, context, span, enclosure)) is not None:
+                    return due
+    return None
+
+
+def _admitted(tx: WriteTx, context: Context, span: Span | None, enclosure: Enclosure) -> DueEnclosure | None:
+    """The enclosure with its limit, or None after the reason was stored."""
+    plan = plan_of(context)
+    link = EntryLink("enclosure", enclosure.url, enclosure.media_type, length=enclosure.length_bytes)
+    sources: list[Source] = []
+    max_bytes, reason = 0, "prefetch of its source is off"
+    for source in _sources_of(tx, enclosure):
+        if source.settings.prefetch or enclosure.asked_us is not None:
+            verdict = verdict_on(plan, source, link)
+            reason = verdict.refusal
+            if not reason:
+                sources.append(source)
+            max_bytes = max(max_bytes, verdict.max_bytes)
+    if sources:
+        room_bytes, limit = _room(tx, plan, span, enclosure, sources)
+        if room_bytes >= max(enclosure.length_bytes or 0, enclosure.partial_bytes + 1):
+            return DueEnclosure(enclosure, tuple(sources), max_bytes, room_bytes, limit)
+        reason = f"{limit} is reached"
+    # Not before the window has opened, even if the clock has stepped back: it would be considered for ever.
+    tried_us = max(context.now_us, 0 if span is None else span.open_us)
+    tx.put_enclosure(enclosure._replace(reason=reason, asked_us=None, tried_us=tried_us))
+    return None
+
+
+def _sources_of(tx: ReadTx, enclosure: Enclosure) -> Iterator[Source]:
+    numbers = dict.fromkeys(use.source_no for use in tx.enclosure_uses(enclosure.enclosure_no))
+    return (source for number in numbers if (source := tx.source(number)) is not None)
+
+
+def _room(
+    tx: ReadTx, plan: PrefetchPlan, span: Span | None, enclosure: Enclosure, sources: list[Source]
+) -> tuple[int, str]:
+    """How large the file may become now, and the limit that says so (PRE-014). Files of older items are removed for
+    it, those of newer items are not."""
+    used_bytes = tx.enclosure_bytes(enclosure.dated_us, but=enclosure.enclosure_no)
+    rooms = [(plan.total_bytes - used_bytes, "the limit for all files")]
+    if span is not None:
+        # What is there of the file was counted when it was loaded.
+        night_bytes = plan.night_bytes + enclosure.partial_bytes
+        rooms += [
+            (night_bytes - tx.enclosure_night_bytes(source.source_no, span.open_us), "the limit of its source a night")
+            for source in sources
+        ]
+    return min(rooms)
+
+
+def begin_load(tx: WriteTx, context: Context, enclosure_no: int, version: FileVersion) -> None:
+    """Stores the version of the file whose bytes follow, so that the next process can continue it (PRE-027)."""
+    enclosure = tx.enclosure(enclosure_no)
+    if enclosure is not None:
+        tx.put_enclosure(
+            enclosure._replace(
+                tried_us=context.now_us,
+                total_bytes=version.total_bytes,
+                etag=version.etag,
+                modified=version.modified,
+                condition=version.condition,
+            )
+        )
+
+
+def note_progress(tx: WriteTx, _context: Context, enclosure_no: int, size_bytes: int) -> None:
+    """Stores how much of a file is there, for lists."""
+    enclosure = tx.enclosure(enclosure_no)
+    if enclosure is not None:
+        tx.put_enclosure(enclosure._replace(partial_bytes=size_bytes))
+
+
+def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None, result: LoadResult) -> bool:
+    """Stores the result of a load and logs it (PRE-025, PRE-031). Returns False if no item names the enclosure any
+    more: its file is then unknown."""
+    enclosure = tx.enclosure(due.enclosure.enclosure_no)
+    if enclosure is None:
+        return False
+    is_busy = result.end is LoadEnd.BUSY
+    failures = enclosure.failures + (result.end is LoadEnd.FAILED)
+    state = EnclosureState.WAITING
+    if result.end is LoadEnd.GIVEN_UP or failures >= MAX_FAILURES:
+        state = EnclosureState.GIVEN_UP
+    night_us = 0 if span is None else span.open_us
+    former_bytes = enclosure.night_bytes if enclosure.night_us == night_us else 0
+    enclosure = enclosure._replace(
+        state=state,
+        reason=result.reason,
+        failures=failures,
+        asked_us=enclosure.asked_us if is_busy else None,
+        # After a pause the same window goes on.
+        tried_us=0 if is_busy else context.now_us,
+        partial_bytes=result.size_bytes,
+        night_us=night_us,
+        night_bytes=former_bytes + result.loaded_bytes,
+    )
+    if result.end is LoadEnd.ARRIVED:
+        enclosure = enclosure._replace(
+            state=EnclosureState.ARRIVED,
+            media_type=result.media_type,
+            length_bytes=result.size_bytes,
+            since_us=context.now_us,
+            partial_bytes=0,
+        )
+    elif state is EnclosureState.GIVEN_UP:
+        enclosure = enclosure._replace(since_us=context.now_us)
+    tx.put_enclosure(enclosure)
+    if is_busy:
+        former = tx.host_pause(enclosure.host)
+        tx.put_host_pause(next_host_pause(former, enclosure.host, result.pause_s, context.now_us))
+    _log_uses(tx, context, enclosure, result)
+    return True
+
+
+def _log_uses(tx: WriteTx, context: Context, enclosure: Enclosure, result: LoadResult) -> None:
+    uses = tx.enclosure_uses(enclosure.enclosure_no)
+    before_us = context.now_us - plan_of(context).keep_us
+    for use in {use.node: use for use in reversed(uses)}.values():
+        size_bytes = result.size_bytes if result.end is LoadEnd.ARRIVED else 0
+        entry = (context.now_us, use.node, use.item_id, enclosure.url, size_bytes, result.seconds, result.reason)
+        tx.add_arrival(Arrival(0, *entry), before_us)
+    if result.end is LoadEnd.ARRIVED:
+        _show(tx, uses)
+
+
+def _show(tx: WriteTx, uses: Collection[EnclosureUse]) -> None:
+    """Marks the pages of the nodes as changed: they name the local addresses (PRE-034)."""
+    for name in {use.node for use in uses}:
+        node = tx.node(name)
+        if node is not None:
+            tx.show_enclosures_of(node.node_no)
+
+
+def stale_uses(tx: ReadTx, context: Context, source_no: int) -> list[EnclosureUse]:
+    """The uses of a source that the keeping rules do not keep: those of items that are gone, and all beyond the newest
+    files (PRE-030)."""
+    uses = tx.enclosure_uses_of(source_no)
+    alive = [use for use in uses if is_alive(tx, use)]
+    newest = list(dict.fromkeys(use.enclosure_no for use in alive))[: plan_of(context).per_source]
+    return [use for use in uses if use not in alive or use.enclosure_no not in newest]
+
+
+def tidy_source(tx: WriteTx, context: Context, source_no: int) -> None:
+    """Removes the stale uses of a source, and enclosures that no item names any more."""
+    uses = stale_uses(tx, context, source_no)
+    tx.remove_enclosure_uses(uses)
+    for enclosure_no in {use.enclosure_no for use in uses}:
+        enclosure = tx.enclosure(enclosure_no)
+        if enclosure is not None and not tx.enclosure_uses(enclosure_no):
+            _remove(tx, [enclosure])
+    _show(tx, uses)
+
+
+def tidy_old(tx: WriteTx, context: Context) -> bool:
+    """Removes some enclosures that are too old or without a source. Returns whether there may be more. The bytes go
+    with `EnclosureFolder.remove_unknown` (PRE-030)."""
+    rows = tx.enclosures_unused(_STEP) or tx.enclosures_before(context.now_us - plan_of(context).keep_us, _STEP)
+    _remove(tx, rows)
+    return bool(rows)
+
+
+def tidy_space(tx: WriteTx, context: Context) -> bool:
+    """Removes the enclosure of the oldest item if all of them are too large. Returns whether it did (PRE-030)."""
+    rows = tx.enclosures_oldest(1) if tx.enclosure_bytes() > plan_of(context).total_bytes else []
+    _remove(tx, rows)
+    return bool(rows)
+
+
+def _remove(tx: WriteTx, enclosures: list[Enclosure]) -> None:
+    for enclosure in enclosures:
+        if enclosure.state is EnclosureState.ARRIVED:
+            _show(tx, tx.enclosure_uses(enclosure.enclosure_no))
+        tx.remove_enclosure(enclosure.enclosure_no)
+
+
+def is_alive(tx: ReadTx, use: EnclosureUse) -> bool:
+    """Whether the item still names the enclosure."""
+    node, enclosure = tx.node(use.node), tx.enclosure(use.enclosure_no)
+    item = None if node is None else tx.item(node.node_no, use.item_id)
+    if item is None or item.deleted or enclosure is None:
+        return False
+    return any(link.href == enclosure.url for link in enclosures_of(item.payload))

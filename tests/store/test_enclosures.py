@@ -1,0 +1,165 @@
+"""Enclosures, their uses and the log of arrivals in every store."""
+
+from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse, digest_of
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.sources import new_source
+from smartfeeds.store.base import Store, WriteTx
+from store.values import add_feed
+
+T0 = 1_700_000_000_000_000
+
+
+def enclosure(name: str, host: str = "h.example:443", **changes: object) -> Enclosure:
+    url = f"https://h.example/{name}"
+    made = Enclosure(0, url, host, digest_of(url), "audio/mpeg", None, EnclosureState.WAITING, "", T0, T0)
+    return made._replace(**changes)
+
+
+async def add(store: Store, *rows: Enclosure) -> list[Enclosure]:
+    return await store.write(lambda tx: [tx.add_enclosure(row) for row in rows])
+
+
+async def names(store: Store, read) -> list[str]:
+    return [row.url.rpartition("/")[2] for row in await store.read(read)]
+
+
+async def test_enclosure_is_read_as_it_was_put(store: Store) -> None:
+    """[PRE-027] Validators and counts survive a restart byte for byte."""
+    (row,) = await add(store, enclosure("a"))
+    whole = row._replace(
+        media_type="audio/ogg", length_bytes=7, state=EnclosureState.GIVEN_UP, reason="broke", dated_us=1, since_us=2,
+        failures=3, tried_us=4, asked_us=5, total_bytes=6, etag='W/"no', modified="yesterday", condition='"x"',
+        partial_bytes=8, night_us=9, night_bytes=10,
+    )  # fmt: skip
+    await store.write(lambda tx: tx.put_enclosure(whole))
+    for read in (
+        lambda tx: tx.enclosure(row.enclosure_no),
+        lambda tx: tx.enclosure_at(row.url),
+        lambda tx: tx.enclosure_of_digest(row.digest),
+        lambda tx: tx.enclosures(0, NO_LIMIT)[0],
+    ):
+        assert await store.read(read) == whole
+    assert await store.read(lambda tx: tx.enclosures(row.enclosure_no, NO_LIMIT)) == []
+    await store.write(lambda tx: tx.remove_enclosure(row.enclosure_no))
+    assert await store.read(lambda tx: tx.enclosure(row.enclosure_no)) is None
+
+
+async def test_queue_has_partial_files_first_and_then_the_newest(store: Store) -> None:
+    """[PRE-007] [PRE-025] [PRE-004] One that was tried in the window, and hosts that are busy, are left out."""
+    await add(
+        store,
+        enclosure("old", dated_us=T0),
+        enclosure("new", dated_us=T0 + 2),
+        enclosure("part", condition='"1"', dated_us=T0 - 5),
+        enclosure("tried", tried_us=T0, dated_us=T0 + 9),
+        enclosure("busy", host="other:80"),
+        enclosure("there", state=EnclosureState.ARRIVED),
+        enclosure("gone", state=EnclosureState.GIVEN_UP),
+    )
+    assert await names(store, lambda tx: tx.enclosures_due(T0, {"other:80"}, NO_LIMIT)) == ["part", "new", "old"]
+    assert await names(store, lambda tx: tx.enclosures_due(T0, set(), 1)) == ["part"]
+    assert await names(store, lambda tx: tx.enclosures_due(T0 + 1, {"other:80"}, NO_LIMIT)) == [
+        "part", "tried", "new", "old",
+    ]  # fmt: skip
+
+
+async def test_asked_ones_come_in_their_order(store: Store) -> None:
+    """[PRE-008]"""
+    await add(
+        store,
+        enclosure("b", asked_us=2),
+        enclosure("a", asked_us=1),
+        enclosure("c"),
+        enclosure("d", asked_us=0, state=EnclosureState.ARRIVED),
+        enclosure("e", asked_us=0, host="other:80"),
+    )
+    assert await names(store, lambda tx: tx.enclosures_asked({"other:80"}, NO_LIMIT)) == ["a", "b"]
+    assert await names(store, lambda tx: tx.enclosures_asked({"other:80"}, 1)) == ["a"]
+
+
+async def test_uses_are_newest_first_and_go_with_source_and_enclosure(store: Store) -> None:
+    """[PRE-016] [PRE-030]"""
+    one, two = await add(store, enclosure("1", state=EnclosureState.ARRIVED), enclosure("2"))
+
+    def work(tx: WriteTx) -> list[int]:
+        sources = [tx.add_source(new_source(node, f"https://{node}.example/", T0)) for node in ("a", "b")]
+        for row, source_no, item_id, dated_us in (
+            (one, sources[0], "x", 1), (one, sources[0], "y", 3), (one, sources[1], "x", 2), (two, sources[1], "z", 9),
+        ):  # fmt: skip
+            tx.put_enclosure_use(
+                EnclosureUse(row.enclosure_no, source_no, item_id, "ab"[source_no != sources[0]], dated_us)
+            )
+        return sources
+
+    first, second = await store.write(work)
+    uses = await store.read(lambda tx: tx.enclosure_uses(one.enclosure_no))
+    assert [(use.node, use.item_id) for use in uses] == [("a", "y"), ("b", "x"), ("a", "x")]
+    uses = await store.read(lambda tx: tx.enclosure_uses_of(second))
+    assert [use.item_id for use in uses] == ["z", "x"]
+    assert await store.read(lambda tx: tx.enclosure_sources(0, NO_LIMIT)) == [first, second]
+    assert await store.read(lambda tx: tx.enclosure_sources(first, NO_LIMIT)) == [second]
+    arrived = await store.read(lambda tx: tx.enclosures_arrived_in("a"))
+    assert sorted((row.url, item_id) for row, item_id in arrived) == [(one.url, "x"), (one.url, "y")]
+    assert await store.read(lambda tx: tx.enclosures_arrived_in("c")) == []
+
+    await store.write(lambda tx: tx.remove_source(second))
+    assert await names(store, lambda tx: tx.enclosures_unused(NO_LIMIT)) == ["2"]
+    await store.write(lambda tx: tx.remove_enclosure(one.enclosure_no))
+    assert await store.read(lambda tx: tx.enclosure_uses_of(first)) == []
+
+
+async def test_bytes_are_summed(store: Store) -> None:
+    """[PRE-014] [PRE-036]"""
+    rows = await add(
+        store,
+        enclosure("a", state=EnclosureState.ARRIVED, length_bytes=100, dated_us=5, night_us=7, night_bytes=60),
+        enclosure("b", state=EnclosureState.ARRIVED, length_bytes=10, dated_us=4, night_us=6, night_bytes=10),
+        enclosure("c", partial_bytes=3, night_us=7, night_bytes=3),
+        enclosure("d", partial_bytes=2, state=EnclosureState.GIVEN_UP),
+    )
+    assert await store.read(lambda tx: tx.enclosure_bytes()) == 113
+    assert await store.read(lambda tx: tx.enclosure_bytes(5)) == 103
+    assert await store.read(lambda tx: tx.enclosure_bytes(5, but=rows[2].enclosure_no)) == 100
+    source_no = await store.write(lambda tx: tx.add_source(new_source("a", "https://a.example/", T0)))
+    for row in rows:
+        use = EnclosureUse(row.enclosure_no, source_no, "x", "a", T0)
+        await store.write(lambda tx, use=use: tx.put_enclosure_use(use))
+    assert await store.read(lambda tx: tx.enclosure_night_bytes(source_no, 7)) == 63
+    assert await store.read(lambda tx: tx.enclosure_night_bytes(source_no + 1, 7)) == 0
+    assert sorted(await store.read(lambda tx: tx.enclosure_totals())) == [
+        ("arrived", 2, 110), ("given-up", 1, 2), ("waiting", 1, 3),
+    ]  # fmt: skip
+    assert await names(store, lambda tx: tx.enclosures_oldest(1)) == ["b"]
+    assert sorted(await names(store, lambda tx: tx.enclosures_before(T0 + 1, NO_LIMIT))) == ["a", "b", "c", "d"]
+    assert await names(store, lambda tx: tx.enclosures_before(T0, NO_LIMIT)) == []
+
+
+async def test_known_digests(store: Store) -> None:
+    """[PRE-027] Of complete files, and of those that wait for their rest."""
+    there, part, gone = await add(
+        store,
+        enclosure("a", state=EnclosureState.ARRIVED),
+        enclosure("b"),
+        enclosure("c", state=EnclosureState.GIVEN_UP),
+    )
+    digests = {there.digest, part.digest, gone.digest, "0"}
+    assert await store.read(lambda tx: tx.known_enclosures(digests, complete=True)) == {there.digest}
+    assert await store.read(lambda tx: tx.known_enclosures(digests, complete=False)) == {part.digest}
+
+
+async def test_log_forgets_old_entries(store: Store) -> None:
+    """[PRE-031]"""
+    for at_us in (1, 5, 9):
+        entry = Arrival(0, at_us, "n", "i", "https://h.example/a", at_us, 0.5, "")
+        await store.write(lambda tx, entry=entry: tx.add_arrival(entry, 4))
+    entries = await store.read(lambda tx: tx.arrivals(0, NO_LIMIT))
+    assert [(one.at_us, one.size_bytes, one.seconds) for one in entries] == [(5, 5, 0.5), (9, 9, 0.5)]
+    assert await store.read(lambda tx: tx.arrivals(entries[0].arrival_no, NO_LIMIT)) == entries[1:]
+
+
+async def test_pages_of_a_node_are_marked_as_changed(store: Store) -> None:
+    """[PRE-034]"""
+    node = await store.write(add_feed())
+    await store.write(lambda tx: tx.show_enclosures_of(node.node_no))
+    changed = await store.read(lambda tx: tx.node_by_no(node.node_no))
+    assert changed is not None and changed.audience != node.audience

@@ -152,6 +152,8 @@ class App:
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         self._bounces = Bounces(self.service, clock=clock)
+        self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
+        self.polls = Polls(settings, self.service, self._source_tools)
         self.sign_ins = SignIns(clock)
         self.bot = self._make_bot(clock) if settings.bot.enabled else None
         info = ServiceInfo(
@@ -203,8 +205,6 @@ class App:
             Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
         )
-        self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
-        self.polls = Polls(settings, self.service, self._source_tools)
         self.mirrors = Mirrors(
             self.service,
             [section.to_mirror() for section in settings.mirror],
@@ -283,6 +283,7 @@ class App:
             stream.outbox,
             stream.call,
             self.sign_ins,
+            self.polls.finder,
             is_available=self.availability.is_available,
             clock=clock,
             monotonic=system.monotonic,
@@ -365,7 +366,7 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
-            for client in (*self._fetchers, self._image_fetcher, *self.polls.fetchers, *self.polls.push_clients):
+            for client in (*self._fetchers, self._image_fetcher, *self.polls.clients):
                 await parts.enter_async_context(client)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)

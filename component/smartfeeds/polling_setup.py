@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Coroutine, Iterator
 from functools import partial
 from ipaddress import ip_network
+from typing import Final
 
 import structlog
 
@@ -17,17 +18,20 @@ from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.sources.clouds import Clouds
+from smartfeeds.sources.finding import FeedFinder
 from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.push_inbox import PushInbox
 from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
 from smartfeeds.sources.tools import SourceTools
 
+SEARCH_S: Final = 20.0  # a person waits so long for each request of a search
+
 _log = structlog.get_logger()
 
 
 class Polls:
-    """The poller, the subscriber and the planets. `fetchers` and `push_clients` are open while they run.
+    """The poller, the subscriber and the planets. `finder` is for people who name an address.
 
     `inbox` is None if hubs cannot reach this service, because it has no public address, or if push is off (WS-102).
     """
@@ -39,7 +43,7 @@ class Polls:
         # Polls have a limiter of their own: they are spaced by a second, and mirrors hold requests for a minute.
         limiter = HostLimiter(POLL_LIMITS)
         allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
-        self.fetchers = PollClients(
+        self._fetchers = PollClients(
             *(
                 Fetcher(FetchLimits(allowed=networks), limiter=limiter, contact=settings.http.base_url)
                 for networks in (allowed, EVERYWHERE)
@@ -47,8 +51,13 @@ class Polls:
         )
         own_url = settings.http.base_url
         self._can_push = bool(settings.http.listen and own_url and settings.sources.push)
-        self.poller = Poller(service, self.fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
-        self.push_clients = PushClients(
+        self.poller = Poller(service, self._fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
+        # A person waits for the result of a search, so it is not spaced as polls are.
+        self._search_fetcher = Fetcher(
+            FetchLimits(total_s=SEARCH_S, allowed=allowed), limiter=HostLimiter(), contact=own_url
+        )
+        self.finder = FeedFinder(self._search_fetcher, self.poller, tools.now_us, own_url)
+        self._push_clients = PushClients(
             *(
                 CallbackClient(networks, allowed_by="sources.allowed_networks", contact=own_url)
                 for networks in (allowed, EVERYWHERE)
@@ -56,9 +65,9 @@ class Polls:
         )
         options = PushOptions(own_url, settings.sources.secret_over_http)
         self.inbox = (
-            PushInbox(service, self.fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
+            PushInbox(service, self._fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
         )
-        self.subscriber = Subscriber(service, self.push_clients, Clouds(own_url), tools, options)
+        self.subscriber = Subscriber(service, self._push_clients, Clouds(own_url), tools, options)
 
     async def start(self) -> None:
         """Stores the sources of the configuration. Raises StoreError."""
@@ -66,6 +75,11 @@ class Polls:
             _log.info("source_push_off", reason="http.base_url is not set; hubs cannot reach this service")
         sources = [section.to_source(self._tools.now_us()) for section in self._settings.source]
         await self._service.write(partial(set_configured_sources, sources=sources))
+
+    @property
+    def clients(self) -> tuple[Fetcher | CallbackClient, ...]:
+        """What has to be open while they run."""
+        return (self._search_fetcher, *self._fetchers, *self._push_clients)
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """What runs until it is cancelled, with its names."""
@@ -81,5 +95,5 @@ class Polls:
         domain = self._settings.component.jid
         owner = parse_jid(section.owner or domain) or Jid("", domain)
         plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
-        fetcher = self.fetchers.private if section.allow_private else self.fetchers.public
+        fetcher = self._fetchers.private if section.allow_private else self._fetchers.public
         return Planet(plan, self._service, fetcher, self._tools)

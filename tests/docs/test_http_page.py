@@ -1,7 +1,5 @@
 """docs/http.md: its commands run against a service, its proxy lets everything through, its tables hold."""
 
-import asyncio
-import os
 import re
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from smartfeeds.http.queries import MAX_QUERY_BYTES
 from smartfeeds.http.routes import document
 from support.bearer import bearer
 from support.component import ALICE
+from support.shell import run_process
 from support.web import Web
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
@@ -36,27 +35,15 @@ def page() -> str:
     return PAGE.read_text()
 
 
-async def run(command: list[str], cwd: Path, **environment: str) -> tuple[int, str]:
-    """A process, while the service goes on in this one."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(cwd), **environment},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    said, _ = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, said.decode()
-
-
 async def test_commands_run_one_after_the_other(web: Web, page: str, tmp_path: Path) -> None:
     """[SF-053] [SF-056] As they stand, in one shell."""
     await filled(web)
     token = (await bearer(web, ALICE, TokenScope.ADMIN)).removeprefix("Bearer ")
     script = "\n".join(BLOCK.findall(page))
     assert script.count("curl") > 15
-    status, said = await run(["bash", "-euxo", "pipefail", "-c", script], tmp_path, FEEDS=web.origin, TOKEN=token)
+    status, said = await run_process(
+        ["bash", "-euxo", "pipefail", "-c", script], tmp_path, FEEDS=web.origin, TOKEN=token
+    )
     assert status == 0, said
     assert "We are open" in said and "Closed today" in said
 

@@ -348,7 +348,7 @@ async def test_owner_has_a_limit_of_sources(start: Starter, stops: list[bool]) -
     assert stops == []
     service = await start(limits={"sources_per_jid": 1}, pubsub={"admins": [bare(ADMIN)]})
     await service.create(ALICE, "tea")
-    for number, outcome in enumerate((None, "not-acceptable")):
+    for number, outcome in enumerate((None, "policy-violation")):
         dialog = Dialog(service, ALICE, "add-source")
         await dialog.begin()
         answer = await dialog.go(url=f"http://127.0.0.1:9/{number}", node="tea")

@@ -68,3 +68,17 @@ def write(work: Callable[[WriteTx, Context], None]) -> None:
         await service.store.close()
 
     asyncio.run(run())
+
+
+async def run_process(command: list[str], cwd: Path, **environment: str) -> tuple[int, str]:
+    """Runs a process while the service goes on in this one; its exit code and what it prints."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "HOME": str(cwd), **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, output.decode()

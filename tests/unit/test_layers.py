@@ -50,7 +50,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "config", "telemetry",
-        "sources", "sync", "net", "console", "opening",
+        "sources", "sync", "net", "console", "opening", "bot",
     },
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from smartfeeds.bot.approvals import explain
 from smartfeeds.bot.commands import run_command, unknown_command
-from smartfeeds.bot.conversation import Conversation, Reply, Tools
+from smartfeeds.bot.conversation import Conversation, FeedReader, Reply, Tools
 from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
 from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
@@ -88,6 +88,7 @@ class Bot:
         outbox: ChatOutbox,
         call: Call,
         sign_ins: SignIns,
+        feeds: FeedReader,
         *,
         is_available: Callable[[str], bool | None],
         clock: Callable[[], int],
@@ -116,7 +117,7 @@ class Bot:
             service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in, is_available=is_available
         )
         dispatcher.register(KIND, self.sender.kind())
-        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce, sign_ins)
+        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce, sign_ins, feeds)
         person = Rate(options.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
         self._limits = RateLimits(per_sender=person, per_domain=domain, clock=monotonic)

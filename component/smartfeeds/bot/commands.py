@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from smartfeeds.bot import approvals, following, posting, reading, settling, signing_in, usages
+from smartfeeds.bot import approvals, blogs, following, posting, reading, settling, signing_in, usages
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.delivery import parse_message_id
 from smartfeeds.bot.grammar import split_command
@@ -100,6 +100,22 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("lists the feeds that you follow"),
         reading.subscriptions,
         {"de": ("abos", "abonnements"), "en": ("subs",)},
+    ),
+    ChatCommand(
+        "follow",
+        usages.FOLLOW,
+        N_("delivers the new entries of a blog, such as follow https://blog.example/"),
+        blogs.follow,
+        {"de": ("folge", "folgen")},
+        rights=Rights.ROOM,
+    ),
+    ChatCommand(
+        "unfollow",
+        usages.UNFOLLOW,
+        N_("ends that; the blog is no longer fetched if nobody else subscribes"),
+        blogs.unfollow,
+        {"de": ("entfolge", "entfolgen")},
+        rights=Rights.ROOM,
     ),
     ChatCommand(
         "post",

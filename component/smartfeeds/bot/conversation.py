@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from smartfeeds.bot.follows import consumer_of, list_follows
 from smartfeeds.bot.grammar import quote
@@ -12,6 +12,7 @@ from smartfeeds.bot.rooms import Rooms
 from smartfeeds.core.chat import ChatRow, ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.sources import FoundFeed, Source
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.answers import ask
@@ -74,12 +75,22 @@ class RefusalError(Exception):
     """The command cannot be followed. The text is already in the user's language."""
 
 
+class FeedReader(Protocol):
+    """Finds and reads feeds of other servers."""
+
+    async def find(self, url: str) -> FoundFeed:
+        """The feed at an address, or that of the page there. Raises FeedError."""
+
+    async def poll(self, source: Source) -> None:
+        """Reads a new source for the first time. Raises StoreError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The parts of the service that commands use.
 
     `handle` answers a request within the limits of the operator. `introduce` asks a person to take the bot into their
-    contacts. `sign_ins` are those of the web pages.
+    contacts. `sign_ins` are those of the web pages. `feeds` reads other servers.
     """
 
     service: FeedService
@@ -89,6 +100,7 @@ class Tools:
     rooms: Rooms
     introduce: Callable[[str], object]
     sign_ins: SignIns
+    feeds: FeedReader
 
 
 @dataclass(frozen=True, slots=True)

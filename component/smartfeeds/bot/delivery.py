@@ -214,7 +214,8 @@ class ChatSender:
 
     def kind(self) -> ConsumerKind:
         """Returns the rules of these consumers."""
-        return ConsumerKind(self, backoff=BACKOFF, give_up_s=GIVE_UP_S)
+        # `smartfeeds source add --tell` adds consumers beside a running service.
+        return ConsumerKind(self, backoff=BACKOFF, give_up_s=GIVE_UP_S, stored=True)
 
     def host(self, consumer: Consumer) -> str:
         """The recipient's domain."""

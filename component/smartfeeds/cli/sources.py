@@ -1,4 +1,4 @@
-"""`smartfeeds source`: feeds of other servers that fill nodes (docs/webfeeds-sources.md).
+"""`smartfeeds source`: feeds of other servers that fill nodes (docs/webfeeds.md).
 
 A running service applies each change within seconds.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from smartfeeds.bot.follows import follow
 from smartfeeds.cli.common import bare_jid, config_option, json_option, output_option, private_option, read_settings
 from smartfeeds.cli.files import whole_file
 from smartfeeds.cli.offline import read_offline, write_offline
@@ -25,6 +26,7 @@ from smartfeeds.console import (
     print_rows,
     run_async,
 )
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.polling import paused, resumed
 from smartfeeds.core.sources import (
@@ -46,6 +48,8 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.admin_rows import Row, source_row
 from smartfeeds.service.context import Context
+from smartfeeds.service.importing import describe_node
+from smartfeeds.service.source_import import publisher_of
 from smartfeeds.service.source_push import newest_push, renew_push
 from smartfeeds.service.sources import add_source, change_source, find_source, poll_now, remove_source
 from smartfeeds.sources.checking import SourceReport, check_source
@@ -55,7 +59,7 @@ from smartfeeds.store.base import OpenMode, WriteTx
 
 @click.group("source", cls=Commands)
 def source_command() -> None:
-    """Fill nodes with feeds of other servers (docs/webfeeds-sources.md)."""
+    """Fill nodes with feeds of other servers (docs/webfeeds.md)."""
 
 
 def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,17 +121,30 @@ def _node_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @source_command.command("add")
 @click.argument("url")
 @click.option("--node", help="The node. It is created if it does not exist. Default: derived from the address.")
+@click.option("--tell", type=bare_jid, metavar="JID", help="Send new items to this person by chat.")
 @_settings_options
 @private_option
 @config_option
-def add(url: str, node: str | None, config: Path | None, *, allow_private: bool, **chosen: Any) -> None:
+def add(
+    url: str, node: str | None, tell: str | None, config: Path | None, *, allow_private: bool, **chosen: Any
+) -> None:
     """Fill a node with the feed at URL.
 
     A name and a password for HTTP Basic may be part of URL; lists and logs do not show them.
     """
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
     source = _new(url, node, settings, read_settings(config).http.base_url)
-    source = write_offline(config, lambda tx, context: add_source(tx, context, source), OpenMode.CREATE)
+    person = None if tell is None else parse_jid(tell)
+
+    def work(tx: WriteTx, context: Context) -> Source:
+        stored = add_source(tx, context, source)
+        if person is not None:
+            # Only a node that exists can be followed; the first poll would create it.
+            describe_node(tx, context, stored.node, publisher_of(stored, context.policy.domain), {})
+            follow(tx, context, person, stored.node)
+        return stored
+
+    source = write_offline(config, work, OpenMode.CREATE)
     print_out(f"{source.source_no}  {source.node}  {shown(source.url)}")
     print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
 

@@ -47,7 +47,7 @@ class PushOffer:
     def ranked(self, good: frozenset[str]) -> "PushOffer":
         """The offer: hubs before clouds, https before http, and hubs that are known to work first (WS-099, RC-055).
 
-        `good` are the addresses of hubs that have pushed.
+        `good` are the addresses of hubs at which subscriptions are active.
         """
         places = {PushKind.HUB: 0, PushKind.CLOUD: 1}
 
@@ -55,9 +55,6 @@ class PushOffer:
             return places[target.kind], not target.url.startswith("https:"), target.url not in good
 
         return PushOffer(tuple(sorted(self.targets, key=rank)))
-
-
-NO_OFFER: Final = PushOffer()
 
 
 def offer_of(hubs: list[str], topic: str, clouds: list[PushTarget], own_url: str) -> PushOffer:

@@ -21,9 +21,8 @@ HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 DAY_US: Final = DAY_S * US_PER_S
 HOUR_US: Final = HOUR_S * US_PER_S
-# A hub that is asked has so long to check; a lease that is over is renewed for so long (WS-104, WS-116).
-CHECK_US: Final = 6 * HOUR_US
-GRACE_US: Final = 6 * HOUR_US
+CHECK_US: Final = 6 * HOUR_US  # that a hub has for its check (WS-104)
+GRACE_US: Final = 6 * HOUR_US  # for which a lease that is over is still renewed (WS-116)
 LEASE_WISH_S: Final = 864_000
 LONGEST_LEASE_S: Final = 14 * DAY_S
 UNSTATED_LEASE_S: Final = DAY_S
@@ -39,6 +38,7 @@ AGAIN_US: Final = 60 * US_PER_S
 KEPT_US: Final = 30 * DAY_US
 REASON_CHARACTERS: Final = 300
 MAX_CURSOR_CHARACTERS: Final = 1_024
+MAX_PUSH_BYTES: Final = 10_000_000  # as it is received, and without its coding
 _TRIES_OF_HINT: Final = 2
 _NEXT_TARGET_US: Final = 60 * US_PER_S
 
@@ -82,8 +82,9 @@ class SourcePush:
     end of the lease, `active_us` when it first became active, `pushed_us` when the last push came; None is never.
     `failures` counts failed requests in a row, `misses` changes that only polls found, `absences` polls whose document
     did not name the target, `forgeries` pushes in a row without a right signature. `pending_us` is the time of the last
-    push that has not been stored yet. `has_secret`: the hub knows the secret. `notify` is the protocol in which a cloud
-    notifies, "" while none was accepted. `cursor` is the last one that a push of another Smart Feeds service named.
+    push that has not been stored yet. `has_secret`: the hub has confirmed a request with
+    the secret; `asks_secret`: the last request had it. `notify` is the protocol in which a cloud notifies, "" while
+    none was accepted. `cursor` is the last one that a push of another Smart Feeds service named.
     """
 
     push_no: int
@@ -109,6 +110,7 @@ class SourcePush:
     pending_us: int | None = None
     hint: PollHint | None = None
     has_secret: bool = False
+    asks_secret: bool = False
     notify: str = ""
     cursor: str = field(default="", repr=False)
 
@@ -116,6 +118,11 @@ class SourcePush:
     def kind(self) -> PushKind:
         """Whether the target is a hub or a cloud."""
         return self.target.kind
+
+    @property
+    def expects_signature(self) -> bool:
+        """Whether pushes must be signed. While a lease runs, a request to renew it changes nothing (WS-115)."""
+        return self.has_secret if self.state is PushState.ACTIVE else self.has_secret or self.asks_secret
 
     @property
     def address(self) -> str:
@@ -209,6 +216,7 @@ def confirmed(push: SourcePush, lease_s: int | None, now_us: int, chance: float)
         renewal_s = min(lease_s * (0.8 - 0.1 * chance), max(lease_s - HOUR_S, lease_s / 2))
     active_us = now_us if push.active_us is None or push.state is not PushState.ACTIVE else push.active_us
     push = replace(push, asked_us=None, failures=0, active_us=active_us, ends_us=now_us + lease_s * US_PER_S)
+    push = replace(push, has_secret=push.asks_secret)
     return replace(_in_state(push, PushState.ACTIVE, "", now_us), due_us=now_us + max(1, int(renewal_s * US_PER_S)))
 
 
@@ -328,7 +336,7 @@ def _at_next_target(push: SourcePush, reason: str, now_us: int, pause_us: int) -
     """The subscription after a refusal. The next target of the offer is tried soon, the first one again after a pause
     (WS-099, RC-055)."""
     failures = push.failures + 1
-    is_first_round = 0 < failures <= len(push.others)
+    is_first_round = failures <= len(push.others)
     push = replace(
         push,
         asked_us=None,

@@ -98,6 +98,16 @@ NO_HINTS: Final = DocumentHints()
 
 
 @dataclass(frozen=True, slots=True)
+class FoundFeed:
+    """What is at an address that a person has named: the address of the feed and its title. `problem` is why it cannot
+    be followed, "" if it can."""
+
+    url: str
+    title: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Moved:
     """The target of permanent redirects, and since when every answer has named it (SRC-034)."""
 

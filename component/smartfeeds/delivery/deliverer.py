@@ -131,7 +131,8 @@ class ConsumerKind:
     `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives up. With
     `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed
     one by one. With `on_demand` the store does not list the consumers that are behind, so those that are followed are
-    woken when the deliveries resume.
+    woken when the deliveries resume. With `stored` every consumer of the kind in the store is served, also one that
+    another process has added.
     """
 
     deliverer: Deliverer
@@ -144,3 +145,4 @@ class ConsumerKind:
     give_up_failures: int | None = None
     every_feed: bool = False
     on_demand: bool = False
+    stored: bool = False

@@ -99,7 +99,7 @@ class Dispatcher:
                 self._lane(consumer).waits[consumer] = wait
                 self.hurry(consumer)
         for name, lane in self._lanes.items():
-            lane.wake_consumers(behind.get(name, ()))
+            lane.wake_stored(behind.get(name, ()))
 
     def follow(self, consumer: Consumer) -> None:
         """Delivers to a consumer until `forget`. The consumer has a mark in the store."""

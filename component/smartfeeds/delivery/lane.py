@@ -156,6 +156,13 @@ class DeliveryLane:
                     self._make_ready(consumer)
         self._start()
 
+    def wake_stored(self, behind: Collection[Consumer]) -> None:
+        """Serves the consumers that are behind according to the store."""
+        if self._kind.stored:
+            for consumer in behind:
+                self._followed.setdefault(consumer.node_no, set()).add(consumer)
+        self.wake_consumers(behind)
+
     def wake_consumers(self, consumers: Iterable[Consumer]) -> None:
         """Serves these consumers, which may have something to receive."""
         if self.paused:
@@ -207,7 +214,7 @@ class DeliveryLane:
         for consumer in list(self.waits):
             if self.follows(consumer):
                 self.plan(consumer)
-        self.wake_consumers(behind)
+        self.wake_stored(behind)
         self.wake(list(self._followed) if self._kind.on_demand else self._woken)
         self._woken.clear()
 

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qs, unquote_plus
 
-from smartfeeds.core.source_push import LONGEST_LEASE_S
+from smartfeeds.core.source_push import LONGEST_LEASE_S, MAX_PUSH_BYTES
 from smartfeeds.core.sources import PushKind
 from smartfeeds.formats import soap, xml_rpc
 from smartfeeds.formats.remote_calls import RemoteCallError, RemoteValue
@@ -26,7 +26,6 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.service.source_push import Delivery, HubCheck, IncomingPush
 from smartfeeds.threads import OwnThreads
 
-MAX_PUSH_BYTES: Final = 10_000_000
 MAX_NOTIFICATION_BYTES: Final = 65_536
 BODY_S: Final = 30.0
 PUSHES_AT_ONCE: Final = 4  # bodies that are received for one subscription, each in memory
@@ -97,22 +96,21 @@ class SourcePushEndpoint:
     async def get(self, call: HttpCall) -> Reply:
         """Repeats a challenge that is about a subscription of ours (WS-108, WS-109, RC-072). Raises HttpError."""
         pushes = self._open()
-        if "hub.mode=" in call.query:
-            text = await self._checked(pushes, call)
-        else:
+        if await pushes.kind(call.subject) is PushKind.CLOUD:
             text = await self._challenged(pushes, call)
+        else:
+            text = await self._checked(pushes, call)
         if text is None:
             raise _unknown()
         return Reply(text.encode(), PLAIN_TEXT, headers={"Cache-Control": "no-store"})
 
     async def _checked(self, pushes: SourcePushes, call: HttpCall) -> str | None:
         fields = _fields(call.query)
-        lease = fields.get("hub.lease_seconds", "")
         check = HubCheck(
             fields.get("hub.mode", ""),
             fields.get("hub.topic", ""),
             fields.get("hub.challenge", ""),
-            min(int(lease), LONGEST_LEASE_S) or None if _DIGITS.fullmatch(lease) else None,
+            _lease_s(fields.get("hub.lease_seconds", "")),
             fields.get("hub.reason", ""),
         )
         if not await pushes.check(call.subject, check):
@@ -217,3 +215,9 @@ def _xml(body: bytes, status: HTTPStatus = HTTPStatus.OK) -> Reply:
 
 def _unknown() -> HttpError:
     return HttpError(HTTPStatus.NOT_FOUND, "there is no such subscription")
+
+
+def _lease_s(text: str) -> int | None:
+    """The seconds of a lease, None if the hub does not say them."""
+    lease_s = int(text) if _DIGITS.fullmatch(text) else 0
+    return min(lease_s, LONGEST_LEASE_S) if lease_s else None

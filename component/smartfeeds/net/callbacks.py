@@ -10,7 +10,7 @@ import contextlib
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,9 @@ REUSED_S: Final = 3.0
 NAMES_S: Final = 1.0
 TOTAL_S: Final = 10.0  # for connecting, sending and the first bytes of the answer (WS-035, WS-065, RC-044)
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_PERMANENT: Final = frozenset({301, 308})
+PERMANENT: Final = frozenset({301, 308})
+# WebSub knows 307 and 308 only; a hub that answers 301 may mean no more than 307 (WS-106).
+PERMANENT_FOR_HUBS: Final = frozenset({308})
 _CHUNK_BYTES: Final = 1_024
 _REASON_CHARACTERS: Final = 200
 _REFUSED: Final = "its address is not public; the operator may allow it with "
@@ -132,10 +134,19 @@ class CallbackClient:
         return await self._answer("GET", url, None, {}, max_bytes, redirects)
 
     async def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, max_bytes: int = 0, redirects: int = 0
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        max_bytes: int = 0,
+        redirects: int = 0,
+        permanent: Collection[int] = PERMANENT,
     ) -> CallbackAnswer:
-        """The answer to a POST. Up to `redirects` redirects are followed with the same method and body."""
-        return await self._answer("POST", url, body, headers, max_bytes, redirects)
+        """The answer to a POST. Up to `redirects` redirects are followed with the same method and body, those with a
+        status in `permanent` for good. A redirect from https to http is a failure, because the body may have secrets.
+        """
+        return await self._answer("POST", url, body, headers, max_bytes, redirects, permanent)
 
     async def is_address_of(self, host: str, address: str) -> bool:
         """Whether a host is this network address, or a name that leads to it. It is not if the name leads nowhere."""
@@ -154,11 +165,18 @@ class CallbackClient:
         return [result["host"] for result in results]
 
     async def _answer(
-        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], max_bytes: int, redirects: int
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        max_bytes: int,
+        redirects: int,
+        permanent: Collection[int] = PERMANENT,
     ) -> CallbackAnswer:
         if self._session is None:
             raise RuntimeError("the client is not open: use it in async with")
-        target, permanent_url, permanent = url, url, True
+        target, permanent_url, is_permanent = url, url, True
         try:
             async with asyncio.timeout(self._total_s):
                 for hop in range(redirects + 1):
@@ -166,10 +184,12 @@ class CallbackClient:
                     async with request(_address(target)) as response:
                         location = response.headers.get("Location", "")
                         if hop < redirects and response.status in _REDIRECTS and location:
-                            permanent = permanent and response.status in _PERMANENT
-                            target = str(response.url.join(URL(location, encoded=True)))
-                            permanent_url = target if permanent else permanent_url
+                            is_permanent = is_permanent and response.status in permanent
+                            following = str(response.url.join(URL(location, encoded=True)))
                             response.close()
+                            if response.url.scheme == "https" and not following.startswith("https:"):
+                                raise ValueError(f"it redirects from https to {following}")
+                            target, permanent_url = following, following if is_permanent else permanent_url
                             continue
                         answer = await self._read(response, max_bytes)
                         return replace(answer, url=target, permanent_url=permanent_url)

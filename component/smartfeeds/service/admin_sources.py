@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from smartfeeds.core.callbacks import CallbackKind
 from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
+from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.polling import paused, resumed
 from smartfeeds.core.sources import NO_SETTINGS, Source, SourceSettings, new_source
@@ -13,6 +15,7 @@ from smartfeeds.service import sources
 from smartfeeds.service.administration import manages
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.nodes import add_node, may_create
 from smartfeeds.service.requests import Answer, NodeRequest, Request, ResultSet
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -34,10 +37,38 @@ class SourceList(Answer):
 
 @dataclass(frozen=True, slots=True)
 class AddSource(NodeRequest):
-    """Adds a source to a node. Only admins may choose settings that concern the network of the service."""
+    """Adds a source to a node. Only admins may choose settings that concern the network of the service. With
+    `may_create` a missing node is created for the actor."""
 
     url: str = ""
     settings: SourceSettings = NO_SETTINGS
+    may_create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FindSourceNode(Request):
+    """Asks which open node has the feed at an address already, for users who may add it otherwise."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNode(Answer):
+    """The name of the node, "" if there is none."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndUnreadSources(NodeRequest):
+    """Removes the sources that the actor has added to a node, if nobody subscribes to the node any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesEnded(Answer):
+    """How many sources were removed."""
+
+    count: int
 
 
 class SourceAction(Enum):
@@ -79,10 +110,13 @@ def list_sources(tx: ReadTx, context: Context, request: ListSources) -> SourceLi
 def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown:
     """Adds a source to a node of the actor.
 
-    Raises FeedError: FORBIDDEN unless the actor manages the node, NOT_ACCEPTABLE if the source is refused.
+    Raises FeedError: FORBIDDEN unless the actor manages the node, NOT_ACCEPTABLE if the source is refused,
+    POLICY_VIOLATION if the actor has too many, and the errors of `nodes.add_node`.
     """
     node = request.node or ""
     by_admin = is_admin(context.policy, request.actor)
+    if request.may_create and tx.node(node) is None:
+        add_node(tx, context, request.actor, node, None)
     if not manages(tx, context, request.actor, tx.node(node)):
         raise FeedError(Condition.FORBIDDEN, f"only owners of the node {node} may add sources to it")
     settings = request.settings
@@ -94,6 +128,36 @@ def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown
         return sources.add_source(tx, context, new_source(node, request.url, context.now_us, settings, owner=owner))
 
     return SourceShown(_accepted(work))
+
+
+def find_source_node(tx: ReadTx, context: Context, request: FindSourceNode) -> SourceNode:
+    """The oldest open node that has the whole feed at an address.
+
+    Raises FeedError(FORBIDDEN) if there is none and the actor may not create a node for it. So the service requests no
+    address for a stranger (SRC-084).
+    """
+    for source in tx.sources_at(request.url):
+        node = tx.node(source.node)
+        is_whole = not source.settings.only and not source.settings.user
+        if is_whole and node is not None and node.options.access_model is AccessModel.OPEN:
+            return SourceNode(node.name)
+    if not may_create(context, request.actor):
+        raise FeedError(Condition.FORBIDDEN, "this service does not let you add feeds of other servers")
+    return SourceNode("")
+
+
+def end_unread_sources(tx: WriteTx, context: Context, request: EndUnreadSources) -> SourcesEnded:
+    """Removes the actor's sources of a node without subscriptions over XMPP, the hub and the cloud."""
+    node = tx.node(request.node or "")
+    if node is None or tx.subscription_count(node.node_no):
+        return SourcesEnded(0)
+    if any(tx.callback_count(kind, node_no=node.node_no) for kind in CallbackKind):
+        return SourcesEnded(0)
+    owner = str(request.actor.bare)
+    rows = [row for row in tx.sources_of(node.name) if row.owner == owner and not row.configured]
+    for row in rows:
+        sources.remove_source(tx, context, row)
+    return SourcesEnded(len(rows))
 
 
 def change_source(tx: WriteTx, context: Context, request: ChangeSource) -> SourceShown:

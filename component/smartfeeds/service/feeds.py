@@ -90,6 +90,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     sessions.ListSessions: ("list_sessions", sessions.list_sessions),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
+    admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
@@ -122,6 +123,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),
     admin_sources.AddSource: ("add_source", admin_sources.add_source),
     admin_sources.ChangeSource: ("change_source", admin_sources.change_source),
+    admin_sources.EndUnreadSources: ("end_unread_sources", admin_sources.end_unread_sources),
     admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
 }
 

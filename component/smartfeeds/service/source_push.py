@@ -10,7 +10,7 @@ from typing import Final
 
 from smartfeeds.core import polling
 from smartfeeds.core import source_push as state
-from smartfeeds.core.push_targets import PushOffer, same_address
+from smartfeeds.core.push_targets import MAX_TARGETS, PushOffer, same_address
 from smartfeeds.core.source_push import (
     FOLLOWING,
     FORGERIES,
@@ -29,6 +29,7 @@ from smartfeeds.service.sources import SPREAD_S
 from smartfeeds.store.base import ReadTx, WriteTx
 
 MAX_CHALLENGE_CHARACTERS: Final = 1_024
+_NO_CHANCE: Final = 0.5  # where no random number is drawn: the middle of the range
 _ORPHANS: Final = 500  # subscriptions that one transaction ends
 
 
@@ -127,8 +128,15 @@ def follow_poll(
 
 
 def _begin(tx: WriteTx, source: Source, offer: PushOffer, polled: PolledOffer, now_us: int) -> None:
+    """Begins a subscription. One that waits for another target ends here: a feed that names other hubs at each poll has
+    one that waits, and few that are over."""
     good = frozenset(target.url for target in offer.targets if tx.has_active_push(target.url))
     push = state.new_push(source.source_no, offer.ranked(good), polled.token, polled.secret, now_us)
+    rows = tx.source_pushes_of(source.source_no)
+    surplus = [row for row in rows if row.state is PushState.ENDED][:-MAX_TARGETS]
+    waiting = [row for row in rows if row.state in FOLLOWING and row.state is not PushState.ACTIVE]
+    for row in [*surplus, *waiting]:
+        tx.remove_source_push(row.push_no)
     tx.put_source_push(replace(push, cursor=polled.cursor))
 
 
@@ -165,7 +173,7 @@ def begin_task(
         # RC-064: the address of the feed after permanent redirects.
         push = replace(push, target=replace(push.target, topic=source.url))
     if task is Task.SUBSCRIBE:
-        push = replace(push, has_secret=sends_secret)
+        push = replace(push, asks_secret=sends_secret)
     if task is Task.REMOVE:
         tx.remove_source_push(push_no)
         return push, task
@@ -181,7 +189,7 @@ def end_request(
         return None
     push = state.after_request(before, asked_us, result, context.now_us, chance)
     if push.state is PushState.ACTIVE and before.state is not PushState.ACTIVE:
-        _leave_others(tx, push, context.now_us)
+        _leave_others(tx, push, context.now_us, chance)
     return _put(tx, push, before, context.now_us, chance)
 
 
@@ -203,16 +211,17 @@ def take_check(tx: WriteTx, context: Context, token: str, check: HubCheck, chanc
         return True
     push = state.confirmed(before, check.lease_s, now_us, chance)
     if before.state is not PushState.ACTIVE:
-        _leave_others(tx, push, now_us)
+        _leave_others(tx, push, now_us, chance)
     tx.put_source_push(push)
     return True
 
 
-def _leave_others(tx: WriteTx, push: SourcePush, now_us: int) -> None:
-    """Ends the subscriptions that this one replaces, now that it is active (WS-135)."""
+def _leave_others(tx: WriteTx, push: SourcePush, now_us: int, chance: float) -> None:
+    """Ends the subscriptions that this one replaces, now that it is active (WS-135). Until it has pushed, the source is
+    polled as without a hub (WS-133)."""
     for other in tx.source_pushes_of(push.source_no):
         if other.push_no != push.push_no and other.state in FOLLOWING:
-            tx.put_source_push(state.left(other, "another subscription has replaced it", now_us))
+            _put(tx, state.left(other, "another subscription has replaced it", now_us), other, now_us, chance)
 
 
 def find_push(tx: ReadTx, _context: Context, token: str) -> SourcePush | None:
@@ -301,12 +310,17 @@ def spread_pushes(tx: WriteTx, context: Context) -> None:
     tx.spread_overdue_source_pushes(context.now_us, SPREAD_S)
 
 
+def has_orphans(tx: ReadTx, _context: Context) -> bool:
+    """Whether there are subscriptions of sources that were removed, paused or stopped."""
+    return bool(tx.source_pushes_without_source(1))
+
+
 def leave_orphans(tx: WriteTx, context: Context) -> int:
     """Ends the subscriptions of sources that were removed, paused or stopped (WS-136). Returns their number."""
     rows = tx.source_pushes_without_source(_ORPHANS)
     for push in rows:
         left = state.left(push, "the source was removed or paused", context.now_us)
-        _put(tx, left, push, context.now_us, 0.5)
+        _put(tx, left, push, context.now_us, _NO_CHANCE)
     return len(rows)
 
 
@@ -325,7 +339,13 @@ def drop_pushes(tx: WriteTx, context: Context, source: Source) -> None:
     for push in tx.source_pushes_of(source.source_no):
         if push.state in OVER:
             continue
-        _put(tx, state.left(push, "push is switched off for the source", context.now_us), push, context.now_us, 0.5)
+        _put(
+            tx,
+            state.left(push, "push is switched off for the source", context.now_us),
+            push,
+            context.now_us,
+            _NO_CHANCE,
+        )
 
 
 def newest_push(tx: ReadTx, _context: Context, source: Source) -> SourcePush | None:

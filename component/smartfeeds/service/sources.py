@@ -10,7 +10,7 @@ from typing import Final
 from smartfeeds.core import polling
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.sources import HostPause, Source, SourceState
-from smartfeeds.errors import ConfigError
+from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -27,12 +27,16 @@ class DueSources:
 
 
 def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
-    """Stores a source and returns it with its number. Raises ConfigError if the node has a source of this address, or
-    its owner has too many."""
+    """Stores a source and returns it with its number.
+
+    Raises ConfigError if the node has a source of this address, FeedError if its owner has too many.
+    """
     if tx.source_of(source.node, source.first_url) is not None:
         raise ConfigError(f"the node {source.node} has a source {source.first_url} already")
     if source.owner and tx.sources_by(source.owner) >= context.policy.sources_per_jid:
-        raise ConfigError(f"you have {context.policy.sources_per_jid} sources; remove one first")
+        raise FeedError(
+            Condition.POLICY_VIOLATION, f"you have {context.policy.sources_per_jid} sources; remove one first"
+        )
     return replace(source, source_no=tx.add_source(source))
 
 

@@ -47,7 +47,7 @@ def _read(source: Source, response: Response, now_us: int) -> SourceReport:
             response.body, response.charset, response.url, source, "", response.headers.getall("Link", ())
         )
     except FeedError as error:
-        links = links_of(response.body, response.url) if response.body.lstrip()[:1] == b"<" else ()
+        links = _links(response)
         return SourceReport(response.hops, error.text or error.condition.value, content_type, links=links)
     answer = good_answer(source, response, document)
     assert answer.kind in GOOD
@@ -58,9 +58,14 @@ def _read(source: Source, response: Response, now_us: int) -> SourceReport:
         content_type,
         has_validators=bool(response.validators),
         document=document,
+        links=_links(response) if document.is_page else (),
         hint_s=hinted_s(after.progress),
         next_s=_seconds(after, now_us),
     )
+
+
+def _links(response: Response) -> tuple[PageLink, ...]:
+    return links_of(response.body, response.url) if response.body.lstrip()[:1] == b"<" else ()
 
 
 def _seconds(source: Source, now_us: int) -> int | None:

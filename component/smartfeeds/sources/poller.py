@@ -46,6 +46,13 @@ _WHOLE: Final = frozenset({200, 203})
 _log = structlog.get_logger()
 
 
+def sender_to(url: str, source: Source) -> Sender:
+    """The sender of a request for a source. Name and password are for the host of the source only (SRC-015)."""
+    settings = source.settings
+    login = (settings.user, settings.password) if host_of(url) == source.host else ("", "")
+    return Sender(*login, settings.user_agent)
+
+
 class PollClients(NamedTuple):
     """The HTTP clients: one for public addresses and allowed networks, one for sources that may be anywhere."""
 
@@ -195,12 +202,8 @@ class Poller:
         return await self._get(source, source.url, known.pop() if len(known) == 1 else NO_VALIDATORS)
 
     async def _get(self, source: Source, url: str, known: Validators) -> Response:
-        settings = source.settings
-        # Name and password are for the origin of the source only (SRC-015).
-        login = (settings.user, settings.password) if host_of(url) == source.host else ("", "")
-        response = await self._clients.of(source).get(
-            url, known=known, accept=ACCEPT_SOURCE, sender=Sender(*login, settings.user_agent)
-        )
+        client, sender = self._clients.of(source), sender_to(url, source)
+        response = await client.get(url, known=known, accept=ACCEPT_SOURCE, sender=sender)
         if response.status not in _WHOLE and not response.not_modified:
             raise FetchError(url, f"answered {response.status}, which was not asked for", status=response.status)
         return response

@@ -14,12 +14,12 @@ from urllib.parse import quote
 import structlog
 
 from smartfeeds.core.push_targets import same_address
-from smartfeeds.core.source_push import MAX_CURSOR_CHARACTERS, OVER, SourcePush, is_signed
+from smartfeeds.core.source_push import MAX_CURSOR_CHARACTERS, MAX_PUSH_BYTES, OVER, SourcePush, is_signed
 from smartfeeds.core.sources import PushKind, Source
 from smartfeeds.delivery.changes import failures_logged
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.net.bodies import Body, BodyError
-from smartfeeds.net.fetch import Fetcher, FetchError, Sender, shown
+from smartfeeds.net.fetch import FetchError, shown
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.source_import import store_push
 from smartfeeds.service.source_push import (
@@ -32,7 +32,7 @@ from smartfeeds.service.source_push import (
     take_hint,
     take_push,
 )
-from smartfeeds.sources.poller import PollClients
+from smartfeeds.sources.poller import PollClients, sender_to
 from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
 from smartfeeds.sources.reading import ACCEPT_SOURCE, read_push
 from smartfeeds.sources.subscriber import PushOptions
@@ -47,7 +47,7 @@ AT_ONCE: Final = 8
 GAP_S: Final = 60.0  # for closing a gap; then the source is polled
 MAX_SIGNATURES: Final = 4  # of a push: one for each method
 MAX_PAGES: Final = 100
-MAX_BYTES: Final = 10_000_000
+PUSH_BYTES: Final = 1_000  # of a push beside its body, so that empty ones are bounded, too
 
 _log = structlog.get_logger()
 
@@ -119,21 +119,28 @@ class PushInbox:
             return Delivery.UNKNOWN
         if push.state in OVER:
             return Delivery.ENDED
-        if push.has_secret and not await self._tools.aside(_is_genuine, push.secret, incoming):
+        if push.expects_signature and not await self._tools.aside(_is_genuine, push.secret, incoming):
             await self._count_forgery(push)
             return Delivery.FORGED
         # Without a signature the secret of the path is all that proves the sender, and over http others can read it.
-        is_trusted = push.has_secret or self._options.own_url.startswith("https:")
+        is_trusted = push.expects_signature or self._options.own_url.startswith("https:")
         has_content = is_trusted and bool(incoming.body.strip())
-        if has_content and not self._has_room(push.source_no, len(incoming.body)):
-            return Delivery.BUSY
         work = partial(take_push, push_no=push.push_no, chance=self._tools.spread(), has_content=has_content)
-        noted = await self._service.write(work)
+        if not has_content:
+            return Delivery.ENDED if await self._service.write(work) is None else Delivery.HINT
+        size_bytes = _size_bytes(incoming)
+        if not self._has_room(push.source_no, size_bytes):
+            return Delivery.BUSY
+        # The room is taken before the wait for the store: pushes that come together shall not see the same room.
+        self._waiting_bytes[push.source_no] += size_bytes
+        noted = None
+        try:
+            noted = await self._service.write(work)
+        finally:
+            if noted is None:
+                self._waiting_bytes[push.source_no] -= size_bytes
         if noted is None:
             return Delivery.ENDED
-        if not has_content:
-            return Delivery.HINT
-        self._waiting_bytes[push.source_no] += len(incoming.body)
         if push.source_no not in self._waiting:
             self._waiting[push.source_no] = deque()
             self._ready.put_nowait(push.source_no)
@@ -180,11 +187,13 @@ class PushInbox:
                 await self._store(push, incoming)
         finally:
             self._waiting[source_no].popleft()
-            self._waiting_bytes[source_no] -= len(incoming.body)
+            self._waiting_bytes[source_no] -= _size_bytes(incoming)
+            if not self._waiting_bytes[source_no]:
+                del self._waiting_bytes[source_no]
             if self._waiting[source_no]:
                 self._ready.put_nowait(source_no)
             else:
-                del self._waiting[source_no], self._waiting_bytes[source_no]
+                del self._waiting[source_no]
 
     async def _store(self, noted: SourcePush, incoming: IncomingPush) -> None:
         push, source = await self._service.read(
@@ -193,7 +202,7 @@ class PushInbox:
         if push is None or source is None:
             return
         try:
-            body = Body(incoming.coding, MAX_BYTES)
+            body = Body(incoming.coding, MAX_PUSH_BYTES)
             await body.feed(incoming.body)
             # Reading a large document takes long enough to hold up everything else.
             items, links = await self._tools.aside(
@@ -216,6 +225,12 @@ class PushInbox:
             _log.info("source_push_unreadable", node=source.node, hub=shown(push.address), reason=reason)
             await self._service.write(partial(take_hint, push_no=push.push_no))
             return
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a document of others makes of this, the source is polled
+            _log.exception("source_push_not_read", node=source.node, hub=shown(push.address))
+            await self._service.write(partial(take_hint, push_no=push.push_no))
+            return
         if counts is not None:
             SOURCE_ITEMS.labels("added").inc(counts.added)
             SOURCE_ITEMS.labels("changed").inc(counts.changed)
@@ -225,9 +240,7 @@ class PushInbox:
 
         Raises FetchError and FeedError.
         """
-        settings, cursor = source.settings, push.cursor
-        client: Fetcher = self._clients.of(source)
-        sender = Sender(settings.user, settings.password, settings.user_agent)
+        cursor, client, sender = push.cursor, self._clients.of(source), sender_to(push.target.topic, source)
         joint = "&" if "?" in push.target.topic else "?"
         for _page in range(MAX_PAGES):
             url = f"{push.target.topic}{joint}since=cursor:{quote(cursor, safe='')}&timeout=0"
@@ -247,6 +260,11 @@ class PushInbox:
             if not items or links.last_cursor in ("", cursor, until):
                 return
             cursor = links.last_cursor
+
+
+def _size_bytes(incoming: IncomingPush) -> int:
+    """The memory that a push takes while it waits."""
+    return len(incoming.body) + PUSH_BYTES
 
 
 def _is_genuine(secret: str, incoming: IncomingPush) -> bool:

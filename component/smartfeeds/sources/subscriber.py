@@ -16,10 +16,17 @@ from smartfeeds.core.source_push import LEASE_WISH_S, PushState, RequestResult, 
 from smartfeeds.core.sources import PushKind
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
-from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
+from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, CallbackClient
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.source_push import begin_pushes, begin_task, end_request, leave_orphans, spread_pushes
+from smartfeeds.service.source_push import (
+    begin_pushes,
+    begin_task,
+    end_request,
+    has_orphans,
+    leave_orphans,
+    spread_pushes,
+)
 from smartfeeds.sources.push_keys import callback_url
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_PUSH_REQUESTS
@@ -110,8 +117,9 @@ class Subscriber:
             await self._begin()
         now_us = self._tools.now_us()
         if self._orphans_us is None or not 0 <= now_us - self._orphans_us < _ORPHANS_S * US_PER_S:
-            while await self._service.write(leave_orphans):
-                pass
+            # To look reads only: a write would keep all others from writing meanwhile.
+            while await self._service.read(has_orphans):
+                await self._service.write(leave_orphans)
             self._orphans_us = now_us
             self._states = await self._service.read(lambda tx, _context: tx.source_push_states())
         limit = AT_ONCE + len(self._running)
@@ -175,7 +183,12 @@ class Subscriber:
         if push.kind is PushKind.CLOUD:
             return await self._clouds.register(client, push)
         answer = await client.post(
-            push.address, self._form(push, task), _FORM, max_bytes=_MAX_TEXT_BYTES, redirects=HUB_REDIRECTS
+            push.address,
+            self._form(push, task),
+            _FORM,
+            max_bytes=_MAX_TEXT_BYTES,
+            redirects=HUB_REDIRECTS,
+            permanent=PERMANENT_FOR_HUBS,
         )
         return result_of(answer)
 
@@ -189,7 +202,7 @@ class Subscriber:
         }
         if task is Task.SUBSCRIBE:
             fields["hub.lease_seconds"] = str(LEASE_WISH_S)
-            if push.has_secret:
+            if push.asks_secret:
                 fields["hub.secret"] = push.secret
         return urlencode(fields).encode()
 

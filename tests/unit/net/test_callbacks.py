@@ -218,6 +218,33 @@ async def test_certificate_of_an_unknown_authority_is_refused_unless_the_operato
     assert accepted.status == 204
 
 
+async def test_secrets_are_not_redirected_out_of_tls(certificate: tuple[Path, Path]) -> None:
+    """[WS-103] A form may have the secret of a subscription."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    plain: list[bytes] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        plain.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 308 Moved\r\nLocation: http://127.0.0.1:{port}/\r\nContent-Length: 0\r\n\r\n".encode())
+        writer.close()
+
+    other = await asyncio.start_server(note, "127.0.0.1", 0)
+    port = other.sockets[0].getsockname()[1]
+    server = await asyncio.start_server(redirect, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with CallbackClient(EVERYWHERE, ca_file=certificate[0]) as client:
+        answer = await client.post(url, b"hub.secret=s", FORM, redirects=3)
+    server.close()
+    other.close()
+    assert answer.reason == f"gave no usable answer: it redirects from https to http://127.0.0.1:{port}/"
+    assert answer.permanent_url == url and plain == []
+
+
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that no authority has signed, and its key."""

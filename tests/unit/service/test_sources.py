@@ -7,7 +7,7 @@ import pytest
 
 from smartfeeds.core.polling import paused
 from smartfeeds.core.sources import Source, SourceProgress, SourceSettings, SourceState, new_source
-from smartfeeds.errors import ConfigError
+from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.service.sources import add_source, change_source, find_source, remove_source, set_configured_sources
 from support.world import World
 
@@ -63,7 +63,7 @@ async def test_owner_has_a_limit_and_operators_have_none(world: World) -> None:
         number = len(await rows(world))
         source = new_source(f"n{number}", URL, 0, owner=owner)
         await world.service.write(partial(add_source, source=source))
-    with pytest.raises(ConfigError, match="you have 1 sources"):
+    with pytest.raises(FeedError, match="you have 1 sources"):
         await world.service.write(partial(add_source, source=new_source("x", URL, 0, owner="a@b.example")))
 
 

@@ -66,7 +66,7 @@ def test_password_is_not_in_messages(tmp_path):
 def test_sample_and_page_have_every_key_with_its_default():
     text = (ROOT / "config/smartfeeds.toml").read_text().partition("#   [[source]]")[2]
     (section,) = tomllib.loads("[[source]]\n" + re.sub(r"(?m)^#   ", "", text))["source"]
-    page = (ROOT / "docs/webfeeds-sources.md").read_text()
+    page = (ROOT / "docs/webfeeds.md").read_text()
     documented = {
         key for row in re.findall(r"(?m)^\| (`[a-z_]+`.*?) \|", page) for key in re.findall(r"`([a-z_]+)`", row)
     }

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
+from smartfeeds.core.push_targets import MAX_TARGETS
 from smartfeeds.core.source_push import PushState
 from smartfeeds.core.sources import PushKind, SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.http.source_pushes import PUSHES_AT_ONCE
+from smartfeeds.sources.push_inbox import PUSH_BYTES
 from support.polling import PATH, atom
 from support.pushing import DAY_S, HUB, running_pushing, signature
 
@@ -142,7 +144,7 @@ async def test_check_may_come_before_the_answer_of_the_hub(pushing, site):
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_of_a_hub_keep_the_request(pushing, site, status):
-    """[WS-105] [WS-106] websub.rocks 203 and 204: permanent ones are remembered."""
+    """[WS-105] [WS-106] websub.rocks 203 and 204: permanent ones are remembered, and 301 is none for a hub."""
     site.pages[PATH] = feed(site, "a")
     site.pages[HUB] = web.Response(status=status, headers={"Location": "/moved"})
     site.pages["/moved"] = pushing.hub
@@ -151,7 +153,7 @@ async def test_redirects_of_a_hub_keep_the_request(pushing, site, status):
 
     assert [form["hub.mode"] for form in pushing.requests] == ["subscribe"]
     push = await pushing.push()
-    assert push.address == site.url("/moved" if status in (301, 308) else HUB)
+    assert push.address == site.url("/moved" if status == 308 else HUB)
 
 
 async def test_more_than_three_redirects_fail(pushing, site):
@@ -531,6 +533,47 @@ async def test_change_of_the_hub(pushing, site):
     assert site.paths[-1] == HUB and old.token in pushing.requests[-1]["hub.callback"]
 
 
+async def test_new_hub_has_to_push_before_polls_are_rare(pushing, site, world):
+    """[WS-133] [WS-135] The old hub has pushed, and the new one has not yet."""
+    old = await pushing.follow(feed(site, "a"))
+    await pushing.deliver(old, entry(world.clock, "b"))
+    assert (await pushing.source()).progress.push is PushKind.HUB
+    site.pages[PATH], site.pages["/hub2"] = feed(site, "a", hub="/hub2"), pushing.hub
+    await pushing.polling.poll(await pushing.source(), HOUR_S)
+    await pushing.look()
+    await pushing.check(await pushing.push())
+    source = await pushing.source()
+    assert source.progress.push is PushKind.NONE and source.due_us <= world.clock() + HOUR_S * US_PER_S
+
+
+async def test_feed_that_names_another_hub_at_each_poll_has_one_subscription_that_waits(pushing, site):
+    """[WS-135]"""
+    await pushing.follow(feed(site, "a"))
+    for number in range(20):
+        site.pages[f"/hub{number}"] = pushing.hub
+        site.pages[PATH] = feed(site, "a", hub=f"/hub{number}")
+        await pushing.polling.poll(await pushing.source(), HOUR_S)
+        await pushing.look()
+    assert [push.state for push in await pushing.pushes()] == [PushState.ACTIVE, PushState.ASKED]
+
+
+async def test_subscriptions_that_are_over_are_bounded(pushing, site):
+    """[WS-135] Each new hub checks, and the feed names the next one."""
+    await pushing.follow(feed(site, "a"))
+    for number in range(20):
+        site.pages[f"/hub{number}"] = pushing.hub
+        site.pages[PATH] = feed(site, "a", hub=f"/hub{number}")
+        await pushing.polling.poll(await pushing.source(), HOUR_S)
+        await pushing.look()
+        left = await pushing.push()
+        await pushing.check(left)
+        await pushing.look()
+        for push in await pushing.pushes():
+            if push.state is PushState.LEAVING:
+                await pushing.check(push, "unsubscribe")
+    assert len(await pushing.pushes()) <= MAX_TARGETS + 2
+
+
 async def test_removed_source_unsubscribes(pushing, site, world):
     """[WS-136] [WS-114] [WS-121] The check is confirmed after the removal, whatever lease it names; then 410."""
     push = await pushing.follow(feed(site, "a"))
@@ -591,6 +634,54 @@ async def test_push_that_a_crash_loses_is_polled(pushing, site, world):
     assert source.due_us == source.polled_us + 60 * US_PER_S and (await pushing.push()).pending_us is None
 
 
+async def test_push_that_cannot_be_read_for_any_reason_is_polled(pushing, site, world, monkeypatch):
+    """[WS-119] A fault of this service in the document of a stranger."""
+    push = await pushing.follow(feed(site, "a"))
+
+    def fail(*_arguments):
+        raise ValueError
+
+    monkeypatch.setattr("smartfeeds.sources.push_inbox.read_push", fail)
+    await pushing.deliver(push, entry(world.clock, "b"))
+    source = await pushing.source()
+    assert (await pushing.push()).pending_us is None and source.due_us == source.polled_us + 60 * US_PER_S
+
+
+async def test_unsigned_push_is_taken_while_a_secret_is_only_asked_for(world, site):
+    """[WS-115] [WS-124] The lease that runs has no secret; the request to renew it has one."""
+    async with running_pushing(world, site, secret_over_http=False, tls=True) as pushing:
+        push = await pushing.follow(feed(site, "a"))
+        await pushing.change(asks_secret=True)
+        await pushing.deliver(push, entry(world.clock, "b"))
+        assert await pushing.titles() == ["a", "b"]
+        await pushing.check(push)
+        push = await pushing.push()
+        assert push.has_secret
+        assert (await pushing.deliver(push, entry(world.clock, "c"), X_Hub_Signature="")).status == 403
+
+
+async def test_gap_on_another_host_is_closed_without_the_password(pushing, site, world):
+    """[SRC-015] [WS-132] The document chooses the address of its topic."""
+    links = f'<link rel="hub" href="{site.url(HUB)}"/><link rel="self" href="{site.url("/elsewhere", "localhost")}"/>'
+    push = await pushing.follow(atom("a", inner=links), user="me", password="secret")
+    assert site.asked[0].headers["Authorization"].startswith("Basic ")
+    await pushing.deliver(push, entry(world.clock, "b", prev_cursor="c0", last_cursor="c1"))
+    site.pages["/elsewhere"] = entry(world.clock, "c", last_cursor="c2")
+    await pushing.deliver(push, entry(world.clock, "d", prev_cursor="c2", last_cursor="c3"))
+    assert await pushing.titles() == ["a", "b", "c", "d"]
+    assert {one.headers.get("Authorization") for one in site.asked if one.path == "/elsewhere"} == {None}
+
+
+async def test_pushes_that_come_together_do_not_share_the_room(pushing, site, world, monkeypatch):
+    """[WS-119]"""
+    body = entry(world.clock, "b")
+    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
+    push = await pushing.follow(feed(site, "a"))
+    headers = {"X_Hub_Signature": signature(push.secret, body)}
+    answers = await asyncio.gather(*(pushing.post(pushing.path(push), body, **headers) for _ in range(4)))
+    assert sorted(answer.status for answer in answers) == [202, 503, 503, 503]
+
+
 async def test_full_inbox_refuses(pushing, site, world, monkeypatch):
     """[WS-119] The hub repeats the push."""
     monkeypatch.setattr("smartfeeds.sources.push_inbox.WAITING_BYTES", 10)
@@ -602,7 +693,7 @@ async def test_full_inbox_refuses(pushing, site, world, monkeypatch):
 async def test_one_source_cannot_fill_the_inbox(pushing, site, world, monkeypatch):
     """[WS-119] The limit of one source is below that of all."""
     body = entry(world.clock, "b")
-    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body))
+    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
     push = await pushing.follow(feed(site, "a"))
     headers = {"X_Hub_Signature": signature(push.secret, body)}
     assert (await pushing.post(pushing.path(push), body, **headers)).status == 202

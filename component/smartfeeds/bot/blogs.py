@@ -1,0 +1,131 @@
+"""The commands for feeds of other servers: follow and unfollow by web address (SRC-083, SRC-084).
+
+A feed becomes a node that the author owns, and the node is delivered as `following.subscribe` does. A feed that an open
+node has already is not requested a second time.
+"""
+
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.bot.following import subscribe, unsubscribe
+from smartfeeds.bot.follows import list_follows
+from smartfeeds.bot.grammar import arguments, quote
+from smartfeeds.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
+from smartfeeds.bot.usages import SUBSCRIBE
+from smartfeeds.core.sources import host_of, node_name_of
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.admin_sources import (
+    AddSource,
+    EndUnreadSources,
+    FindSourceNode,
+    SourceNode,
+    SourcesEnded,
+    SourceShown,
+)
+from smartfeeds.store.base import ReadTx
+from smartfeeds.texts import N_
+
+_SCHEMES: Final = ("http://", "https://")
+# What a person can do about a refusal; `name` is the node, `url` the address.
+_REFUSALS: Final = {
+    Condition.FORBIDDEN: N_("You may not add feeds of other servers here. Ask an admin of this service to add {url}"),
+    Condition.POLICY_VIOLATION: N_("You have as many feeds as this service allows. End one with: unfollow FEED"),
+    Condition.NOT_ACCEPTABLE: N_("{url} is not the address of a public feed of another server."),
+}
+_TAKEN: Final = N_("Another feed has the name {name}. Choose a name: follow {url} NAME")
+
+
+async def follow(c: Conversation, rest: str) -> Reply:
+    """Delivers the new entries of a feed of another server."""
+    words = arguments(rest)
+    url = web_address(words[0]) if words else ""
+    if not url or len(words) > 2:
+        hint = c.say("A feed of this service: {command}", command=c.command(SUBSCRIBE, words[0])) if words else ""
+        raise UsageError(hint)
+    # In a room the feed belongs to the person who asks, and the room is the subscriber.
+    adder = c.by_author()
+    name = words[1] if len(words) == 2 else ""
+    try:
+        node, head = await _node_of(adder, url, name)
+    except FeedError as error:
+        text = _REFUSALS.get(error.condition)
+        if text is None:
+            raise
+        raise RefusalError(c.say(text, url=cut(url, LINK_CHARACTERS))) from None
+    reply = await subscribe(c, quote(node))
+    return replace(reply, text=f"{head}\n{reply.text}" if head else reply.text)
+
+
+async def _node_of(c: Conversation, url: str, name: str) -> tuple[str, str]:
+    """The node of the feed at an address, and what was found there. Raises FeedError, RefusalError."""
+    node = await _known_node(c, url)
+    if node:
+        return node, ""
+    feed = await c.tools.feeds.find(url)
+    if feed.problem:
+        reason = c.texts.message(feed.problem)
+        raise RefusalError(c.say("I found no feed at {url}: {reason}", url=cut(url, LINK_CHARACTERS), reason=reason))
+    title = cut(feed.title, TITLE_CHARACTERS) or cut(feed.url, LINK_CHARACTERS)
+    head = c.say("I found {title}: {url}", title=title, url=cut(feed.url, LINK_CHARACTERS))
+    node = await _known_node(c, feed.url) or await _add(c, feed.url, name or node_name_of(feed.url))
+    return node, head
+
+
+async def _known_node(c: Conversation, url: str) -> str:
+    return (await c.ask(FindSourceNode(c.actor, c.service, url), SourceNode)).node
+
+
+async def _add(c: Conversation, url: str, name: str) -> str:
+    request = AddSource(c.actor, c.service, name, url=url, may_create=True)
+    try:
+        source = (await c.ask(request, SourceShown)).source
+    except FeedError as error:
+        if error.condition is not Condition.FORBIDDEN:
+            raise
+        # The author may add feeds, so it is the node that belongs to somebody else.
+        shown = cut(name, NAME_CHARACTERS)
+        raise RefusalError(c.say(_TAKEN, name=shown, url=cut(url, LINK_CHARACTERS))) from None
+    # Before the subscription begins: what the feed has already is not news.
+    await c.tools.feeds.poll(source)
+    return source.node
+
+
+async def unfollow(c: Conversation, rest: str) -> Reply:
+    """Ends the delivery of a feed of another server. It is no longer fetched if nobody else subscribes to it."""
+    words = arguments(rest)
+    if len(words) != 1:
+        raise UsageError
+    url = web_address(words[0])
+    node = await c.tools.service.read(lambda tx, _context: _followed_node(tx, c.jid, words[0], url), turn=c.jid)
+    reply = await unsubscribe(c, quote(node))
+    if c.author is None:
+        return reply
+    request = EndUnreadSources(c.author.bare, c.service, node)
+    if not (await c.ask(request, SourcesEnded)).count:
+        return reply
+    return replace(reply, text=f"{reply.text} {c.say('It is not fetched any more, because nobody subscribes to it.')}")
+
+
+def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
+    """The node that a person means who follows it: by its name, by the address of its feed, or by the only one of
+    the host."""
+    nodes = [node.name for node, _ in list_follows(tx, jid)]
+    if text in nodes or not url:
+        return text
+    sources = [(name, source) for name in nodes for source in tx.sources_of(name)]
+    exact = {name for name, source in sources if url in (source.url, source.first_url)}
+    near = exact or {name for name, source in sources if source.host == host_of(url)}
+    return near.pop() if len(near) == 1 else text
+
+
+def web_address(text: str) -> str:
+    """The web address that a person means, "" if the text is none: `blog.example` is `https://blog.example`."""
+    if "://" not in text and "." in text.partition("/")[0].strip("."):
+        text = f"https://{text}"
+    try:
+        host = urlsplit(text).hostname
+    except ValueError:
+        return ""
+    return text if text.lower().startswith(_SCHEMES) and host else ""

@@ -1,0 +1,176 @@
+"""Feeds of other servers by chat: `follow` and `unfollow` in the whole component, with a web server of the test."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from smartfeeds.sources import finding
+from support.chat import write
+from support.component import ALICE, BOB, Component, Starter, bare
+from support.polling import atom
+from support.website import Site, running_site
+
+CAROL = "carol@elsewhere.example/phone"
+PAGE = (
+    b"<html><head><title>Blog</title><link rel='alternate' type='application/atom+xml' href='/feed'></head>"
+    b"<body><article class='h-entry'><a class='p-name u-url' href='/1'>An entry</a></article></body></html>"
+)
+# The same feed before and after a new entry.
+AFTER = atom("third", "second", "first", feed="The Blog")
+BEFORE = re.sub(rb"<entry>.*?</entry>", b"", AFTER, count=1)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """A blog on 127.0.0.1: a page, and the feed that it links to."""
+    async with running_site() as site:
+        site.pages |= {"/": PAGE, "/feed": BEFORE}
+        yield site
+
+
+@pytest.fixture
+async def component(start: Starter) -> Component:
+    return await start(
+        sources={"allowed_networks": ["127.0.0.0/8"]}, limits={"sources_per_jid": 1}, http={"listen": ""}
+    )
+
+
+async def sources(component: Component) -> list[tuple[str, str, str]]:
+    """The node, the address and the owner of each source."""
+    rows = await component.app.service.store.read(lambda tx: tx.sources(0, 100))
+    return [(row.node, row.url, row.owner) for row in rows]
+
+
+async def poll(component: Component) -> None:
+    """Polls the only source, whether it is due or not."""
+    (row,) = await component.app.service.store.read(lambda tx: tx.sources(0, 100))
+    component.clock.advance(3_600)
+    await component.app.polls.poller.poll(row)
+
+
+async def test_person_follows_a_blog_by_the_address_of_its_page(component: Component, site: Site) -> None:
+    """[SRC-048] [SRC-083] The answer says what was found. New entries arrive, those that the feed had do not."""
+    (answer,) = await write(component, ALICE, f"follow {site.url('/')}")
+    assert answer.startswith(
+        f"I found The Blog: {site.url('/feed')}\n"
+        "You follow The Blog (127.0.0.1/feed) now. New items arrive here. To stop: unsubscribe 127.0.0.1/feed"
+    )
+    assert await sources(component) == [("127.0.0.1/feed", site.url("/feed"), bare(ALICE))]
+    site.pages["/feed"] = AFTER
+    await poll(component)
+    (item,) = await component.next_event(bare(ALICE))
+    assert "third\n" in "".join(item.itertext()) and "second" not in "".join(item.itertext())
+
+
+async def test_name_of_the_feed_can_be_chosen(component: Component, site: Site) -> None:
+    (answer,) = await write(component, ALICE, f"follow {site.url('/feed')} blog")
+    assert "You follow The Blog (blog) now." in answer
+    assert await sources(component) == [("blog", site.url("/feed"), bare(ALICE))]
+
+
+async def test_feed_that_is_known_is_not_requested_again(component: Component, site: Site) -> None:
+    """[SRC-084] Anybody may follow it, also people who may not add feeds."""
+    await write(component, ALICE, f"follow {site.url('/feed')} blog")
+    site.asked.clear()
+    (answer,) = await write(component, CAROL, f"follow {site.url('/feed')}")
+    assert answer.startswith("You follow The Blog (blog) now.")
+    (answer,) = await write(component, BOB, f"follow {site.url('/')}")
+    assert answer.startswith(f"I found The Blog: {site.url('/feed')}\nYou follow The Blog (blog) now.")
+    assert len(await sources(component)) == 1
+    # Bob named the page, which leads to the feed.
+    assert site.paths == ["/", "/feed"]
+
+
+async def test_stranger_makes_the_service_request_nothing(component: Component, site: Site) -> None:
+    """[SRC-084]"""
+    url = site.url("/")
+    assert await write(component, CAROL, f"follow {url}") == [
+        f"You may not add feeds of other servers here. Ask an admin of this service to add {url}"
+    ]
+    assert site.asked == [] and await sources(component) == []
+
+
+async def test_quota_is_that_of_owners(component: Component, site: Site) -> None:
+    """[SRC-084] `unfollow` makes room."""
+    site.pages["/other"] = atom("one", feed="Other")
+    await write(component, ALICE, f"follow {site.url('/feed')}")
+    assert await write(component, ALICE, f"follow {site.url('/other')}") == [
+        "You have as many feeds as this service allows. End one with: unfollow FEED"
+    ]
+    assert len(await sources(component)) == 1
+    await write(component, ALICE, "unfollow 127.0.0.1/feed")
+    (answer,) = await write(component, ALICE, f"follow {site.url('/other')}")
+    assert "You follow Other" in answer
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1/feed", "page"])
+async def test_unfollow_ends_the_fetching_if_nobody_else_subscribes(
+    component: Component, site: Site, name: str
+) -> None:
+    """By the name of the feed, or by an address of its server."""
+    await write(component, ALICE, f"follow {site.url('/')}")
+    await write(component, BOB, "subscribe 127.0.0.1/feed")
+    text = f"unfollow {site.url('/') if name == 'page' else name}"
+    assert await write(component, ALICE, text) == ["You no longer follow 127.0.0.1/feed."]
+    assert len(await sources(component)) == 1
+    await write(component, BOB, "unfollow 127.0.0.1/feed")
+    assert len(await sources(component)) == 1
+    await write(component, ALICE, f"follow {site.url('/')}")
+    assert await write(component, ALICE, text) == [
+        "You no longer follow 127.0.0.1/feed. It is not fetched any more, because nobody subscribes to it."
+    ]
+    assert await sources(component) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/missing", "answered 404"),
+        ("/text", "is a web page, not a feed"),
+    ],
+)
+async def test_address_without_a_feed_is_explained(component: Component, site: Site, path: str, reason: str) -> None:
+    site.pages["/text"] = b"<html><body>no feed</body></html>"
+    url = site.url(path)
+    (answer,) = await write(component, ALICE, f"follow {url}")
+    assert answer.startswith(f"I found no feed at {url}: ") and reason in answer
+    assert await sources(component) == []
+
+
+async def test_private_network_is_refused(start: Starter, site: Site) -> None:
+    component = await start()
+    (answer,) = await write(component, ALICE, f"follow {site.url('/')}")
+    assert answer.startswith("I found no feed") and "not public" in answer and site.asked == []
+
+
+@pytest.mark.parametrize("text", ["follow", "follow news", "follow ftp://a.example/", "follow https://a b c"])
+async def test_text_that_is_no_address_gets_the_usage(component: Component, text: str) -> None:
+    (answer,) = await write(component, ALICE, text)
+    assert answer.endswith("Write: follow ADDRESS [NAME]")
+
+
+async def test_address_with_a_password_is_refused(component: Component, site: Site) -> None:
+    """Everybody could read the feed."""
+    url = site.url("/feed").replace("//", "//me:secret@")
+    (answer,) = await write(component, ALICE, f"follow {url}")
+    assert answer.endswith("is not the address of a public feed of another server.") and site.asked == []
+
+
+async def test_name_of_another_owner_is_not_taken(component: Component, site: Site) -> None:
+    await component.create(BOB, "blog")
+    assert await write(component, ALICE, f"follow {site.url('/feed')} blog") == [
+        f"Another feed has the name blog. Choose a name: follow {site.url('/feed')} NAME"
+    ]
+    assert await sources(component) == []
+
+
+async def test_searches_at_once_are_bounded(component: Component, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that do not answer must not use up the service."""
+    monkeypatch.setattr(finding, "AT_ONCE", 0)
+    assert await write(component, ALICE, f"follow {site.url('/')}") == ["The service is busy. Try again later."]
+
+
+async def test_answer_is_in_german(component: Component, site: Site) -> None:
+    (answer,) = await write(component, ALICE, f"folge {site.url('/')}", xml_lang="de")
+    assert answer.startswith(f"Gefunden: The Blog ({site.url('/feed')})\n")

@@ -69,7 +69,7 @@ class SourceSettings:
     every_s: int | None = None
     publisher: str = ""
     user: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
     user_agent: str = ""
     allow_private: bool = False
     first_told: int = TOLD_AT_FIRST

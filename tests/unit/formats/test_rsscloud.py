@@ -477,7 +477,6 @@ def test_answers_of_clouds(protocol: CloudProtocol, body: bytes, answer: tuple[b
 @pytest.mark.parametrize(
     ("protocol", "body", "refusal"),
     [
-        (FORM, b"anything", ""),
         (RPC, xml_rpc.write_result(True), ""),
         (RPC, xml_rpc.write_result(False), "answered false"),
         (RPC, xml_rpc.write_fault(RemoteCallError("no")), "gave no proper answer: no"),

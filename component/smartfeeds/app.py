@@ -432,6 +432,7 @@ class App:
             deliveries=self.dispatcher.readings(),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             sources=self.polls.poller.readings(),
+            source_pushes=self.polls.subscriber.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )
 

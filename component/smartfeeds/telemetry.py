@@ -208,6 +208,18 @@ class EnclosureReading:
 
 
 @dataclass(frozen=True, slots=True)
+class SourcePushReading:
+    """The number of subscriptions of sources at hubs and clouds in one state."""
+
+    state: str
+    subscriptions: Annotated[
+        int,
+        "smartfeeds_source_subscriptions",
+        "Subscriptions of sources at hubs and clouds, by state; counted every minute",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
@@ -251,6 +263,7 @@ class Readings:
     callbacks: tuple[CallbackReading, ...] = ()
     sources: SourceReadings = SourceReadings()
     enclosures: tuple[EnclosureReading, ...] = ()
+    source_pushes: tuple[SourcePushReading, ...] = ()
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
@@ -275,6 +288,7 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     yield from _families(SourceReadings, (now.sources,) if now else ())
     states = now.sources.states if now else {}
     yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))
+    yield from _families(SourcePushReading, now.source_pushes if now else (), ("state",))
 
 
 class ReadingsCollector(Collector):

@@ -247,7 +247,7 @@ def test_page_with_entries_is_a_feed():
 def test_ess_file_names_its_feed():
     """[ESS-001] It has no texts, so it is no source."""
     file = write_ess("https://blog.example/feed", [("Hello", T0_US)], T0_US).data
-    with pytest.raises(FeedError, match="; it links to https://blog.example/feed$"):
+    with pytest.raises(FeedError, match=r"; it links to https://blog\.example/feed$"):
         read(file)
 
 

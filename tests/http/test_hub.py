@@ -8,7 +8,11 @@ from urllib.parse import quote, urlencode
 import pytest
 from lxml import etree, html
 
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.formats.documents import read_document
+from smartfeeds.service.importing import import_document
+from support.api_requests import tear
 from support.bearer import bearer
 from support.callbacks import Subscribers, fixed, running_subscribers
 from support.component import ALICE, BOB
@@ -310,7 +314,7 @@ async def test_delivery_says_what_a_request_of_the_topic_says(site: Web, subscri
 
 
 async def test_every_way_to_publish_is_delivered(site: Web, subscribers: Subscribers) -> None:
-    """[WS-087] XMPP, HTTP, another process, an import, a decision on a conflict."""
+    """[WS-087] XMPP, HTTP, Micropub, an import, a merge as mirrors do it, and the decision on its conflict."""
 
     await subscribed(site, subscribers)
     await site.component.publish(ALICE, "notes", "xmpp")
@@ -324,6 +328,20 @@ async def test_every_way_to_publish_is_delivered(site: Web, subscribers: Subscri
     (item_id,) = await pushed(subscribers)
     await site.component.retract(ALICE, "notes", item_id)
     assert await pushed(subscribers) == [f"-{item_id}"]
+    document = read_document(
+        b"<feed xmlns='http://www.w3.org/2005/Atom'><title>F</title><entry><id>i</id></entry></feed>"
+    )
+    await import_document(site.component.app.service, "notes", document, Jid("alice", "example.org"))
+    assert len(await pushed(subscribers)) == 1
+    await tear(site, token, "feeds.c.example")
+    assert set(await pushed(subscribers)) == {"torn"}
+    (item,) = (await site.get("/conflicts/notes/")).json["items"]
+    decision = json.dumps({"keep": item["versions"][1]["tag"]}).encode()
+    got = await site.ask(
+        "POST", "/conflicts/notes/torn", decision, Content_Type="application/json", Authorization=token
+    )
+    assert got.json["left"] == 0
+    assert set(await pushed(subscribers)) == {"torn"}
 
 
 async def test_tls_hello_on_the_plain_port_harms_nothing(site: Web) -> None:

@@ -647,9 +647,6 @@ class MemoryReadTx:
         due = sorted((one.due_us, one.callback_no, one) for one in self._callbacks(kind) if one.due_us is not None)
         return [one for due_us, _, one in due if due_us <= until_us][:limit]
 
-    def next_callback_due_us(self, kind: CallbackKind) -> int | None:
-        return min((one.due_us for one in self._callbacks(kind) if one.due_us is not None), default=None)
-
     def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
         ended = [one for one in self._data.callbacks.values() if one.expires_us <= now_us]
         return sorted(ended, key=lambda one: one.expires_us)[:limit]

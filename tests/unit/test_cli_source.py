@@ -11,7 +11,7 @@ from aiohttp import web
 
 from smartfeeds.config import load
 from smartfeeds.console import Exit
-from smartfeeds.core.polling import Answer, AnswerKind
+from smartfeeds.core.polling import AnswerKind, PollAnswer
 from smartfeeds.core.sources import Source
 from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
@@ -110,7 +110,7 @@ def test_source_is_paused_resumed_and_polled(ready: Run) -> None:
     (row,) = rows(ready)
     assert (row["state"], row["reason"]) == ("polled", "") and row["next"]
 
-    answer = Answer(AnswerKind.FAILED, "answered 500")
+    answer = PollAnswer(AnswerKind.FAILED, "answered 500")
     write(lambda tx, context: store_poll(tx, context, 1, answer, 0.5))
     (row,) = rows(ready, "--failing")
     assert (row["state"], row["reason"]) == ("slowed", "answered 500")

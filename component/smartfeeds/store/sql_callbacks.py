@@ -71,11 +71,6 @@ class CallbackReads(NodeReads):
         )
         return [_to_callback(row) for row in rows]
 
-    def next_callback_due_us(self, kind: CallbackKind) -> int | None:
-        """Returns the time of the next question, None if none is planned."""
-        row = self._db.row("SELECT min(due_us) FROM callback WHERE kind = ? AND due_us IS NOT NULL", (kind.value,))
-        return row[0] if row else None
-
     def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
         """Returns the registrations that have ended by this time, of all kinds, the first ones first."""
         rows = self._db.rows(f"{CALLBACK.select} WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit))

@@ -87,13 +87,12 @@ _log = structlog.get_logger()
 class CloudOptions:
     """The settings. `site_url` is the public address of the service without a slash at its end.
 
-    `protocol` is that of the element `cloud` in feeds. `life_s` is the life of a registration, `check_s` how long the
-    check of a callback may take. `requests_per_minute` bounds the requests of one network address.
+    `protocol` is that of the element `cloud` in feeds. `check_s` is how long the check of a callback may take.
+    `requests_per_minute` bounds the requests of one network address.
     """
 
     site_url: str
     protocol: CloudProtocol = CloudProtocol.HTTP_POST
-    life_s: int = LIFE_S
     check_s: float = TOTAL_S
     requests_per_minute: int = 60
     limits: CallbackLimits = field(default_factory=CallbackLimits)
@@ -224,15 +223,15 @@ class CloudServer:
         except TimeoutError:
             text = f"did not answer within {options.check_s:g} seconds"
             raise CloudRequestError(_check_failed(registration.callback, text)) from None
-        store = partial(store_registration, registration=registration, limits=options.limits, life_s=options.life_s)
+        store = partial(store_registration, registration=registration, limits=options.limits)
         rows = await self._service.write(store)
         for row in rows:
             self._follow(row)
             # The callback has just answered, so former failures do not count any more (A-131).
             self._dispatcher.forgive(row.consumer)
         _log.info("cloud_registered", host=host, feeds=len(rows), protocol=request.protocol.value)
-        hours = options.life_s / 3_600
-        return f"Registered. Ask again within {hours:g} hours, best after {max(hours - 1, hours / 2):g}."
+        hours = LIFE_S // 3_600
+        return f"Registered. Ask again within {hours} hours, best after {hours - 1}."
 
     async def _check(self, registration: CloudRegistration, domain: str, address: str) -> None:
         """Checks a callback: one on another host than the caller's by a challenge, any other one by a notification.

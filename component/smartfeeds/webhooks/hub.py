@@ -349,7 +349,9 @@ class Hub:
         newest = await self._service.read(partial(_newest_if_old, due=due, tired=failures > RETRIES))
         if newest is None:
             return RetryAfter(answer.outcome, pause_s)
-        _log.warning("backlog_dropped", consumer=consumer.name, node_no=consumer.node_no, failures=failures)
+        # A dead callback fails again and again: operators read once that it receives nothing any more.
+        log = _log.warning if failures <= RETRIES + 1 else _log.debug
+        log("backlog_dropped", consumer=consumer.name, node_no=consumer.node_no, failures=failures)
         return RetryAfter(answer.outcome, pause_s, ConsumerPosition({due.order: newest}))
 
 

@@ -218,6 +218,10 @@ def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:
         assert pages.url(f"/{kind}") in result.stdout
     assert f"smartfeeds source add {pages.url('/rss+xml')}" in result.stdout
 
+    ready("source", "add", pages.url("/atom+xml"), "--node", "news", "--allow-private")
+    (source,) = stored(ready)
+    assert (source.url, source.node) == (pages.url("/atom+xml"), "news")
+
 
 def test_check_says_why_an_address_cannot_be_a_source(ready: Run, pages: Site) -> None:
     """[SRC-016] [SRC-044]"""

@@ -6,7 +6,6 @@ it, and its mark moves behind the newest change.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +34,6 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.topics import Topic, TopicError, read_document_address
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import (
-    ConsumerKind,
     ConsumerPosition,
     Delivered,
     Gone,
@@ -68,7 +66,7 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CallbackReading
 from smartfeeds.threads import OwnThreads
-from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, SLOW_AT_ONCE, START_PAGE
+from smartfeeds.webhooks.consumers import CallbackConsumers
 from smartfeeds.webhooks.results import DeliveryResults
 from smartfeeds.webhooks.targets import TargetRates
 
@@ -137,7 +135,6 @@ class CloudServer:
         self._dispatcher = dispatcher
         self._options = options
         self._new_challenge = new_challenge
-        self._protocols: dict[Consumer, str] = {}
         self._results = DeliveryResults(service, clock)
         self._threads = OwnThreads(XML_AT_ONCE)
         seconds = partial(_seconds, clock)
@@ -146,28 +143,13 @@ class CloudServer:
         # Callers beyond the rate get this many refusals that they can read, and then 429 (RC-039).
         self._refusals = TokenBuckets(rate, clock=seconds)
         self._targets = TargetRates(client, seconds)
-        dispatcher.register(
-            CLOUD.value,
-            ConsumerKind(
-                self,
-                at_once=AT_ONCE,
-                host_at_once=HOST_AT_ONCE,
-                failing_at_once=FAILING_AT_ONCE,
-                slow_at_once=SLOW_AT_ONCE,
-                backoff=PAUSES,
-            ),
-        )
+        self._consumers = CallbackConsumers(CLOUD, self, PAUSES, service, dispatcher, _protocol_of)
 
     # Life.
 
     async def start(self) -> None:
         """Resumes the notifications of all registrations, from their marks. Raises StoreError."""
-        await self._dispatcher.resume(CLOUD.value)
-        after_no = 0
-        while page := await self._service.read(lambda tx, _context: tx.callbacks(CLOUD, after_no, START_PAGE)):  # noqa: B023
-            for callback in page:
-                self._follow(callback)
-            after_no = page[-1].callback_no
+        await self._consumers.start()
 
     async def stop(self) -> None:
         """Stores what is not stored yet. Raises StoreError."""
@@ -175,11 +157,7 @@ class CloudServer:
 
     def readings(self) -> tuple[CallbackReading, ...]:
         """The registrations by protocol."""
-        return tuple(CallbackReading(protocol, count) for protocol, count in Counter(self._protocols.values()).items())
-
-    def _follow(self, callback: Callback) -> None:
-        self._protocols[callback.consumer] = read_callback(callback.url).protocol.value
-        self._dispatcher.follow(callback.consumer)
+        return self._consumers.readings()
 
     # Registrations.
 
@@ -226,7 +204,7 @@ class CloudServer:
         store = partial(store_registration, registration=registration, limits=options.limits)
         rows = await self._service.write(store)
         for row in rows:
-            self._follow(row)
+            self._consumers.follow(row)
             # The callback has just answered, so former failures do not count any more (A-131).
             self._dispatcher.forgive(row.consumer)
         _log.info("cloud_registered", host=host, feeds=len(rows), protocol=request.protocol.value)
@@ -328,12 +306,16 @@ class CloudServer:
         return self._gone(row.consumer, Gone(refusal, removed=True))
 
     def _gone(self, consumer: Consumer, outcome: Gone) -> Gone:
-        self._protocols.pop(consumer, None)
+        self._consumers.forget(consumer)
         return outcome
 
 
 def _seconds(clock: Callable[[], int]) -> float:
     return clock() / US_PER_S
+
+
+def _protocol_of(callback: Callback) -> str:
+    return read_callback(callback.url).protocol.value
 
 
 def _check_failed(callback: CloudCallback, reason: str) -> str:

@@ -608,7 +608,7 @@ async def test_registrations_survive_a_restart(bench: Bench) -> None:
 
 
 async def test_slow_callbacks_do_not_delay_others(bench: Bench) -> None:
-    """[RC-051] At most four calls to one host at a time; a host that works is served meanwhile."""
+    """[RC-051] At most four calls to one host at a time, as the hub makes, in a queue of the cloud."""
     bench.client._allowed = EVERYWHERE
     for number in range(6):
         await bench.register(path=f"/slow{number}")

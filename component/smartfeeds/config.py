@@ -278,7 +278,6 @@ class WebhooksSettings(SettingsSection):
     lease_max_s: Count = 2_592_000
     signature: Literal["", "sha1", "sha256", "sha384", "sha512"] = ""
     cloud: Literal["http-post", "xml-rpc", "soap", "off"] = "http-post"
-    cloud_life_s: Count = 90_000
     requests_per_minute: Count = 60
     subscriptions_per_feed: Count = 10_000
     subscriptions_per_host: Count = 10_000

@@ -64,7 +64,6 @@ def make_cloud(
     options = CloudOptions(
         settings.http.base_url,
         CloudProtocol(webhooks.cloud),
-        webhooks.cloud_life_s,
         requests_per_minute=webhooks.requests_per_minute,
         limits=_limits(settings),
     )

@@ -346,7 +346,7 @@ async def test_form_of_curl(site: Web, subscribers: Subscribers) -> None:
 
 
 async def test_hub_and_cloud_live_side_by_side(site: Web, subscribers: Subscribers) -> None:
-    """[RC-051] [A-155] One change feeds both, each with its own policy."""
+    """[RC-051] [A-155] One change feeds both, each with its own queue and policy."""
     hub = {"hub.callback": subscribers.url("websub"), "hub.mode": "subscribe", "hub.topic": NOTES, "hub.verify": "sync"}
     assert (await xml(site, "/feeds/notes/hub/", urlencode(hub).encode(), FORM)).status == 204
     await form(site, fields(subscribers.port))

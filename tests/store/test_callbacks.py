@@ -51,9 +51,11 @@ async def test_due_questions_come_in_the_order_of_their_time(store: Store) -> No
     assert await store.read(lambda tx: tx.callbacks_due(HUB, 19, 9)) == []
     assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 9)) == [other, full]
     assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 1)) == [other]
-    assert await store.read(lambda tx: tx.next_callback_due_us(HUB)) == 20
+    (elsewhere,) = await put(store, replace(FULL, url="https://full.example/2", host="full.example", due_us=29))
+    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 9, without_hosts={READER.host})) == [elsewhere]
+    await store.write(lambda tx: tx.remove_callback(elsewhere.callback_no))
     await put(store, *(replace(callback, due_us=None) for callback in (other, full)))
-    assert await store.read(lambda tx: tx.next_callback_due_us(HUB)) is None
+    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 9)) == []
 
 
 async def test_callbacks_that_have_ended_are_found_in_the_order_of_their_end(store: Store) -> None:

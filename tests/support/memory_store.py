@@ -643,12 +643,12 @@ class MemoryReadTx:
     def callbacks(self, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
         return [one for one in self._callbacks(kind) if one.callback_no > after_no][:limit]
 
-    def callbacks_due(self, kind: CallbackKind, until_us: int, limit: int) -> list[Callback]:
-        due = sorted((one.due_us, one.callback_no, one) for one in self._callbacks(kind) if one.due_us is not None)
+    def callbacks_due(
+        self, kind: CallbackKind, until_us: int, limit: int, *, without_hosts: Collection[str] = ()
+    ) -> list[Callback]:
+        rows = [one for one in self._callbacks(kind) if one.host not in without_hosts]
+        due = sorted((one.due_us, one.callback_no, one) for one in rows if one.due_us is not None)
         return [one for due_us, _, one in due if due_us <= until_us][:limit]
-
-    def next_callback_due_us(self, kind: CallbackKind) -> int | None:
-        return min((one.due_us for one in self._callbacks(kind) if one.due_us is not None), default=None)
 
     def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
         ended = [one for one in self._data.callbacks.values() if one.expires_us <= now_us]

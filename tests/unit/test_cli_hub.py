@@ -11,7 +11,7 @@ from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
-from smartfeeds.core.websub import Dialect, HubQuestion, HubTerms, Mode, dump_question, dump_terms, load_question
+from smartfeeds.core.websub import HubDialect, HubQuestion, HubTerms, Mode, dump_question, dump_terms, load_question
 from smartfeeds.service.hub import HUB
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, write
@@ -32,7 +32,7 @@ def subscribe(ready: Run, tmp_path: Path) -> None:
         news = tx.node("news")
         assert news is not None
         topic = "https://feeds.example/feeds/news/"
-        terms = dump_terms(HubTerms("", "", Dialect.PUBSUBHUBBUB, "s3cret"))
+        terms = dump_terms(HubTerms("", "", HubDialect.PUBSUBHUBBUB, "s3cret"))
         row = Callback(HUB, news.node_no, "https://reader.example/5tV0k", topic, "reader.example", T_US, T_US)
         active = tx.put_callback(
             replace(row, active=True, settings=terms, reader="a@x", tried_us=T_US, result="answered 503")

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from smartfeeds.config import load
 from smartfeeds.console import Exit
-from smartfeeds.core.polling import Answer, AnswerKind
+from smartfeeds.core.polling import AnswerKind, PollAnswer
 from smartfeeds.core.sources import Source
 from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
@@ -110,7 +110,7 @@ def test_source_is_paused_resumed_and_polled(ready: Run) -> None:
     (row,) = rows(ready)
     assert (row["state"], row["reason"]) == ("polled", "") and row["next"]
 
-    answer = Answer(AnswerKind.FAILED, "answered 500")
+    answer = PollAnswer(AnswerKind.FAILED, "answered 500")
     write(lambda tx, context: store_poll(tx, context, 1, answer, 0.5))
     (row,) = rows(ready, "--failing")
     assert (row["state"], row["reason"]) == ("slowed", "answered 500")
@@ -217,6 +217,10 @@ def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:
     for kind in ("rss+xml", "atom+xml", "ess"):
         assert pages.url(f"/{kind}") in result.stdout
     assert f"smartfeeds source add {pages.url('/rss+xml')}" in result.stdout
+
+    ready("source", "add", pages.url("/atom+xml"), "--node", "news", "--allow-private")
+    (source,) = stored(ready)
+    assert (source.url, source.node) == (pages.url("/atom+xml"), "news")
 
 
 def test_check_says_why_an_address_cannot_be_a_source(ready: Run, pages: Site) -> None:

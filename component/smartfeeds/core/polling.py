@@ -49,10 +49,10 @@ _MOST_HALVINGS: Final = 8
 _SPREAD: Final = 0.1
 _LONGEST_SPREAD_S: Final = 30 * MINUTE_S
 _WEEK_S: Final = 7 * DAY_S
-# The shortest and the longest interval of a source that is pushed.
 _TOO_SLOW: Final = (
     "items may be missing: the feed changes faster than it is polled; set a shorter interval with --every"
 )
+# The shortest and the longest interval of a source that is pushed.
 _BACKUP_S: Final = {PushKind.CLOUD: (6 * HOUR_S, DAY_S), PushKind.HUB: (DAY_S, DAY_S)}
 
 
@@ -72,7 +72,7 @@ GOOD: Final = frozenset({AnswerKind.READ, AnswerKind.UNCHANGED})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PollAnswer:
     """What came of a request. `reason` says for people why an answer is not good, or what a good one lacks.
 
     `validators` and `fresh_s` are those of a good response. `moved_to` is the target of permanent redirects that may
@@ -129,7 +129,7 @@ def validators_at(source: Source, now_us: int) -> Validators:
     return source.progress.validators
 
 
-def after_answer(source: Source, answer: Answer, now_us: int, chance: float) -> Source:
+def after_answer(source: Source, answer: PollAnswer, now_us: int, chance: float) -> Source:
     """The source after an answer."""
     source = replace(source, polled_us=now_us)
     if answer.kind in GOOD:
@@ -141,7 +141,7 @@ def after_answer(source: Source, answer: Answer, now_us: int, chance: float) -> 
     return _after_failure(source, answer, now_us, chance)
 
 
-def _after_good(source: Source, answer: Answer, now_us: int, chance: float) -> Source:
+def _after_good(source: Source, answer: PollAnswer, now_us: int, chance: float) -> Source:
     """SRC-046: every slowing ends."""
     progress = replace(source.progress, validators=answer.validators, failures=0, failing_us=None, said=False)
     progress = replace(progress, gone_us=None)
@@ -166,7 +166,9 @@ def _after_good(source: Source, answer: Answer, now_us: int, chance: float) -> S
     return replace(source, due_us=next_poll_us(source, now_us, chance))
 
 
-def _after_gap(source: Source, progress: SourceProgress, answer: Answer, now_us: int) -> tuple[SourceProgress, bool]:
+def _after_gap(
+    source: Source, progress: SourceProgress, answer: PollAnswer, now_us: int
+) -> tuple[SourceProgress, bool]:
     """SRC-065: halves the interval at gaps in a row. The second result: the interval is the shortest one already.
 
     A poll without anything new takes one halving back.
@@ -193,7 +195,7 @@ def _redirected(source: Source, target: str, now_us: int) -> Source:
     return replace(source, url=target, progress=replace(progress, moved=None, former_urls=former))
 
 
-def _after_gone(source: Source, answer: Answer, now_us: int, chance: float) -> Source:
+def _after_gone(source: Source, answer: PollAnswer, now_us: int, chance: float) -> Source:
     """SRC-038: the second 410, a day after the first, stops the source."""
     gone_us = source.progress.gone_us
     if gone_us is None:
@@ -206,7 +208,7 @@ def _after_gone(source: Source, answer: Answer, now_us: int, chance: float) -> S
     return replace(_in_state(source, SourceState.STOPPED, answer.reason, now_us), due_us=None)
 
 
-def _after_failure(source: Source, answer: Answer, now_us: int, chance: float) -> Source:
+def _after_failure(source: Source, answer: PollAnswer, now_us: int, chance: float) -> Source:
     """SRC-039, SRC-040, SRC-044: pauses that double up to a day, a message to the operator, and the end."""
     rule, progress = _SLOWINGS[answer.kind], source.progress
     since_us = now_us if progress.failing_us is None else progress.failing_us
@@ -262,7 +264,7 @@ def hinted_s(progress: SourceProgress) -> int | None:
 def _rhythm_s(times_us: tuple[int, ...] | None, now_us: int) -> float:
     """The mean distance of the items of the last 14 days, in seconds; 0 if the feed has no dates.
 
-    Where the items do not reach back 14 days, there may have been more: the distance is that of the items alone.
+    If the oldest known item is younger than 14 days, the distance is measured over the known items only.
     """
     if not times_us:
         return 0.0

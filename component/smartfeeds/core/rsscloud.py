@@ -154,11 +154,6 @@ def read_form(body: bytes) -> CloudRequest:
     )
 
 
-def is_challenge_answer(challenge: str, body: bytes) -> bool:
-    """Returns whether a body is the challenge and nothing else (RC-028)."""
-    return body == challenge.encode()
-
-
 def challenge_url(callback: CloudCallback, feed_url: str, challenge: str) -> str:
     """Returns the address that must answer with the challenge. A path with a query of its own gets "&" (RC-029)."""
     mark = "&" if "?" in callback.url else "?"

@@ -36,7 +36,7 @@ class HubRequestError(ValueError):
     """A request cannot be served. The text names the parameter and says what to do."""
 
 
-class Dialect(Enum):
+class HubDialect(Enum):
     """The protocol that a subscriber speaks."""
 
     WEBSUB = "websub"
@@ -45,7 +45,7 @@ class Dialect(Enum):
     @property
     def method(self) -> str:
         """The method of signatures: PubSubHubbub 0.3 knows sha1 only (WD-3)."""
-        return "sha1" if self is Dialect.PUBSUBHUBBUB else "sha256"
+        return "sha1" if self is HubDialect.PUBSUBHUBBUB else "sha256"
 
 
 class Mode(Enum):
@@ -67,7 +67,7 @@ class HubRequest:
     mode: Mode
     callback: str = field(repr=False)
     topic: str
-    dialect: Dialect = Dialect.WEBSUB
+    dialect: HubDialect = HubDialect.WEBSUB
     at_once: bool = False
     secret: str = field(default="", repr=False)
     lease_s: int | None = None
@@ -80,7 +80,7 @@ class HubTerms:
 
     suffix: str
     query: str
-    dialect: Dialect = Dialect.WEBSUB
+    dialect: HubDialect = HubDialect.WEBSUB
     secret: str = field(default="", repr=False)
 
 
@@ -134,7 +134,7 @@ def read_request(body: bytes) -> HubRequest:
         Mode(mode),
         callback,
         topic,
-        Dialect.PUBSUBHUBBUB if known else Dialect.WEBSUB,
+        HubDialect.PUBSUBHUBBUB if known else HubDialect.WEBSUB,
         known[:1] == ["sync"],
         secret,
         _lease_s(fields.values.get("hub.lease_seconds", "")),
@@ -251,7 +251,7 @@ def load_question(text: str) -> HubQuestion:
 
 
 def _terms(fields: dict[str, str]) -> HubTerms:
-    return HubTerms(fields["suffix"], fields["query"], Dialect(fields["dialect"]), fields["secret"])
+    return HubTerms(fields["suffix"], fields["query"], HubDialect(fields["dialect"]), fields["secret"])
 
 
 def _dump(fields: dict[str, object]) -> str:

@@ -19,14 +19,14 @@ from smartfeeds.core.rsscloud import (
 )
 from smartfeeds.core.text import attribute
 from smartfeeds.core.urls import CLOUD_FORM, CLOUD_RPC, CLOUD_SOAP
+from smartfeeds.errors import FeedError
 from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.json_text import dump_json
+from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json
 from smartfeeds.formats.remote_calls import (
     RemoteCall,
     RemoteCallError,
     RemoteValue,
     local_name,
-    read_boolean,
     read_message,
 )
 from smartfeeds.formats.rss_channel import Cloud, OwnCloud
@@ -153,8 +153,11 @@ def refusal_in(protocol: CloudProtocol, body: bytes) -> str:
 
 
 def write_registration(protocol: CloudProtocol, procedure: str, request: CloudRequest, namespace: str) -> CloudMessage:
-    """Returns the registration at a cloud, in the protocol of its door; `procedure` is its `registerProcedure`."""
-    values = (request.procedure, request.port, request.path, request.protocol.value, request.urls)
+    """Returns the registration at a cloud, in the protocol of its door; `procedure` is its `registerProcedure`.
+
+    `request.tls` asks for `https-post`. Without it, port 443 alone stands for https (RC-060).
+    """
+    word = HTTPS_POST if request.tls else request.protocol.value
     if protocol is CloudProtocol.HTTP_POST:
         domain = [("domain", request.domain)] if request.domain else []
         fields = [
@@ -162,34 +165,45 @@ def write_registration(protocol: CloudProtocol, procedure: str, request: CloudRe
             *domain,
             ("port", str(request.port)),
             ("path", request.path),
-            ("protocol", HTTPS_POST if request.tls else request.protocol.value),
+            ("protocol", word),
             *((f"url{number}", url) for number, url in enumerate(request.urls, 1)),
         ]
         return CloudMessage(urlencode(fields).encode(), {"Content-Type": FORM_TYPE})
+    call = RemoteCall(procedure, (request.procedure, request.port, request.path, word, request.urls))
     if protocol is CloudProtocol.XML_RPC:
-        return CloudMessage(xml_rpc.write_call(RemoteCall(procedure, values)), {"Content-Type": XML_TYPE})
-    body = soap.write_call(RemoteCall(procedure, values), _PARAMETERS, namespace)
-    return CloudMessage(body, {"Content-Type": XML_TYPE, "SOAPAction": '""'})
+        return CloudMessage(xml_rpc.write_call(call), {"Content-Type": XML_TYPE})
+    return CloudMessage(soap.write_call(call, _PARAMETERS, namespace), {"Content-Type": XML_TYPE, "SOAPAction": '""'})
 
 
 def read_answer(protocol: CloudProtocol, body: bytes) -> CloudAnswer:
-    """Returns the answer of a cloud, as any of them writes it (RD-3). An answer that cannot be read is a refusal."""
+    """Returns the answer of a cloud, in the forms that living clouds write (RC-065, RD-3).
+
+    Raises RemoteCallError for a fault, and for a body that is no answer.
+    """
+    if protocol is CloudProtocol.HTTP_POST:
+        return _json_answer(body) if looks_like_json(body) else _form_answer(body)
+    result = _result_of(protocol, body)
+    if isinstance(result, Mapping):  # of Radio's servers
+        return CloudAnswer(result.get("flError") in (False, 0, "false", "0"), str(result.get("message", "")))
+    if _truth(result):
+        return CloudAnswer(True)
+    return CloudAnswer(False, result if isinstance(result, str) and result else "answered false")
+
+
+def _json_answer(body: bytes) -> CloudAnswer:
     try:
-        if protocol is CloudProtocol.HTTP_POST:
-            return _form_answer(body)
-        result = _result_of(protocol, body)
-        if isinstance(result, Mapping):
-            return CloudAnswer(result.get("flError") is False, str(result.get("message", "")))
-        return CloudAnswer(_truth(result))
-    except RemoteCallError as fault:
-        return CloudAnswer(False, fault.text)
+        value = load_json(body).value
+    except FeedError as error:
+        raise RemoteCallError(str(error)) from None
+    fields = value if isinstance(value, Mapping) else {}
+    return CloudAnswer(_truth(fields.get("success")), str(fields.get("msg", "")))
 
 
 def _form_answer(body: bytes) -> CloudAnswer:
     root = read_message(body)
     if local_name(root) != "notifyResult":
         raise RemoteCallError(f"the answer is no notifyResult: its root element is {local_name(root)[:40]}.")
-    return CloudAnswer(read_boolean(root.get("success", "")), root.get("msg", ""))
+    return CloudAnswer(_truth(root.get("success")), root.get("msg", ""))
 
 
 # A workstation is notified.
@@ -209,6 +223,6 @@ def _result_of(protocol: CloudProtocol, body: bytes) -> RemoteValue:
     return xml_rpc.read_result(body) if protocol is CloudProtocol.XML_RPC else soap.read_result(body)
 
 
-def _truth(value: RemoteValue) -> bool:
+def _truth(value: object) -> bool:
     """A truth value in the forms that living clouds write."""
     return value is True or value == 1 or (isinstance(value, str) and value.strip().lower() in ("1", "true"))

@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, unquote_plus
 from smartfeeds.core.source_push import LONGEST_LEASE_S, MAX_PUSH_BYTES
 from smartfeeds.core.sources import PushKind
 from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import RemoteCallError, RemoteValue
-from smartfeeds.formats.rsscloud import read_remote_call
+from smartfeeds.formats.remote_calls import RemoteCallError
+from smartfeeds.formats.rsscloud import read_notification, read_remote_call
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall
@@ -164,7 +164,7 @@ class SourcePushEndpoint:
         try:
             if isinstance(notification, RemoteCallError):
                 raise notification
-            url = _only_text(notification.parameters)
+            url = read_notification(notification)
         except RemoteCallError as fault:
             # SOAP 1.1 section 6.2: a fault has the status 500.
             return (
@@ -186,13 +186,6 @@ class SourcePushEndpoint:
 def _is_notification(call: HttpCall) -> bool:
     """Whether a request looks like the notification of a cloud: it is answered in its own protocol (RC-071)."""
     return call.media_type in (n.WEB_FORM, _XML)
-
-
-def _only_text(parameters: tuple[RemoteValue, ...]) -> str:
-    """The address in a notification. Raises RemoteCallError."""
-    if len(parameters) != 1 or not isinstance(parameters[0], str):
-        raise RemoteCallError(f"one parameter is wanted, the address of the feed; {len(parameters)} came.")
-    return parameters[0].strip()
 
 
 def _fields(query: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.consumers import Failure, failure_of
 from smartfeeds.core.model import Node
 from smartfeeds.core.rsscloud import (
+    LIFE_S,
     CloudCallback,
     CloudProtocol,
     CloudRequestError,
@@ -92,7 +93,7 @@ def _check_room(tx: ReadTx, node: Node, host: str, limits: CallbackLimits) -> No
 
 
 def store_registration(
-    tx: WriteTx, context: Context, registration: CloudRegistration, limits: CallbackLimits, life_s: int
+    tx: WriteTx, context: Context, registration: CloudRegistration, limits: CallbackLimits
 ) -> list[Callback]:
     """Stores a registration, or renews it. A new one begins behind the newest change.
 
@@ -109,7 +110,7 @@ def store_registration(
             _check_room(tx, node, registration.host, limits)
             former = Callback(CLOUD, node.node_no, text, topic.key, registration.host, now_us, now_us)
         terms = CloudTerms(topic.topic.suffix, topic.topic.query, topic.url)
-        expires_us = context.now_us + life_s * US_PER_S
+        expires_us = context.now_us + LIFE_S * US_PER_S
         row = tx.put_callback(replace(former, active=True, expires_us=expires_us, settings=dump_terms(terms)))
         add_consumer(tx, row.consumer, topic.topic.view.order)
         rows.append(row)

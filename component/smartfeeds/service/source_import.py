@@ -60,7 +60,7 @@ def store_poll(
     tx: WriteTx,
     context: Context,
     source_no: int,
-    answer: polling.Answer,
+    answer: polling.PollAnswer,
     chance: float,
     content: SourceContent | None = None,
     pause: HostPause | None = None,

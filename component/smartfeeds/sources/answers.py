@@ -2,7 +2,7 @@
 
 from ipaddress import ip_address
 
-from smartfeeds.core.polling import Answer, AnswerKind, may_store_redirect
+from smartfeeds.core.polling import AnswerKind, PollAnswer, may_store_redirect
 from smartfeeds.core.sources import Source, host_of
 from smartfeeds.net.addresses import is_public
 from smartfeeds.net.fetch import FetchError, Response
@@ -13,29 +13,29 @@ _TOO_MANY = 429
 _GONE = 410
 
 
-def good_answer(source: Source, response: Response, document: SourceDocument | None) -> Answer:
+def good_answer(source: Source, response: Response, document: SourceDocument | None) -> PollAnswer:
     """The answer of a response whose document was read, or of one that is not modified (None)."""
     kind = AnswerKind.UNCHANGED if document is None else AnswerKind.READ
-    return Answer(
+    return PollAnswer(
         kind,
         validators=response.validators,
         fresh_s=fresh_s(response.headers),
         moved_to=_moved_to(source, response),
-        hints=Answer(kind).hints if document is None else document.hints,
+        hints=PollAnswer(kind).hints if document is None else document.hints,
         times_us=() if document is None else document.times_us,
         title="" if document is None else document.feed.title,
     )
 
 
-def failed_answer(error: FetchError) -> Answer:
+def failed_answer(error: FetchError) -> PollAnswer:
     """The answer of a request that failed. The kind BUSY still lacks the end of the pause."""
     status = error.status
     if status == _TOO_MANY or error.retry_after_s is not None:
-        return Answer(AnswerKind.BUSY, error.reason)
+        return PollAnswer(AnswerKind.BUSY, error.reason)
     if status == _GONE:
-        return Answer(AnswerKind.GONE, error.reason)
+        return PollAnswer(AnswerKind.GONE, error.reason)
     kind = AnswerKind.REFUSED if 400 <= status < 500 else AnswerKind.FAILED
-    return Answer(kind, error.reason)
+    return PollAnswer(kind, error.reason)
 
 
 def busy_host(source: Source, error: FetchError) -> str:

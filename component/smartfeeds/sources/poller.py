@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from smartfeeds.core.consumers import BROKEN
-from smartfeeds.core.polling import GOOD, Answer, AnswerKind, next_host_pause, validators_at
+from smartfeeds.core.polling import GOOD, AnswerKind, PollAnswer, next_host_pause, validators_at
 from smartfeeds.core.sources import HostPause, Source, SourceState, host_of, is_own
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
@@ -171,7 +171,7 @@ class Poller:
 
     async def _defer(self, source: Source, pause: HostPause) -> None:
         """Waits for the end of the pause of a host without a request (SRC-041)."""
-        answer = Answer(AnswerKind.BUSY, "its server asked for a pause", paused_until_us=pause.until_us)
+        answer = PollAnswer(AnswerKind.BUSY, "its server asked for a pause", paused_until_us=pause.until_us)
         await self._store(source, answer, is_request=False)
 
     async def poll(self, source: Source) -> None:
@@ -215,7 +215,7 @@ class Poller:
                 now_us, host = self._tools.now_us(), busy_host(source, error)
                 former = await self._service.read(lambda tx, _context: tx.host_pause(host))  # noqa: B023
                 pause = next_host_pause(former, host, error.retry_after_s, now_us)
-                answer = Answer(AnswerKind.BUSY, answer.reason, paused_until_us=pause.until_us)
+                answer = PollAnswer(AnswerKind.BUSY, answer.reason, paused_until_us=pause.until_us)
             await self._store(source, answer, pause=pause)
 
     async def _take(self, source: Source, response: Response, began_us: int) -> None:
@@ -239,12 +239,12 @@ class Poller:
             offer = self._offer(source, response, document, began_us)
             await self._store(source, answer, whole.document, offer=offer)
         except FeedError as error:
-            await self._store(source, Answer(AnswerKind.UNREADABLE, error.text or error.condition.value))
+            await self._store(source, PollAnswer(AnswerKind.UNREADABLE, error.text or error.condition.value))
         except StoreError:
             raise
         except Exception:  # noqa: BLE001 - whatever a document of others makes of this, its polls slow down
             _log.exception("source_not_read", node=source.node, url=shown(source.url))
-            await self._store(source, Answer(AnswerKind.UNREADABLE, BROKEN))
+            await self._store(source, PollAnswer(AnswerKind.UNREADABLE, BROKEN))
 
     async def _read(self, source: Source, response: Response) -> SourceDocument:
         """Reads a document aside: a large feed takes long enough to hold up everything else. Raises FeedError."""
@@ -277,7 +277,7 @@ class Poller:
     async def _store(
         self,
         source: Source,
-        answer: Answer,
+        answer: PollAnswer,
         document: SourceDocument | None = None,
         pause: HostPause | None = None,
         *,
@@ -310,7 +310,7 @@ class Poller:
         return SourceReadings(counts, self._behind_s, self._paused_hosts)
 
 
-def _log_poll(stored: StoredPoll, answer: Answer) -> None:
+def _log_poll(stored: StoredPoll, answer: PollAnswer) -> None:
     before, after = stored.before, stored.after
     if after.progress.said and not before.progress.said:
         _log.warning(

@@ -52,7 +52,7 @@ class PushClients(NamedTuple):
     private: CallbackClient
 
 
-class CloudDoors(Protocol):
+class CloudRegistrar(Protocol):
     """Registers at clouds, as `sources.clouds` implements it."""
 
     async def register(self, client: CallbackClient, push: SourcePush) -> RequestResult:
@@ -78,7 +78,7 @@ class Subscriber:
         self,
         service: FeedService,
         clients: PushClients,
-        clouds: CloudDoors,
+        clouds: CloudRegistrar,
         tools: SourceTools,
         options: PushOptions,
     ) -> None:

@@ -1,6 +1,7 @@
 """Registrations of callbacks in SQL (`core.callbacks`)."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from smartfeeds.core.callbacks import Callback, CallbackKind
@@ -63,18 +64,19 @@ class CallbackReads(NodeReads):
         )
         return [_to_callback(row) for row in rows]
 
-    def callbacks_due(self, kind: CallbackKind, until_us: int, limit: int) -> list[Callback]:
-        """Returns the registrations whose question is due at this time, the one that was due first at the beginning."""
+    def callbacks_due(
+        self, kind: CallbackKind, until_us: int, limit: int, *, without_hosts: Collection[str] = ()
+    ) -> list[Callback]:
+        """Returns the registrations whose question is due at this time, the one that was due first at the beginning.
+
+        The cost grows with the number of due questions of the hosts that are left out.
+        """
+        condition = "kind = ? AND due_us <= ? AND host NOT IN (SELECT value FROM json_each(?))"
         rows = self._db.rows(
-            f"{CALLBACK.select} WHERE kind = ? AND due_us <= ? ORDER BY due_us, callback_no LIMIT ?",
-            (kind.value, until_us, limit),
+            f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?",
+            (kind.value, until_us, json.dumps(list(without_hosts)), limit),
         )
         return [_to_callback(row) for row in rows]
-
-    def next_callback_due_us(self, kind: CallbackKind) -> int | None:
-        """Returns the time of the next question, None if none is planned."""
-        row = self._db.row("SELECT min(due_us) FROM callback WHERE kind = ? AND due_us IS NOT NULL", (kind.value,))
-        return row[0] if row else None
 
     def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
         """Returns the registrations that have ended by this time, of all kinds, the first ones first."""

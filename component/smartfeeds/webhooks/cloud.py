@@ -6,7 +6,6 @@ it, and its mark moves behind the newest change.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +34,6 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.topics import Topic, TopicError, read_document_address
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import (
-    ConsumerKind,
     ConsumerPosition,
     Delivered,
     Gone,
@@ -68,7 +66,7 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CallbackReading
 from smartfeeds.threads import OwnThreads
-from smartfeeds.webhooks.hub import AT_ONCE, FAILING_AT_ONCE, HOST_AT_ONCE, SLOW_AT_ONCE, START_PAGE
+from smartfeeds.webhooks.consumers import CallbackConsumers
 from smartfeeds.webhooks.results import DeliveryResults
 from smartfeeds.webhooks.targets import TargetRates
 
@@ -87,13 +85,12 @@ _log = structlog.get_logger()
 class CloudOptions:
     """The settings. `site_url` is the public address of the service without a slash at its end.
 
-    `protocol` is that of the element `cloud` in feeds. `life_s` is the life of a registration, `check_s` how long the
-    check of a callback may take. `requests_per_minute` bounds the requests of one network address.
+    `protocol` is that of the element `cloud` in feeds. `check_s` is how long the check of a callback may take.
+    `requests_per_minute` bounds the requests of one network address.
     """
 
     site_url: str
     protocol: CloudProtocol = CloudProtocol.HTTP_POST
-    life_s: int = LIFE_S
     check_s: float = TOTAL_S
     requests_per_minute: int = 60
     limits: CallbackLimits = field(default_factory=CallbackLimits)
@@ -138,7 +135,6 @@ class CloudServer:
         self._dispatcher = dispatcher
         self._options = options
         self._new_challenge = new_challenge
-        self._protocols: dict[Consumer, str] = {}
         self._results = DeliveryResults(service, clock)
         self._threads = OwnThreads(XML_AT_ONCE)
         seconds = partial(_seconds, clock)
@@ -147,28 +143,13 @@ class CloudServer:
         # Callers beyond the rate get this many refusals that they can read, and then 429 (RC-039).
         self._refusals = TokenBuckets(rate, clock=seconds)
         self._targets = TargetRates(client, seconds)
-        dispatcher.register(
-            CLOUD.value,
-            ConsumerKind(
-                self,
-                at_once=AT_ONCE,
-                host_at_once=HOST_AT_ONCE,
-                failing_at_once=FAILING_AT_ONCE,
-                slow_at_once=SLOW_AT_ONCE,
-                backoff=PAUSES,
-            ),
-        )
+        self._consumers = CallbackConsumers(CLOUD, self, PAUSES, service, dispatcher, _protocol_of)
 
     # Life.
 
     async def start(self) -> None:
         """Resumes the notifications of all registrations, from their marks. Raises StoreError."""
-        await self._dispatcher.resume(CLOUD.value)
-        after_no = 0
-        while page := await self._service.read(lambda tx, _context: tx.callbacks(CLOUD, after_no, START_PAGE)):  # noqa: B023
-            for callback in page:
-                self._follow(callback)
-            after_no = page[-1].callback_no
+        await self._consumers.start()
 
     async def stop(self) -> None:
         """Stores what is not stored yet. Raises StoreError."""
@@ -176,11 +157,7 @@ class CloudServer:
 
     def readings(self) -> tuple[CallbackReading, ...]:
         """The registrations by protocol."""
-        return tuple(CallbackReading(protocol, count) for protocol, count in Counter(self._protocols.values()).items())
-
-    def _follow(self, callback: Callback) -> None:
-        self._protocols[callback.consumer] = read_callback(callback.url).protocol.value
-        self._dispatcher.follow(callback.consumer)
+        return self._consumers.readings()
 
     # Registrations.
 
@@ -224,15 +201,15 @@ class CloudServer:
         except TimeoutError:
             text = f"did not answer within {options.check_s:g} seconds"
             raise CloudRequestError(_check_failed(registration.callback, text)) from None
-        store = partial(store_registration, registration=registration, limits=options.limits, life_s=options.life_s)
+        store = partial(store_registration, registration=registration, limits=options.limits)
         rows = await self._service.write(store)
         for row in rows:
-            self._follow(row)
+            self._consumers.follow(row)
             # The callback has just answered, so former failures do not count any more (A-131).
             self._dispatcher.forgive(row.consumer)
         _log.info("cloud_registered", host=host, feeds=len(rows), protocol=request.protocol.value)
-        hours = options.life_s / 3_600
-        return f"Registered. Ask again within {hours:g} hours, best after {max(hours - 1, hours / 2):g}."
+        hours = LIFE_S // 3_600
+        return f"Registered. Ask again within {hours} hours, best after {hours - 1}."
 
     async def _check(self, registration: CloudRegistration, domain: str, address: str) -> None:
         """Checks a callback: one on another host than the caller's by a challenge, any other one by a notification.
@@ -329,12 +306,16 @@ class CloudServer:
         return self._gone(row.consumer, Gone(refusal, removed=True))
 
     def _gone(self, consumer: Consumer, outcome: Gone) -> Gone:
-        self._protocols.pop(consumer, None)
+        self._consumers.forget(consumer)
         return outcome
 
 
 def _seconds(clock: Callable[[], int]) -> float:
     return clock() / US_PER_S
+
+
+def _protocol_of(callback: Callback) -> str:
+    return read_callback(callback.url).protocol.value
 
 
 def _check_failed(callback: CloudCallback, reason: str) -> str:

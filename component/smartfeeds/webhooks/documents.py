@@ -94,17 +94,23 @@ def read_topic_batch(tx: ReadTx, context: Context, key: DocumentKey) -> TopicBat
     if not inside:
         return TopicBatch(node, topic, (), end, more)
     last = inside[-1]
-    total = tx.bounded_count(node.node_no, view) if view.filtered else last.total if view.smart else last.live
     return TopicBatch(
         node,
         topic,
         tuple(shown(context, node, view, item) for item in inside),
         end,
         more,
-        total,
+        _total(tx, node, view, last),
         newest_cursor(tx, node, view, mark),
         cursor_of(tx, node.node_no, view.order, last),
     )
+
+
+def _total(tx: ReadTx, node: Node, view: View, last: Item) -> int | None:
+    """The number of items in a view. Each item stores the numbers of the views without filters."""
+    if view.filtered:
+        return tx.bounded_count(node.node_no, view)
+    return last.total if view.smart else last.live
 
 
 def _within_bytes(changes: list[Item], view: View) -> list[Item]:

@@ -4,7 +4,6 @@ PubSubHubbub Core 0.3).
 Each subscription is a consumer of its feed, so the delivery mechanism has its mark, its turns and its retries.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +33,6 @@ from smartfeeds.core.websub import (
     sign,
 )
 from smartfeeds.delivery.deliverer import (
-    ConsumerKind,
     ConsumerPosition,
     Delivered,
     Gone,
@@ -61,17 +59,11 @@ from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.telemetry import CallbackReading
+from smartfeeds.webhooks.consumers import CallbackConsumers
 from smartfeeds.webhooks.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
 from smartfeeds.webhooks.questions import HubQuestions
 from smartfeeds.webhooks.results import DeliveryResults
 
-AT_ONCE: Final = 100
-HOST_AT_ONCE: Final = 4
-# A quarter of the deliveries stays free for callbacks that work.
-FAILING_AT_ONCE: Final = 75
-# A delivery to a silent callback lasts ten seconds. A thousand callbacks that become silent together occupy the places
-# for seconds, not for minutes. Each delivery is a connection, and the process has few files (RLIMIT_NOFILE).
-SLOW_AT_ONCE: Final = 400
 _BACKLOG_PAUSES_S: Final = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0)
 # After these the backlog is dropped with each failure: an attempt for each new item, at most every five minutes for the
 # first hour, then every hour (WS-060).
@@ -80,7 +72,6 @@ RETRIES: Final = len(_BACKLOG_PAUSES_S)
 BACKLOG_ITEMS: Final = 1_000
 BACKLOG_US: Final = 86_400 * US_PER_S
 LONGEST_PAUSE_S: Final = 3_600.0  # that a callback may ask for
-START_PAGE: Final = 500
 
 _log = structlog.get_logger()
 
@@ -139,7 +130,6 @@ class Hub:
         self._options = options
         self._clock = clock
         self._new_id = new_id
-        self._dialects: dict[Consumer, str] = {}
         self._results = DeliveryResults(service, clock)
         self.documents = DocumentDesk(self._read_batch, options.site_url, options.cloud, clock)
         self.questions = HubQuestions(
@@ -147,29 +137,13 @@ class Hub:
         )
         rate = Rate(options.requests_per_minute / 60, options.requests_per_minute)
         self._callers = TokenBuckets(rate, clock=lambda: clock() / US_PER_S)
-        dispatcher.register(
-            HUB.value,
-            ConsumerKind(
-                self,
-                at_once=AT_ONCE,
-                host_at_once=HOST_AT_ONCE,
-                failing_at_once=FAILING_AT_ONCE,
-                slow_at_once=SLOW_AT_ONCE,
-                backoff=PAUSES,
-            ),
-        )
+        self._consumers = CallbackConsumers(HUB, self, PAUSES, service, dispatcher, _dialect_of)
 
     # Life.
 
     async def start(self) -> None:
         """Resumes the deliveries of all subscriptions, from their marks. Raises StoreError."""
-        await self._dispatcher.resume(HUB.value)
-        after_no = 0
-        while page := await self._service.read(lambda tx, _context: tx.callbacks(HUB, after_no, START_PAGE)):  # noqa: B023
-            for callback in page:
-                if callback.active:
-                    self._follow(callback)
-            after_no = page[-1].callback_no
+        await self._consumers.start()
 
     async def run(self) -> None:
         """Asks questions for ever."""
@@ -181,14 +155,10 @@ class Hub:
 
     def readings(self) -> tuple[CallbackReading, ...]:
         """The active subscriptions by dialect."""
-        return tuple(CallbackReading(dialect, count) for dialect, count in Counter(self._dialects.values()).items())
-
-    def _follow(self, callback: Callback) -> None:
-        self._dialects[callback.consumer] = load_terms(callback.settings).dialect.value
-        self._dispatcher.follow(callback.consumer)
+        return self._consumers.readings()
 
     def _on_active(self, callback: Callback) -> None:
-        self._follow(callback)
+        self._consumers.follow(callback)
         # A callback that has just confirmed its subscription can be reached.
         self._dispatcher.hurry(callback.consumer)
 
@@ -266,7 +236,7 @@ class Hub:
                 partial(self._read_due, consumer=consumer, position=position)
             )
             if isinstance(due, Gone):
-                self._dialects.pop(consumer, None)
+                self._consumers.forget(consumer)
                 return due
             if isinstance(due, str):
                 return await self._deny(consumer, due)
@@ -309,7 +279,7 @@ class Hub:
 
     async def _deny(self, consumer: Consumer, reason: str) -> Gone:
         number = number_of(consumer)
-        self._dialects.pop(consumer, None)
+        self._consumers.forget(consumer)
 
         def end(tx: WriteTx, context: Context) -> None:
             callback = tx.callback(number)
@@ -333,7 +303,7 @@ class Hub:
         if answer.succeeded:
             return Delivered(end, more)
         if answer.status == HTTPStatus.GONE:
-            self._dialects.pop(due.callback.consumer, None)
+            self._consumers.forget(due.callback.consumer)
             await self._service.write(lambda tx, _context: remove_registration(tx, due.callback))
             return Gone("the callback answered 410", removed=True)
         return await self._failed(due, answer)
@@ -349,8 +319,14 @@ class Hub:
         newest = await self._service.read(partial(_newest_if_old, due=due, tired=failures > RETRIES))
         if newest is None:
             return RetryAfter(answer.outcome, pause_s)
-        _log.warning("backlog_dropped", consumer=consumer.name, node_no=consumer.node_no, failures=failures)
+        # A dead callback fails again and again: operators read once that it receives nothing any more.
+        log = _log.warning if failures <= RETRIES + 1 else _log.debug
+        log("backlog_dropped", consumer=consumer.name, node_no=consumer.node_no, failures=failures)
         return RetryAfter(answer.outcome, pause_s, ConsumerPosition({due.order: newest}))
+
+
+def _dialect_of(callback: Callback) -> str:
+    return load_terms(callback.settings).dialect.value
 
 
 def _newest_if_old(tx: ReadTx, context: Context, due: _Delivery, *, tired: bool) -> Mark | None:

@@ -19,7 +19,7 @@ from smartfeeds.delivery.changes import LOOK_S, failures_logged
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.service.callbacks import CallbackLimits
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.hub import HUB, Verdict, postpone_question, prepare_question, settle_question
+from smartfeeds.service.hub import HUB, Verdict, prepare_question, settle_question
 from smartfeeds.webhooks.targets import TargetRates
 
 # A silent callback takes ten seconds. With these places strangers from many networks hardly delay the checks of others.
@@ -62,6 +62,9 @@ class HubQuestions:
         self._new_challenge = new_challenge
         self._on_active = on_active
         self._targets = TargetRates(client, lambda: clock() / US_PER_S)
+        # The hosts that were asked too often, and when they may be asked again. In memory only: a host may have 10,000
+        # questions, and a transaction for each of them and minute would delay publishing.
+        self._postponed_us: dict[str, int] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
 
@@ -85,8 +88,10 @@ class HubQuestions:
 
     async def start_due(self) -> None:
         """Starts to ask the questions that are due, up to AT_ONCE at a time. Raises StoreError."""
-        limit = AT_ONCE + len(self._tasks)
-        due = await self._service.read(lambda tx, context: tx.callbacks_due(HUB, context.now_us, limit))
+        limit, now_us = AT_ONCE + len(self._tasks), self._clock()
+        self._postponed_us = {host: until_us for host, until_us in self._postponed_us.items() if until_us > now_us}
+        hosts = list(self._postponed_us)
+        due = await self._service.read(lambda tx, _context: tx.callbacks_due(HUB, now_us, limit, without_hosts=hosts))
         for callback in due:
             if callback.callback_no not in self._tasks and len(self._tasks) < AT_ONCE:
                 task = asyncio.create_task(self._ask_due(callback), name=f"question {callback.callback_no}")
@@ -107,9 +112,7 @@ class HubQuestions:
             if await self._targets.admits(callback.host):
                 await self.ask(callback)
                 return
-            due_us = self._clock() + POSTPONED_US
-            no, text = callback.callback_no, callback.question
-            await self._service.write(lambda tx, _context: postpone_question(tx, no, text, due_us))
+            self._postponed_us[callback.host] = self._clock() + POSTPONED_US
 
     async def ask_now(self, callback: Callback) -> AskedQuestion:
         """Asks a question once, for a caller that waits for the outcome (WS-018). Raises StoreError."""

@@ -9,8 +9,8 @@ from smartfeeds.core.polling import (
     DAY_S,
     HOUR_S,
     MINUTE_S,
-    Answer,
     AnswerKind,
+    PollAnswer,
     after_answer,
     allowed_us,
     interval_s,
@@ -45,12 +45,12 @@ def source(url: str = URL, **settings: object) -> Source:
     return new_source("news", url, T0, SourceSettings(**settings))
 
 
-def read(**changes: object) -> Answer:
-    return Answer(AnswerKind.READ, **{"validators": TAG, **changes})
+def read(**changes: object) -> PollAnswer:
+    return PollAnswer(AnswerKind.READ, **{"validators": TAG, **changes})
 
 
-def fail(kind: AnswerKind, reason: str = "answered 500", **changes: object) -> Answer:
-    return Answer(kind, reason, **changes)
+def fail(kind: AnswerKind, reason: str = "answered 500", **changes: object) -> PollAnswer:
+    return PollAnswer(kind, reason, **changes)
 
 
 def at(seconds: float) -> int:
@@ -62,7 +62,7 @@ def pause_s(one: Source, now_us: int) -> float:
     return (one.due_us - now_us) / US_PER_S
 
 
-def after(one: Source, answer: Answer, seconds: float = 0.0, chance: float = MIDDLE) -> Source:
+def after(one: Source, answer: PollAnswer, seconds: float = 0.0, chance: float = MIDDLE) -> Source:
     return after_answer(one, answer, at(seconds), chance)
 
 
@@ -191,7 +191,7 @@ def test_validators_are_left_out_once_a_week() -> None:
     """[SRC-008] Some servers answer 304 for ever."""
     assert validators_at(source(), T0) == NO_VALIDATORS
     done = after(source(), read())
-    unchanged = after(done, Answer(AnswerKind.UNCHANGED, validators=TAG), 6 * DAY_S)
+    unchanged = after(done, PollAnswer(AnswerKind.UNCHANGED, validators=TAG), 6 * DAY_S)
     assert validators_at(unchanged, at(7 * DAY_S - 1)) == TAG
     assert validators_at(unchanged, at(7 * DAY_S)) == NO_VALIDATORS
 
@@ -200,9 +200,9 @@ def test_304_renews_validators_and_hints() -> None:
     """[SRC-007] Hints of the document stay; those of the response are replaced if the 304 has some."""
     done = after(source(), read(hints=DocumentHints(ttl_s=1200), fresh_s=7200))
     tag = Validators(URL, '"2"')
-    same = after(done, Answer(AnswerKind.UNCHANGED, validators=tag), 10)
+    same = after(done, PollAnswer(AnswerKind.UNCHANGED, validators=tag), 10)
     assert (same.progress.validators, same.progress.fresh_s, same.progress.hints.ttl_s) == (tag, 7200, 1200)
-    other = after(done, Answer(AnswerKind.UNCHANGED, validators=tag, fresh_s=900), 10)
+    other = after(done, PollAnswer(AnswerKind.UNCHANGED, validators=tag, fresh_s=900), 10)
     assert (other.progress.fresh_s, other.progress.hints.ttl_s) == (900, 1200)
 
 
@@ -274,7 +274,7 @@ def test_permanent_redirect_is_stored_when_two_polls_a_day_apart_agree() -> None
     one = after(source(), read(moved_to=NEW))
     one = after(one, read(moved_to=NEW), HOUR_S)
     assert one.url == URL
-    one = after(one, Answer(AnswerKind.UNCHANGED, validators=TAG, moved_to=NEW), DAY_S)
+    one = after(one, PollAnswer(AnswerKind.UNCHANGED, validators=TAG, moved_to=NEW), DAY_S)
     assert (one.url, one.first_url, one.host) == (NEW, URL, "b.example:443")
     assert one.progress.former_urls == (URL,) and one.progress.moved is None
 
@@ -286,7 +286,7 @@ def test_permanent_redirect_is_stored_when_two_polls_a_day_apart_agree() -> None
         pytest.param(read(moved_to="https://c.example/"), id="another target"),
     ],
 )
-def test_redirects_that_change_are_not_stored(between: Answer) -> None:
+def test_redirects_that_change_are_not_stored(between: PollAnswer) -> None:
     """[SRC-034]"""
     one = after(source(), read(moved_to=NEW))
     one = after(after(one, between, HOUR_S), read(moved_to=NEW), 2 * DAY_S)

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from smartfeeds.core.websub import (
-    Dialect,
+    HubDialect,
     HubQuestion,
     HubRequest,
     HubRequestError,
@@ -45,7 +45,7 @@ def test_request_is_read() -> None:
     assert read() == HubRequest(Mode.SUBSCRIBE, CALLBACK, TOPIC)
     golden = read_request(GOLDEN["http"]["subscribe"]["body"].encode())
     assert (golden.mode, golden.callback) == (Mode.SUBSCRIBE, "http://mysite.example.com/push-handler")
-    assert (golden.dialect, golden.at_once) == (Dialect.PUBSUBHUBBUB, False)
+    assert (golden.dialect, golden.at_once) == (HubDialect.PUBSUBHUBBUB, False)
 
 
 @pytest.mark.parametrize("name", ["hub.callback", "hub.mode", "hub.topic"])
@@ -139,7 +139,7 @@ def test_lease_is_a_positive_number() -> None:
 def test_first_known_word_of_verify_decides(values: tuple[str, ...], at_once: bool) -> None:
     """[WS-020] A request with hub.verify is in the dialect of PubSubHubbub 0.3 (WD-1)."""
     request = read(more=tuple(("hub.verify", value) for value in values))
-    assert (request.at_once, request.dialect) == (at_once, Dialect.PUBSUBHUBBUB)
+    assert (request.at_once, request.dialect) == (at_once, HubDialect.PUBSUBHUBBUB)
 
 
 def test_verify_without_a_known_word_is_refused() -> None:
@@ -206,11 +206,11 @@ def test_signatures_are_those_of_the_golden_values() -> None:
 
 def test_method_of_the_signature_follows_the_dialect() -> None:
     """[WS-067]"""
-    assert [dialect.method for dialect in Dialect] == ["sha256", "sha1"]
+    assert [dialect.method for dialect in HubDialect] == ["sha256", "sha1"]
 
 
 def test_stored_texts_are_read_back() -> None:
-    terms = HubTerms("atom", "q=é", Dialect.PUBSUBHUBBUB, "s3cret")
+    terms = HubTerms("atom", "q=é", HubDialect.PUBSUBHUBBUB, "s3cret")
     question = HubQuestion(Mode.SUBSCRIBE, "n", terms, 60, "token", "alice@x", "abc", 1, "")
     assert load_terms(dump_terms(terms)) == terms
     assert load_question(dump_question(question)) == question

@@ -447,16 +447,20 @@ def test_fields_of_a_form() -> None:
     [
         (FORM, b'<?xml version="1.0"?><notifyResult success="true" msg="ok"/>', (True, "ok")),
         (FORM, b"<notifyResult success='false' msg='no'/>", (False, "no")),
-        (FORM, b"<html><body>hello</body></html>", (False, "the answer is no notifyResult: its root element is html.")),
-        (FORM, b"<notifyResult/>", (False, "'' is no truth value.")),
+        (FORM, b"<notifyResult success='TRUE'/>", (True, "")),
+        (FORM, b"<notifyResult/>", (False, "")),
+        (FORM, b'{"success": true, "msg": "ok"}', (True, "ok")),
+        (FORM, b'{"success": "true"}', (True, "")),
+        (FORM, b'{"success": false, "msg": "no"}', (False, "no")),
+        (FORM, b"[]", (False, "")),
         (RPC, xml_rpc.write_result(True), (True, "")),
         (RPC, xml_rpc.write_result(1), (True, "")),
         (RPC, xml_rpc.write_result("true"), (True, "")),
-        (RPC, xml_rpc.write_result(False), (False, "")),
-        (RPC, xml_rpc.write_fault(RemoteCallError("no such feed")), (False, "no such feed")),
+        (RPC, xml_rpc.write_result(False), (False, "answered false")),
+        (RPC, xml_rpc.write_result("no such feed"), (False, "no such feed")),
         (SOAP, soap.write_result("x", True, "urn:x"), (True, "")),
         (SOAP, soap.write_result("x", "1", "urn:x"), (True, "")),
-        (SOAP, soap.write_fault(RemoteCallError("no")), (False, "no")),
+        (SOAP, envelope("<r><p><flError>0</flError><message>Fine</message></p></r>"), (True, "Fine")),
         (
             SOAP,
             envelope('<r><p><flError i:type="x:boolean">false</flError><message>Fine</message></p></r>'),
@@ -470,8 +474,23 @@ def test_fields_of_a_form() -> None:
     ],
 )
 def test_answers_of_clouds(protocol: CloudProtocol, body: bytes, answer: tuple[bool, str]) -> None:
-    """[RSS-022] As living clouds write them (RD-3)."""
+    """[RSS-022] [RC-065] As living clouds write them (RD-3)."""
     assert read_answer(protocol, body) == answer
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body", "text"),
+    [
+        (FORM, b"<html><body>hello</body></html>", "the answer is no notifyResult: its root element is html"),
+        (FORM, b"{", "line 1"),
+        (RPC, xml_rpc.write_fault(RemoteCallError("no such feed")), "no such feed"),
+        (SOAP, soap.write_fault(RemoteCallError("no")), "no"),
+    ],
+)
+def test_faults_and_other_documents_are_no_answers(protocol: CloudProtocol, body: bytes, text: str) -> None:
+    """[RC-065]"""
+    with pytest.raises(RemoteCallError, match=text):
+        read_answer(protocol, body)
 
 
 @pytest.mark.parametrize(

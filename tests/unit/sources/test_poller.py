@@ -729,7 +729,7 @@ async def test_hosts_that_share_an_ip_address_are_limited_together(polling, site
 
 
 async def test_two_polls_at_once_make_no_doubles(polling, site, world):
-    """[SRC-076] Each import is one transaction."""
+    """Each import is one transaction."""
     site.pages[PATH] = atom("b", "a")
     source = await polling.add()
     await asyncio.gather(*(polling.poller.poll(source) for _ in range(3)))
@@ -782,7 +782,7 @@ async def test_metrics_count_polls_bytes_and_items(polling, site):
 
 
 async def test_poller_runs_until_it_is_cancelled(polling, site, world):
-    """[SRC-029] A failure of the store is logged, and the next look goes on."""
+    """A failure of the store is logged, and the next look goes on."""
     site.pages[PATH] = atom("a")
     await polling.add()
     fails = [StoreError("full")]

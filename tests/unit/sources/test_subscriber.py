@@ -17,7 +17,7 @@ from smartfeeds.polling_setup import Polls
 from smartfeeds.sources.push_inbox import PUSH_BYTES
 from smartfeeds.sources.tools import SourceTools
 from support.component import settings
-from support.polling import PATH, atom
+from support.polling import NODE, PATH, atom
 from support.pushing import DAY_S, HUB, running_pushing, signature
 
 HOUR_S = 3_600
@@ -333,6 +333,21 @@ async def test_push_is_answered_before_it_is_read(pushing, site, world):
     await pushing.inbox.settle()
     assert await pushing.titles() == ["a", "b"]
     assert (await pushing.push()).pending_us is None
+
+
+async def test_poll_and_push_at_once_make_no_doubles(pushing, site, world):
+    """[SRC-076] Both bring the same new item; each import is one transaction."""
+    push = await pushing.follow(feed(site, "a"))
+    body = entry(world.clock, "b")
+    site.pages[PATH] = body
+    world.clock.move(DAY_S)
+    source, requests = await pushing.source(), len(site.paths)
+    polls = [pushing.polling.poller.poll(source) for _ in range(2)]
+    await asyncio.gather(*polls, pushing.deliver(push, body), pushing.deliver(push, body))
+    await pushing.inbox.settle()
+    assert PATH in site.paths[requests:]
+    assert await pushing.titles() == ["a", "b"]
+    assert (await world.node(NODE)).total == 2
 
 
 @pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])

@@ -7,13 +7,15 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.service.callbacks import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
-from smartfeeds.service.hub import drop_subscription
+from smartfeeds.service.hub import DENIED_US, drop_subscription
 from smartfeeds.service.tokens import add_token, new_token, revoke_token
 from smartfeeds.webhooks.hub import HubOptions
+from smartfeeds.webhooks.targets import HOST_RATE
 from support.callbacks import SITE, HubBench, fixed
 from support.website import Names
 from support.world import ALICE, OWNER
@@ -309,6 +311,27 @@ async def test_checks_of_one_host_are_bounded(bench: HubBench) -> None:
     for _ in range(10):
         await bench.check()
     assert len(bench.subscribers.raw_checks) == 11
+
+
+async def test_questions_that_wait_for_their_host_are_neither_written_nor_lost(bench: HubBench) -> None:
+    """[WS-043] [WS-047] A feed with many callbacks of one host is deleted: five are told each minute, without a write
+    for those that wait."""
+    bench.options = replace(bench.options, requests_per_minute=1_000)
+    bench.make()
+    await bench.hub.start()
+    for number in range(150):
+        assert await bench.ask(bench.fields(f"reader{number}")) == 202
+    before = await bench.rows()
+    await bench.check()
+    later = await bench.rows()
+    assert sum(row.active for row in later) == 5
+    assert [row for row in later if not row.active] == [row for row in before if row.callback_no > 5]
+    await bench.ask(bench.fields(bench.subscribers.url("other", host="127.0.0.2")))
+    await bench.check()
+    assert "other" in bench.subscribers.checks
+    assert len(bench.subscribers.raw_checks) == 6
+    # A host may have 10,000 subscriptions, and all may be denied together.
+    assert 10_000 / HOST_RATE.per_s * US_PER_S < DENIED_US
 
 
 async def test_checks_of_one_address_with_many_names_are_bounded(bench: HubBench) -> None:

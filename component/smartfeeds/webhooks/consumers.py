@@ -1,0 +1,77 @@
+"""The registrations of one kind as consumers of their feeds: bounds, start, and the numbers for metrics."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from smartfeeds.core.backoff import StepPauses
+from smartfeeds.core.callbacks import Callback, CallbackKind
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.delivery.deliverer import ConsumerKind, Deliverer
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.telemetry import CallbackReading
+
+AT_ONCE: Final = 100
+HOST_AT_ONCE: Final = 4
+# A quarter of the deliveries stays free for callbacks that work.
+FAILING_AT_ONCE: Final = 75
+# A delivery to a silent callback lasts ten seconds. A thousand callbacks that become silent together occupy the places
+# for seconds, not for minutes. Each delivery is a connection, and the process has few files (RLIMIT_NOFILE).
+SLOW_AT_ONCE: Final = 400
+START_PAGE: Final = 500
+
+
+class CallbackConsumers:
+    """The consumers of the registrations of a kind. `label_of` returns the dialect of a registration for metrics."""
+
+    def __init__(
+        self,
+        kind: CallbackKind,
+        deliverer: Deliverer,
+        pauses: StepPauses,
+        service: FeedService,
+        dispatcher: Dispatcher,
+        label_of: Callable[[Callback], str],
+    ) -> None:
+        self._kind = kind
+        self._service = service
+        self._dispatcher = dispatcher
+        self._label_of = label_of
+        self._labels: dict[Consumer, str] = {}
+        dispatcher.register(
+            kind.value,
+            ConsumerKind(
+                deliverer,
+                at_once=AT_ONCE,
+                host_at_once=HOST_AT_ONCE,
+                failing_at_once=FAILING_AT_ONCE,
+                slow_at_once=SLOW_AT_ONCE,
+                backoff=pauses,
+            ),
+        )
+
+    async def start(self) -> None:
+        """Resumes the deliveries of all active registrations, from their marks. Raises StoreError."""
+        await self._dispatcher.resume(self._kind.value)
+        after_no = 0
+        while page := await self._service.read(
+            lambda tx, _context: tx.callbacks(self._kind, after_no, START_PAGE)  # noqa: B023
+        ):
+            for callback in page:
+                if callback.active:
+                    self.follow(callback)
+            after_no = page[-1].callback_no
+
+    def follow(self, callback: Callback) -> None:
+        """Delivers the changes of its feed to a registration from now on."""
+        self._labels[callback.consumer] = self._label_of(callback)
+        self._dispatcher.follow(callback.consumer)
+
+    def forget(self, consumer: Consumer) -> None:
+        """Counts a registration no more."""
+        self._labels.pop(consumer, None)
+
+    def readings(self) -> tuple[CallbackReading, ...]:
+        """The active registrations by dialect."""
+        return tuple(CallbackReading(label, count) for label, count in Counter(self._labels.values()).items())

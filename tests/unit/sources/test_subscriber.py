@@ -343,7 +343,8 @@ async def test_poll_and_push_at_once_make_no_doubles(pushing, site, world):
     world.clock.move(DAY_S)
     source, requests = await pushing.source(), len(site.paths)
     polls = [pushing.polling.poller.poll(source) for _ in range(2)]
-    await asyncio.gather(*polls, pushing.deliver(push, body), pushing.deliver(push, body))
+    again = pushing.post(pushing.path(push), body, X_Hub_Signature=signature(push.secret, body))
+    await asyncio.gather(*polls, again, pushing.deliver(push, body))
     await pushing.inbox.settle()
     assert PATH in site.paths[requests:]
     assert await pushing.titles() == ["a", "b"]

@@ -434,6 +434,7 @@ class App:
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             sources=self.polls.poller.readings(),
             enclosures=self.polls.prefetch.readings(),
+            source_pushes=self.polls.subscriber.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )
 

@@ -27,7 +27,9 @@ _FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 _LOOP_PERIOD_S: Final = 0.5
 _NOT_REFUSED: Final = frozenset({"ok", "cancelled"})  # outcomes
 # These libraries log details of their own work at INFO. Below DEBUG only their warnings are shown.
-_QUIET: Final = ("slixmpp", "asyncio", "aiosqlite", "alembic")
+_QUIET: Final = ("slixmpp", "asyncio", "alembic")
+# At the level debug aiosqlite logs all values that are read and written, among them passwords, tokens and secrets.
+_SECRETIVE: Final = "aiosqlite"
 
 # Metrics that the code updates where the event happens.
 REQUESTS = Counter(
@@ -206,6 +208,18 @@ class EnclosureReading:
 
 
 @dataclass(frozen=True, slots=True)
+class SourcePushReading:
+    """The number of subscriptions of sources at hubs and clouds in one state."""
+
+    state: str
+    subscriptions: Annotated[
+        int,
+        "smartfeeds_source_subscriptions",
+        "Subscriptions of sources at hubs and clouds, by state; counted every minute",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
@@ -249,6 +263,7 @@ class Readings:
     callbacks: tuple[CallbackReading, ...] = ()
     sources: SourceReadings = SourceReadings()
     enclosures: tuple[EnclosureReading, ...] = ()
+    source_pushes: tuple[SourcePushReading, ...] = ()
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
@@ -273,6 +288,7 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     yield from _families(SourceReadings, (now.sources,) if now else ())
     states = now.sources.states if now else {}
     yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))
+    yield from _families(SourcePushReading, now.source_pushes if now else (), ("state",))
 
 
 class ReadingsCollector(Collector):
@@ -309,6 +325,7 @@ def set_log_level(level: str) -> None:
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(**{**structlog.get_config(), "wrapper_class": structlog.make_filtering_bound_logger(threshold)})
     logging.getLogger().setLevel(threshold)
+    logging.getLogger(_SECRETIVE).setLevel(logging.WARNING)
     for name in _QUIET:
         logging.getLogger(name).setLevel(threshold if threshold == logging.DEBUG else logging.WARNING)
 

@@ -4,75 +4,20 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlencode
 
 import aiohttp
 import pytest
 
-from smartfeeds.config import load
-from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.tokens import TokenScope
-from smartfeeds.opening import open_service
-from smartfeeds.service.requests import CreateNode
-from smartfeeds.service.tokens import add_token, new_token
 from support.callbacks import Subscribers, running_subscribers
 from support.ports import free_port
 from support.process import ServiceProcess
-
-DOMAIN, OWNER = "feeds.example.org", "alice@example.org"
-DEADLINE_S = 60.0
-ENTRY = "<entry xmlns='http://www.w3.org/2005/Atom'><title>{}</title></entry>"
+from support.publishing import DEADLINE_S, DOMAIN, PublishedSite, prepare
 
 
 @pytest.fixture
 async def subscribers() -> AsyncIterator[Subscribers]:
     async with running_subscribers() as running:
         yield running
-
-
-async def prepare(config: Path) -> str:
-    """The feed news, and a token to publish in it."""
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    owner = parse_jid(OWNER)
-    assert owner is not None
-    await service.handle(CreateNode(owner, DOMAIN, "news", None))
-    token, text = new_token(OWNER, TokenScope.PUBLISH, "news", "")
-    await service.write(lambda tx, context: add_token(tx, context, token, None))
-    await service.store.close()
-    return text
-
-
-class Site:
-    """The HTTP side of the process, which may be away."""
-
-    def __init__(self, session: aiohttp.ClientSession, url: str, token: str) -> None:
-        self._session, self._url, self._token = session, url, token
-
-    async def ready(self) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                try:
-                    async with self._session.get(f"{self._url}/healthz") as answer:
-                        assert answer.status == 200
-                        return
-                except aiohttp.ClientConnectionError:
-                    await asyncio.sleep(0.05)
-
-    async def subscribe(self, callback: str) -> None:
-        form = {"hub.mode": "subscribe", "hub.callback": callback, "hub.topic": f"{self._url}/feeds/news/"}
-        async with self._session.post(
-            f"{self._url}/hub",
-            data=urlencode({**form, "hub.verify": "sync"}),
-            headers={"Content-Type": "application/x-www-form-urlencoded"},
-        ) as answer:
-            assert answer.status == 204, await answer.text()
-
-    async def publish(self, item_id: str) -> None:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/atom+xml"}
-        url = f"{self._url}/entries/news/{item_id}"
-        async with self._session.put(url, data=ENTRY.format(item_id), headers=headers) as answer:
-            assert answer.status == 201, await answer.text()
 
 
 async def received(subscribers: Subscribers, item_id: str) -> None:
@@ -95,7 +40,7 @@ async def test_killed_service_delivers_again_and_in_order(subscribers: Subscribe
     )
     token = await prepare(config)
     async with aiohttp.ClientSession() as session, ServiceProcess(config) as service:
-        site = Site(session, url, token)
+        site = PublishedSite(session, url, token)
         await service.start()
         await site.ready()
         await site.subscribe(subscribers.url("reader"))

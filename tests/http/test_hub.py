@@ -8,7 +8,11 @@ from urllib.parse import quote, urlencode
 import pytest
 from lxml import etree, html
 
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.formats.documents import read_document
+from smartfeeds.service.importing import import_document
+from support.api_requests import tear
 from support.bearer import bearer
 from support.callbacks import Subscribers, fixed, running_subscribers
 from support.component import ALICE, BOB
@@ -310,7 +314,7 @@ async def test_delivery_says_what_a_request_of_the_topic_says(site: Web, subscri
 
 
 async def test_every_way_to_publish_is_delivered(site: Web, subscribers: Subscribers) -> None:
-    """[WS-087] XMPP, HTTP, another process, an import, a decision on a conflict."""
+    """[WS-087] XMPP, HTTP, Micropub, an import, a merge as mirrors do it, and the decision on its conflict."""
 
     await subscribed(site, subscribers)
     await site.component.publish(ALICE, "notes", "xmpp")
@@ -324,6 +328,20 @@ async def test_every_way_to_publish_is_delivered(site: Web, subscribers: Subscri
     (item_id,) = await pushed(subscribers)
     await site.component.retract(ALICE, "notes", item_id)
     assert await pushed(subscribers) == [f"-{item_id}"]
+    document = read_document(
+        b"<feed xmlns='http://www.w3.org/2005/Atom'><title>F</title><entry><id>i</id></entry></feed>"
+    )
+    await import_document(site.component.app.service, "notes", document, Jid("alice", "example.org"))
+    assert len(await pushed(subscribers)) == 1
+    await tear(site, token, "feeds.c.example")
+    assert set(await pushed(subscribers)) == {"torn"}
+    (item,) = (await site.get("/conflicts/notes/")).json["items"]
+    decision = json.dumps({"keep": item["versions"][1]["tag"]}).encode()
+    got = await site.ask(
+        "POST", "/conflicts/notes/torn", decision, Content_Type="application/json", Authorization=token
+    )
+    assert got.json["left"] == 0
+    assert set(await pushed(subscribers)) == {"torn"}
 
 
 async def test_tls_hello_on_the_plain_port_harms_nothing(site: Web) -> None:
@@ -361,7 +379,10 @@ async def test_hub_of_a_feed_is_no_feed(site: Web, subscribers: Subscribers) -> 
 
 
 class TestWebsubRocks:
-    """The cases of websub.rocks for hubs, rebuilt: the tester subscribes, and the feed publishes."""
+    """The cases of websub.rocks for hubs and publishers, rebuilt: the tester subscribes, and the feed publishes.
+
+    Those for subscribers are in tests/unit/sources/test_websub_rocks.py.
+    """
 
     async def deliver(self, site: Web, subscribers: Subscribers, item_id: str) -> dict[str, str]:
         await site.component.publish(ALICE, "notes", item_id)
@@ -427,6 +448,39 @@ class TestWebsubRocks:
         await site.component.publish(ALICE, "notes", "1")
         assert await pushed(subscribers, "other") == ["1"]
         assert subscribers.pushes["tester"] == []
+
+    @pytest.mark.parametrize("name", ["105_plain_text.txt", "106_json.json"])
+    async def test_topic_of_another_server(self, site: Web, subscribers: Subscribers, name: str) -> None:
+        """[WS-007] [WR 105] [WR 106] These cases are for hubs that take all topics; this one refuses them."""
+        fields = request(subscribers, "tester") | {"hub.topic": f"https://websub.example/{name}"}
+        got = await post(site, fields, "/hub")
+        assert (got.status, subscribers.checks["tester"]) == (400, [])
+
+    @pytest.mark.parametrize(
+        ("path", "accept"),
+        [
+            pytest.param("/feeds/notes/", "text/html", id="html"),
+            pytest.param("/feeds/notes.atom", "", id="atom"),
+            pytest.param("/feeds/notes.rss", "", id="rss"),
+        ],
+    )
+    @pytest.mark.parametrize("in_header", [True, False], ids=["by_header", "by_document"])
+    async def test_publisher(
+        self, site: Web, subscribers: Subscribers, path: str, accept: str, *, in_header: bool
+    ) -> None:
+        """[WS-015] [WS-080] [WS-081] [WS-082] Discovery, a lease of 7,200 s, and a push after a change."""
+        got = await site.get(path, accept)
+        hubs, own = (
+            (addresses(got, "hub"), addresses(got, "self"))
+            if in_header
+            else (document_links(got)["hub"], document_links(got)["self"])
+        )
+        assert (len(hubs), len(own)) == (1, 1)
+        fields = request(subscribers, "tester", own[0].removeprefix(SITE), lease_seconds="7200")
+        assert (await post(site, fields, hubs[0].removeprefix(SITE))).status == 202
+        check = await self.check_made(subscribers, 1)
+        assert (check["hub.topic"], check["hub.lease_seconds"]) == (own[0], "7200")
+        assert await self.deliver(site, subscribers, "1")
 
 
 async def test_subscriber_of_the_older_dialect(site: Web, subscribers: Subscribers) -> None:

@@ -3,13 +3,9 @@ mod_pubsub_feeds of Prosody.
 """
 
 import asyncio
-import json
 import os
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from lxml import etree
@@ -23,13 +19,12 @@ from smartfeeds.service.hub import HUB
 from smartfeeds.service.requests import Publish
 from smartfeeds.store.base import ReadTx
 from support.component import ALICE, DOMAIN, entry
+from support.lines import DEADLINE_S, PEERS, running
 from support.ports import free_port
 from support.web import Web, WebStarter
 
-DEADLINE_S = 50.0
 JS = Path(__file__).parent / "js" / "hub.js"
 FLASK = Path(__file__).parent / "flask_subscriber.py"
-PEERS = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 
 
 @pytest.fixture
@@ -42,42 +37,6 @@ async def web(start_web: WebStarter) -> Web:
     )
     await web.component.create(ALICE, "notes", access_model="open")
     return web
-
-
-@asynccontextmanager
-async def running(*command: str) -> AsyncIterator["Lines"]:
-    """A program that ends with its input."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    try:
-        yield Lines(process.stdout)
-    finally:
-        process.stdin.close()
-        await asyncio.wait_for(process.wait(), DEADLINE_S)
-
-
-class Lines:
-    """The events of a program, and what else it says for the message of a failure."""
-
-    def __init__(self, stream: asyncio.StreamReader) -> None:
-        self._stream = stream
-        self.others: list[str] = []
-
-    async def event(self, name: str) -> dict[str, Any]:
-        async with asyncio.timeout(DEADLINE_S):
-            while line := (await self._stream.readline()).decode():
-                if not line.startswith("{"):
-                    self.others.append(line)
-                    continue
-                event: dict[str, Any] = json.loads(line)
-                assert event["event"] == name, (event, self.others)
-                return event
-        raise AssertionError(self.others)
 
 
 async def publish(web: Web, item_id: str) -> None:

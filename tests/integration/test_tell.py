@@ -36,9 +36,11 @@ async def test_entries_of_a_blog_reach_a_phone(server: TestServer, client: Clien
     """[SRC-083] What the blog has, then what comes; no node, no subscription and no setting was there before."""
     settings = write_config(tmp_path, server, server.take_name(), sources={"allowed_networks": ["127.0.0.0/8"]})
     async with running_site() as site, running(settings):
-        site.pages["/feed"] = atom("one")
+        site.pages["/feed"] = atom("one", *(f"old {number}" for number in range(30)))
         alice = await client(server, "alice")
-        await smartfeeds(tmp_path, "source", "add", site.url("/feed"), "--node", "blog", "--tell", alice.bare)
+        await smartfeeds(
+            tmp_path, "source", "add", site.url("/feed"), "--node", "blog", "--told", "1", "--tell", alice.bare
+        )
         assert (await next_text(alice)).startswith("one\nA blog (blog)\n")
         await smartfeeds(tmp_path, "publish", "blog", "two")
         assert (await next_text(alice)).startswith("two\n")

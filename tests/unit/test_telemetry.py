@@ -81,6 +81,7 @@ def test_set_up_again_writes_each_event_once(stream: io.StringIO) -> None:
 
 def test_metrics_have_our_prefix_a_text_and_known_labels() -> None:
     known = {"operation", "outcome", "condition", "kind", "le", "result", "effect", "state"}
+    known |= {"dialect", "mirror", "direction"}
 
     assert all(name.startswith("smartfeeds_") and text for name, text in metric_names().items())
     for family in telemetry.REGISTRY.collect():
@@ -163,3 +164,14 @@ def test_refused_requests_are_counted_by_their_outcome() -> None:
         observe_request("publish", outcome, 0.0)
 
     assert (requests_answered() - answered, requests_refused() - refused) == (4, 2)
+
+
+def test_values_of_the_store_are_never_logged() -> None:
+    """[WS-076] Among them are passwords of sources, tokens, and secrets of callbacks."""
+    level = telemetry.log_level()
+    telemetry.set_log_level("debug")
+    try:
+        assert not logging.getLogger("aiosqlite").isEnabledFor(logging.DEBUG)
+        assert logging.getLogger("slixmpp").isEnabledFor(logging.DEBUG)
+    finally:
+        telemetry.set_log_level(level)

@@ -140,7 +140,10 @@ def read_batch(
     for row in rows:
         if (behind := index_first(tx, node, from_canonical(row.view))) is not None:
             return behind
-    items = tuple(item for item in changes.items if _is_sent(tx, node, item, jid, rows))
+    # Of the first document of a blog people are told of the newest entries only (SRC-057).
+    quiet = [one.progress.quiet_us for one in tx.sources_of(node.name) if one.progress.quiet_us is not None]
+    told = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
+    items = tuple(item for item in told if _is_sent(tx, node, item, jid, rows))
     chat = tx.chat(consumer.target) or ChatRow(consumer.target)
     former = tx.batch(consumer)
     repeated = tuple(item for item in items if former is not None and item.modified_us <= former.end_us)

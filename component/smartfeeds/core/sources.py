@@ -69,7 +69,7 @@ class SourceSettings:
     every_s: int | None = None
     publisher: str = ""
     user: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
     user_agent: str = ""
     allow_private: bool = False
     first_told: int = TOLD_AT_FIRST
@@ -130,7 +130,8 @@ class SourceProgress:
     is the time of the last document that was read. `title` is the feed's, `described` has digests of what the node's
     configuration got from the feed. `is_page`: that document was a web page. `gaps` counts documents in a row without
     an item of the one before, `halvings` how often the interval was halved for that (SRC-065). `archives` are the
-    archive documents that were read, the last one first (SRC-061).
+    archive documents that were read, the last one first (SRC-061). `quiet_us` are the first and the last key of the
+    items of the first document that no person is told of (SRC-057), None if there are none.
     """
 
     validators: Validators = NO_VALIDATORS
@@ -151,6 +152,7 @@ class SourceProgress:
     gaps: int = 0
     halvings: int = 0
     archives: tuple[str, ...] = ()
+    quiet_us: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,5 +332,6 @@ def load_progress(text: str) -> SourceProgress:
     if hints is not None:
         skips = {name: tuple(hints[name]) for name in ("skip_hours", "skip_days")}
         fields["hints"] = DocumentHints(**(hints | skips))
-    lists = {name: tuple(fields[name]) for name in ("former_urls", "times_us", "archives") if name in fields}
+    names = ("former_urls", "times_us", "archives", "quiet_us")
+    lists = {name: tuple(fields[name]) for name in names if name in fields}
     return SourceProgress(**(fields | lists))

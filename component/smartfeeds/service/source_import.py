@@ -74,12 +74,14 @@ def store_poll(
     source = tx.source(source_no)
     if source is None or source.state is SourceState.PAUSED:
         return None
-    counts, news = ImportCounts(), list[ImportedItem]()
+    counts, news, quiet_us = ImportCounts(), list[ImportedItem](), source.progress.quiet_us
     if content is not None:
         news = _news(tx, source, content.items) if offer is not None else news
-        counts, described = _import(tx, context, source, content)
-        answer = replace(answer, described=described)
+        imported = _import(tx, context, source, content)
+        counts, quiet_us = imported.counts, imported.quiet_us or quiet_us
+        answer = replace(answer, described=imported.described)
     after = polling.after_answer(source, answer, context.now_us, chance)
+    after = replace(after, progress=replace(after.progress, quiet_us=quiet_us))
     follows = offer is not None and answer.kind in polling.GOOD
     if offer is not None and follows and after.settings.push:
         has_news = bool(counts.added or counts.changed or counts.deleted)
@@ -116,7 +118,7 @@ def store_push(
     settle_push(tx, context, push_no, received_us, cursor)
     if source is None or source.state in (SourceState.PAUSED, SourceState.STOPPED):
         return None
-    return _import(tx, context, source, SourceContent(None, tuple(items)))[0]
+    return _import(tx, context, source, SourceContent(None, tuple(items))).counts
 
 
 def _news(tx: ReadTx, source: Source, items: Sequence[SourceItem]) -> list[ImportedItem]:
@@ -153,9 +155,16 @@ def _updated_us(item: Item) -> int | None:
     return id_and_updated(item.payload)[1]
 
 
-def _import(
-    tx: WriteTx, context: Context, source: Source, content: SourceContent
-) -> tuple[ImportCounts, Mapping[str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Imported:
+    """What an import changed, what it made of the node's configuration, and the keys of items to be quiet about."""
+
+    counts: ImportCounts
+    described: Mapping[str, str]
+    quiet_us: tuple[int, int] | None
+
+
+def _import(tx: WriteTx, context: Context, source: Source, content: SourceContent) -> _Imported:
     actor = publisher_of(source, context.policy.domain)
     texts: FormFields = {}
     if content.feed is not None:
@@ -166,18 +175,20 @@ def _import(
     items = plan.items
     note_enclosures(tx, context, source, node, items)
     silent = max(0, len(items) - source.settings.first_told) if source.good_us is None else 0
+    quiet_us = None
     if silent:
         # The subscribers are told of the newest items alone; the next PreviousCursor shows them that there are more.
         at_us = next_key(node.last_modified_us, context.now_us)
         tx.set_keys(node.node_no, at_us, node.last_created_us)
         counts = import_items(tx, context, source.node, actor, items[:silent])
-        tx.add_event(NodeEvent(0, node.node_no, at_us, QUIET, str(feed_locked(tx, source.node).last_modified_us)))
+        quiet_us = at_us, feed_locked(tx, source.node).last_modified_us
+        tx.add_event(NodeEvent(0, node.node_no, at_us, QUIET, str(quiet_us[1])))
         context.changed.add(node.node_no)
     else:
         counts = ImportCounts()
     counts += import_items(tx, context, source.node, actor, items[silent:])
     _remember(tx, source, plan.entries, {item_id for item_id, _ in counts.skipped})
-    return counts + ImportCounts(unchanged=plan.unchanged), described
+    return _Imported(counts + ImportCounts(unchanged=plan.unchanged), described, quiet_us)
 
 
 @dataclass(slots=True)

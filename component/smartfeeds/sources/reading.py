@@ -15,7 +15,7 @@ from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats.atom import LINK, SOURCE, read_traits
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.ess import looks_like_ess
+from smartfeeds.formats.ess import looks_like_ess, read_either
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.loader import in_utf8
@@ -76,11 +76,11 @@ def read_source(
     try:
         document = _read(body, data, charset, url, may_be_page=may_be_page)
     except FeedError as error:
-        feeds = links_of(body, url) if body.lstrip()[:1] == b"<" else ()
-        if not feeds:
+        addresses = _feeds_of(body, url)
+        if not addresses:
             raise
-        addresses = ", ".join(link.href for link in feeds[:3])
-        raise FeedError(error.condition, f"{error.text or error.condition.value}; it links to {addresses}") from None
+        text = f"{error.text or error.condition.value}; it links to {', '.join(addresses[:3])}"
+        raise FeedError(error.condition, text) from None
     items, skipped = source_items(document, source.first_url, source.settings.ignore)
     foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]
     returned = len(items) - len(foreign)
@@ -92,6 +92,16 @@ def read_source(
     links = push_links(link_headers, body, url)
     left_out = len(reasons) + returned
     return SourceDocument(feed, _admitted(foreign, source), poll_hints(document), links, left_out, notes)
+
+
+def _feeds_of(body: bytes, url: str) -> list[str]:
+    """The addresses of feeds in a document that is none: a page, or an ESS or NNO file."""
+    if looks_like_ess(body):
+        try:
+            return [file.feed_url for file in read_either(body)]
+        except FeedError:
+            return []
+    return [link.href for link in links_of(body, url)] if body.lstrip()[:1] == b"<" else []
 
 
 def _read(body: bytes, data: bytes, charset: str, url: str, *, may_be_page: bool) -> FeedDocument:

@@ -29,7 +29,7 @@ from smartfeeds.service.source_push import (
 )
 from smartfeeds.sources.push_keys import callback_url
 from smartfeeds.sources.tools import SourceTools
-from smartfeeds.telemetry import SOURCE_PUSH_REQUESTS
+from smartfeeds.telemetry import SOURCE_PUSH_REQUESTS, SourcePushReading
 
 AT_ONCE: Final = 20  # hosts that requests are in progress at
 LOOK_S: Final = 5.0  # the store is read this often, because polls and commands change it
@@ -206,9 +206,9 @@ class Subscriber:
                 fields["hub.secret"] = push.secret
         return urlencode(fields).encode()
 
-    def readings(self) -> dict[str, float]:
+    def readings(self) -> tuple[SourcePushReading, ...]:
         """The number of subscriptions in each state, for metrics."""
-        return {state.value: float(self._states.get(state, 0)) for state in PushState}
+        return tuple(SourcePushReading(state.value, self._states.get(state, 0)) for state in PushState)
 
 
 def result_of(answer: CallbackAnswer) -> RequestResult:

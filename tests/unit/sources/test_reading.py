@@ -15,6 +15,7 @@ from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
+from smartfeeds.formats.ess import write_ess
 from smartfeeds.formats.source_items import MAX_ITEM_BYTES, MAX_ITEMS, content_digest, fitted
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sources.reading import MAX_READ_ITEMS, read_source
@@ -241,6 +242,13 @@ def test_page_with_entries_is_a_feed():
     assert second.findtext(atom.PUBLISHED).startswith("2026-05-02")
     assert [link.get("href") for link in first.iterchildren(atom.LINK)][-1] == "https://blog.example/i.jpg"
     assert len(document.items) == 2
+
+
+def test_ess_file_names_its_feed():
+    """[ESS-001] It has no texts, so it is no source."""
+    file = write_ess("https://blog.example/feed", [("Hello", T0_US)], T0_US).data
+    with pytest.raises(FeedError, match=r"; it links to https://blog\.example/feed$"):
+        read(file)
 
 
 def test_page_is_no_feed_where_a_feed_was():

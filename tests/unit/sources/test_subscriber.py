@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from smartfeeds.core.push_targets import MAX_TARGETS
 from smartfeeds.core.source_push import PushState
 from smartfeeds.core.sources import PushKind, SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.http.source_pushes import PUSHES_AT_ONCE
+from smartfeeds.polling_setup import Polls
 from smartfeeds.sources.push_inbox import PUSH_BYTES
+from smartfeeds.sources.tools import SourceTools
+from support.component import settings
 from support.polling import NODE, PATH, atom
 from support.pushing import DAY_S, HUB, running_pushing, signature
 
@@ -267,6 +271,36 @@ async def test_without_public_address_no_hub_is_used(pushing, site, world):
     await pushing.polling.poll(await pushing.polling.add())
     await pushing.look()
     assert await pushing.pushes() == [] and pushing.requests == []
+
+
+@pytest.mark.parametrize(("base_url", "tells"), [("", True), ("http://reader.example", False)])
+async def test_start_without_public_address_says_that_hubs_are_not_used(world, tmp_path, base_url, tells):
+    """[WS-102] Sources are polled; no task asks hubs, and nothing can be pushed."""
+
+    async def sleep(_seconds):
+        """No task of this test waits."""
+
+    http = {"listen": "127.0.0.1:0", "base_url": base_url}
+    section = settings(1, f"sqlite:///{tmp_path}/x.db", http=http)
+    polls = Polls(section, world.service, SourceTools(world.clock, sleep, lambda: 0.5))
+    with capture_logs() as logs:
+        await polls.start()
+    assert ("source_push_off" in [line["event"] for line in logs]) is tells
+    assert (polls.inbox is None) is tells
+    names = []
+    for name, work in polls.tasks():
+        names.append(name)
+        work.close()
+    assert "sources" in names and ("hubs of sources" not in names) is tells
+
+
+async def test_metrics_count_subscriptions_by_state(pushing, site, world):
+    """[WS-141] The counts are read from the store every minute."""
+    await pushing.follow(feed(site, "a"))
+    await pushing.look(60.0)
+    assert {reading.state: reading.subscriptions for reading in pushing.subscriber.readings()} == {
+        state.value: int(state is PushState.ACTIVE) for state in PushState
+    }
 
 
 async def test_no_secret_without_tls(world, site):

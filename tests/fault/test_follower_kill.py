@@ -1,0 +1,106 @@
+"""A service that follows another one through its hub is killed: between the answer to a push and its storing, and while
+a push comes. Nothing is lost.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from support.gateway import Gateway, running_gateway
+from support.ports import free_port
+from support.process import ServiceProcess
+from support.publishing import DEADLINE_S, DOMAIN, PublishedSite, prepare
+
+CONFIG = """\
+[component]
+jid = "{domain}"
+secret = "s"
+port = 1
+[store]
+url = "sqlite:///{folder}/{name}.db"
+[http]
+listen = "127.0.0.1:{port}"
+base_url = "{origin}"
+[webhooks]
+allowed_networks = ["127.0.0.0/8"]
+[sources]
+allowed_networks = ["127.0.0.0/8"]
+secret_over_http = true
+"""
+SOURCE = """\
+[[source]]
+url = "{}/feeds/news/"
+node = "news"
+"""
+
+
+async def configured(folder: Path, name: str, gateway: Gateway, *sections: str) -> tuple[Path, str]:
+    """The configuration of a service behind the gateway, and a token to publish there."""
+    port = free_port()
+    gateway.target = f"http://127.0.0.1:{port}"
+    config = folder / f"{name}.toml"
+    text = CONFIG.format(domain=DOMAIN, folder=folder, name=name, port=port, origin=gateway.origin)
+    config.write_text(text + "".join(sections))
+    return config, await prepare(config)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Returns when the function returns true."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - other processes
+            await asyncio.sleep(0.02)
+
+
+def is_answered(gateway: Gateway, status: int) -> bool:
+    """Whether the last request was a push with this answer."""
+    line, answer = gateway.answers[-1]
+    return line.startswith("POST /push/") and answer == status
+
+
+@pytest.mark.timeout(200)
+async def test_killed_follower_loses_nothing(tmp_path: Path) -> None:
+    """[SF-044] [WS-119] [WS-132] Its pull of a gap is held, so the push is answered and cannot be stored."""
+    async with running_gateway() as before_feed, running_gateway() as before_copy, aiohttp.ClientSession() as session:
+        config, token = await configured(tmp_path, "feed", before_feed)
+        copy_config, _ = await configured(tmp_path, "copy", before_copy, SOURCE.format(before_feed.origin))
+        site = PublishedSite(session, before_feed.target, token)
+        copy = PublishedSite(session, before_copy.target, "")
+        async with ServiceProcess(config) as service, ServiceProcess(copy_config) as follower:
+            await service.start()
+            await site.ready()
+            await site.publish("one")
+            await follower.start()
+            await copy.ready()
+            await until(lambda: "hub_question_asked" in service.said)
+            await copy.has("one")
+
+            before_copy.losing = True
+            await site.publish("two")
+            await until(lambda: before_copy.lost == 1)
+            before_copy.losing, before_feed.held = False, "since=cursor:"
+            await site.publish("three")
+            await asyncio.wait_for(before_feed.holding.wait(), DEADLINE_S)
+            await until(lambda: is_answered(before_copy, 202))
+            assert await copy.titles() == ["one"]
+            await follower.end(signal.SIGKILL)
+
+            before_feed.release()
+            await follower.start()
+            await copy.ready()
+            await site.publish("four")
+            await copy.has("four")
+            assert await copy.titles() == ["one", "two", "three", "four"]
+
+            await follower.end(signal.SIGKILL)
+            await site.publish("five")
+            await until(lambda: is_answered(before_copy, 502))
+            await follower.start()
+            await copy.ready()
+            await copy.has("five")
+            assert await copy.titles() == ["one", "two", "three", "four", "five"]
+            assert await follower.end() == 0
+        assert "Traceback" not in service.said + follower.said

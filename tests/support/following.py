@@ -1,0 +1,81 @@
+"""A component whose source follows another server: polls and requests to hubs, when a test wants them."""
+
+import asyncio
+from dataclasses import dataclass
+
+from smartfeeds.core.source_push import PushState, SourcePush
+from smartfeeds.core.sources import Source, new_source
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.service.sources import add_source
+from support.component import ALICE
+from support.web import Web
+
+COPY = "copy"
+DEADLINE_S = 40.0
+LOOPBACK = {"allowed_networks": ["127.0.0.0/8"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """The node copy of a component, and its source."""
+
+    web: Web
+    source_no: int
+
+    async def source(self) -> Source:
+        row = await self.web.component.app.service.store.read(lambda tx: tx.source(self.source_no))
+        assert row is not None
+        return row
+
+    async def push(self) -> SourcePush:
+        """The newest subscription of the source."""
+        rows = await self.web.component.app.service.store.read(lambda tx: tx.source_pushes_of(self.source_no))
+        return list(rows)[-1]
+
+    async def poll(self) -> Source:
+        """Polls the source now."""
+        await self.web.component.app.polls.poller.poll(await self.source())
+        return await self.source()
+
+    async def due_s(self) -> float:
+        """The seconds until the next poll."""
+        due_us = (await self.source()).due_us
+        assert due_us is not None
+        return (due_us - self.web.component.clock()) / US_PER_S
+
+    async def look(self) -> None:
+        """Sends the requests to hubs and clouds that are due."""
+        await self.web.component.app.polls.subscriber.look()
+        await self.web.component.app.polls.subscriber.settle()
+
+    async def active(self) -> SourcePush:
+        """The subscription, as soon as the hub has checked it."""
+        async with asyncio.timeout(DEADLINE_S):
+            while (push := await self.push()).state is not PushState.ACTIVE:
+                await self.look()
+                await asyncio.sleep(0.01)
+        return push
+
+    async def follow(self) -> SourcePush:
+        """Polls, and subscribes at the hub or the cloud of the document."""
+        await self.poll()
+        return await self.active()
+
+    async def titles(self) -> list[str]:
+        """The titles of the items, in the order of the feed."""
+        page = await self.web.get(f"/feeds/{COPY}/?since=time:0&timeout=0&max=50", accept="application/json")
+        return [item["title"] for item in page.json["items"]]
+
+    async def has(self, title: str) -> None:
+        """Returns when an item with this title is there."""
+        async with asyncio.timeout(DEADLINE_S):
+            while title not in await self.titles():  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+
+
+async def follower(web: Web, url: str) -> Follower:
+    """A source of this address, which fills a new node."""
+    await web.component.create(ALICE, COPY, access_model="open")
+    source = new_source(COPY, url, web.component.clock())
+    row = await web.component.app.service.write(lambda tx, context: add_source(tx, context, source))
+    return Follower(web, row.source_no)

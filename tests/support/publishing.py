@@ -1,0 +1,76 @@
+"""The service as a process with the feed news: the database before it starts, and its HTTP side."""
+
+import asyncio
+from pathlib import Path
+from urllib.parse import urlencode
+
+import aiohttp
+
+from smartfeeds.config import load
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.tokens import TokenScope
+from smartfeeds.opening import open_service
+from smartfeeds.service.requests import CreateNode
+from smartfeeds.service.tokens import add_token, new_token
+
+DOMAIN, OWNER = "feeds.example.org", "alice@example.org"
+DEADLINE_S = 60.0
+ENTRY = "<entry xmlns='http://www.w3.org/2005/Atom'><title>{}</title></entry>"
+
+
+async def prepare(config: Path) -> str:
+    """Makes the feed news in the database of a configuration. Returns a token to publish in it."""
+    service = open_service(load(config), on_change=lambda _nodes: None)
+    await service.store.open()
+    owner = parse_jid(OWNER)
+    assert owner is not None
+    await service.handle(CreateNode(owner, DOMAIN, "news", None))
+    token, text = new_token(OWNER, TokenScope.PUBLISH, "news", "")
+    await service.write(lambda tx, context: add_token(tx, context, token, None))
+    await service.store.close()
+    return text
+
+
+class PublishedSite:
+    """The HTTP side of the process, which may be away."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, token: str) -> None:
+        self._session, self._url, self._token = session, url, token
+
+    async def ready(self) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                try:
+                    async with self._session.get(f"{self._url}/healthz") as answer:
+                        assert answer.status == 200
+                        return
+                except aiohttp.ClientConnectionError:
+                    await asyncio.sleep(0.05)
+
+    async def subscribe(self, callback: str) -> None:
+        form = {"hub.mode": "subscribe", "hub.callback": callback, "hub.topic": f"{self._url}/feeds/news/"}
+        async with self._session.post(
+            f"{self._url}/hub",
+            data=urlencode({**form, "hub.verify": "sync"}),
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+        ) as answer:
+            assert answer.status == 204, await answer.text()
+
+    async def publish(self, item_id: str) -> None:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/atom+xml"}
+        url = f"{self._url}/entries/news/{item_id}"
+        async with self._session.put(url, data=ENTRY.format(item_id), headers=headers) as answer:
+            assert answer.status == 201, await answer.text()
+
+    async def titles(self) -> list[str]:
+        """The titles of the items, in the order of the feed."""
+        url = f"{self._url}/feeds/news/?since=time:0&timeout=0&max=50"
+        async with self._session.get(url, headers={"Accept": "application/json"}) as answer:
+            assert answer.status == 200, await answer.text()
+            return [item["title"] for item in (await answer.json())["items"]]
+
+    async def has(self, title: str) -> None:
+        """Returns when an item with this title is there."""
+        async with asyncio.timeout(DEADLINE_S):
+            while title not in await self.titles():  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.05)

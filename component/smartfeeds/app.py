@@ -432,9 +432,7 @@ class App:
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
-            sources=self.polls.poller.readings(),
-            enclosures=self.polls.prefetch.readings(),
-            source_pushes=self.polls.subscriber.readings(),
+            **self.polls.readings(),
             **(self.site.readings() if self.site is not None else {}),
         )
 

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Coroutine, Iterator
 from functools import partial
 from ipaddress import ip_network
-from typing import Final
+from typing import Final, TypedDict
 
 import structlog
 
@@ -25,10 +25,19 @@ from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.push_inbox import PushInbox
 from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
 from smartfeeds.sources.tools import SourceTools
+from smartfeeds.telemetry import EnclosureReading, SourcePushReading, SourceReadings
 
 SEARCH_S: Final = 20.0  # a person waits so long for each request of a search
 
 _log = structlog.get_logger()
+
+
+class PollReadings(TypedDict):
+    """The metrics of sources, by their name in `telemetry.Readings`."""
+
+    sources: SourceReadings
+    enclosures: tuple[EnclosureReading, ...]
+    source_pushes: tuple[SourcePushReading, ...]
 
 
 class Polls:
@@ -70,6 +79,14 @@ class Polls:
         )
         self.subscriber = Subscriber(service, self._push_clients, Clouds(own_url), tools, options)
         self.prefetch = Prefetch(settings, service, tools)
+
+    def readings(self) -> PollReadings:
+        """The metrics of everything that polls bring, by name."""
+        return {
+            "sources": self.poller.readings(),
+            "enclosures": self.prefetch.readings(),
+            "source_pushes": self.subscriber.readings(),
+        }
 
     async def start(self) -> None:
         """Stores the sources of the configuration. Raises StoreError."""

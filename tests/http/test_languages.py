@@ -80,6 +80,7 @@ PAGES = {
     "/admin/tokens/": "/admin/tokens/",
     "/admin/consumers/": "/admin/consumers/",
     "/admin/mirrors/": "/admin/mirrors/",
+    "/admin/enclosures/": "/admin/enclosures/",
     "/admin/log/": "/admin/log/",
 }
 # Other states of pages.

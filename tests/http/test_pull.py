@@ -598,7 +598,8 @@ async def test_every_address_has_its_own_turn(start_web: Any, monkeypatch: pytes
     monkeypatch.setattr(service.store, "read", noted)
     for address in ("203.0.113.1", "203.0.113.2"):
         await web.get("/feeds/notes/?timeout=0", X_Forwarded_For=address)
-    assert turns == ["203.0.113.1", "203.0.113.2"]
+    # The service reads for itself meanwhile, such as for due polls.
+    assert [turn for turn in turns if turn] == ["203.0.113.1", "203.0.113.2"]
 
 
 async def test_refusals_say_what_to_do(golden: Web) -> None:

@@ -239,6 +239,7 @@ PAGES: Final = (
     SitePage("admin-token-new", "/admin/tokens/", reader=ALICE, steps=_create_token),
     SitePage("admin-consumers", "/admin/consumers/", reader=ALICE),
     SitePage("admin-mirrors", "/admin/mirrors/", reader=ALICE),
+    SitePage("admin-enclosures", "/admin/enclosures/", reader=ALICE),
     SitePage("admin-errors", "/admin/log/", reader=ALICE),
     SitePage("api", "/docs"),
     SitePage("problem-400", "/feeds/town/?order=sideways", 400),

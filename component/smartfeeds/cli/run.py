@@ -142,7 +142,8 @@ async def _update_status(path: Path, online: asyncio.Event, rates: Rates) -> Non
             await asyncio.sleep(STATUS_S)
         else:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(online.wait(), STATUS_S)
+                async with asyncio.timeout(STATUS_S):
+                    await online.wait()
         try:
             _write(path, online=online.is_set(), rates=rates())
         except ConfigError as error:

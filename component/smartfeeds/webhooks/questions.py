@@ -79,8 +79,10 @@ class HubQuestions:
                 self._news.clear()
                 with failures_logged():
                     await self.start_due()
+                # Not wait_for: in Python 3.11 it swallows a cancellation that comes together with news.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), LOOK_S)
+                    async with asyncio.timeout(LOOK_S):
+                        await self._news.wait()
         finally:
             for task in self._tasks.values():
                 task.cancel()

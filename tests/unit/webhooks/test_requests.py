@@ -611,3 +611,19 @@ async def test_secrets_are_not_in_the_log(bench: HubBench) -> None:
     text = repr(logs)
     assert "delivery_failing" in text
     assert all(secret not in text for secret in ("s3cret", "5tV0k", "t0ken"))
+
+
+@pytest.mark.parametrize("later", range(4))
+async def test_questions_end_when_the_service_stops(bench: HubBench, later: int) -> None:
+    """Also if the end comes together with news, at whatever step of the event loop."""
+    running = asyncio.create_task(bench.hub.run())
+    for _step in range(20):
+        await asyncio.sleep(0)
+    while bench.hub.questions._news.is_set():  # noqa: ASYNC110 - until it waits
+        await asyncio.sleep(0)
+    bench.hub.questions.wake()
+    for _step in range(later):
+        await asyncio.sleep(0)
+    running.cancel()
+    done, _ = await asyncio.wait({running}, timeout=20)
+    assert done == {running}

@@ -23,7 +23,9 @@ LAYERS: dict[str, set[str]] = {
     "config_prefetch": {"core", "config_types"},
     "config": {"errors", "core", "config_types", "config_lists", "config_prefetch"},
     "prefetch_setup": {"config", "net", "service", "sources", "store", "telemetry"},
-    "polling_setup": {"prefetch_setup", "telemetry", "errors", "core", "config", "config_lists", "net", "service", "sources"},
+    "polling_setup": {
+        "prefetch_setup", "telemetry", "errors", "core", "config", "config_lists", "net", "service", "sources",
+    },
     "delivery": {"errors", "core", "store.base", "service", "telemetry"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry"},

@@ -12,8 +12,10 @@ from smartfeeds.formats.remote_calls import RemoteCallError
 from smartfeeds.formats.rsscloud import CloudMessage, read_answer, write_registration
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.sources.push_keys import callback_url
+from smartfeeds.threads import OwnThreads
 
 REDIRECTS: Final = 5
+ANSWERS_AT_ONCE: Final = 4  # that are read at a time
 _MAX_ANSWER_BYTES: Final = 65_536
 _PORTS: Final = {"http": 80, "https": 443}
 _NAMESPACE: Final = "http://www.soapware.org/"
@@ -27,6 +29,8 @@ class Clouds:
 
     def __init__(self, own_url: str) -> None:
         self._own_url = own_url
+        # A thread that ends forgets the names of the document that it has parsed.
+        self._threads = OwnThreads(ANSWERS_AT_ONCE)
 
     async def register(self, client: CallbackClient, push: SourcePush) -> RequestResult:
         """The result of a registration. Each protocol of notifications that the cloud may accept is tried in turn."""
@@ -34,7 +38,7 @@ class Clouds:
         for notify in notify_protocols(push, self._own_url):
             body, headers = _message(push, notify, self._own_url)
             answer = await client.post(push.address, body, headers, max_bytes=_MAX_ANSWER_BYTES, redirects=REDIRECTS)
-            result = result_of(push.target.protocol, notify, answer)
+            result = await self._threads(result_of, push.target.protocol, notify, answer)
             if result.succeeded or not result.is_refusal:
                 break
         return result

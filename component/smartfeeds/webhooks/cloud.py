@@ -143,7 +143,7 @@ class CloudServer:
         # Callers beyond the rate get this many refusals that they can read, and then 429 (RC-039).
         self._refusals = TokenBuckets(rate, clock=seconds)
         self._targets = TargetRates(client, seconds)
-        self._consumers = CallbackConsumers(CLOUD, self, PAUSES, service, dispatcher, _protocol_of)
+        self._consumers = CallbackConsumers(CLOUD, self, PAUSES, service, dispatcher, _protocol_of, clock)
 
     # Life.
 

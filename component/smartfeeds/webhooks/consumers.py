@@ -23,7 +23,9 @@ START_PAGE: Final = 500
 
 
 class CallbackConsumers:
-    """The consumers of the registrations of a kind. `label_of` returns the dialect of a registration for metrics."""
+    """The consumers of the registrations of a kind. `label_of` returns the dialect of a registration for metrics, `clock`
+    microseconds since the Unix epoch.
+    """
 
     def __init__(
         self,
@@ -33,12 +35,15 @@ class CallbackConsumers:
         service: FeedService,
         dispatcher: Dispatcher,
         label_of: Callable[[Callback], str],
+        clock: Callable[[], int],
     ) -> None:
         self._kind = kind
         self._service = service
         self._dispatcher = dispatcher
         self._label_of = label_of
-        self._labels: dict[Consumer, str] = {}
+        self._clock = clock
+        # With the end of each registration: the store forgets an expired one without telling anybody.
+        self._labels: dict[Consumer, tuple[str, int]] = {}
         dispatcher.register(
             kind.value,
             ConsumerKind(
@@ -65,7 +70,7 @@ class CallbackConsumers:
 
     def follow(self, callback: Callback) -> None:
         """Delivers the changes of its feed to a registration from now on."""
-        self._labels[callback.consumer] = self._label_of(callback)
+        self._labels[callback.consumer] = self._label_of(callback), callback.expires_us
         self._dispatcher.follow(callback.consumer)
 
     def forget(self, consumer: Consumer) -> None:
@@ -74,4 +79,6 @@ class CallbackConsumers:
 
     def readings(self) -> tuple[CallbackReading, ...]:
         """The active registrations by dialect."""
-        return tuple(CallbackReading(label, count) for label, count in Counter(self._labels.values()).items())
+        now_us = self._clock()
+        counts = Counter(label for label, expires_us in self._labels.values() if expires_us > now_us)
+        return tuple(CallbackReading(label, count) for label, count in counts.items())

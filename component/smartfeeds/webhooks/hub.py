@@ -137,7 +137,7 @@ class Hub:
         )
         rate = Rate(options.requests_per_minute / 60, options.requests_per_minute)
         self._callers = TokenBuckets(rate, clock=lambda: clock() / US_PER_S)
-        self._consumers = CallbackConsumers(HUB, self, PAUSES, service, dispatcher, _dialect_of)
+        self._consumers = CallbackConsumers(HUB, self, PAUSES, service, dispatcher, _dialect_of, clock)
 
     # Life.
 

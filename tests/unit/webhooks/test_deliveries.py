@@ -12,6 +12,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.consumers import Failure
+from smartfeeds.core.websub import LEASE_DEFAULT_S
 from smartfeeds.telemetry import metrics_text
 from smartfeeds.webhooks import documents
 from smartfeeds.webhooks.hub import PAUSES, RETRIES
@@ -514,6 +515,8 @@ async def test_metrics_count_deliveries_and_subscriptions(bench: HubBench) -> No
     assert b'smartfeeds_callback_seconds_count{kind="hub",result="5xx"}' in metrics_text()
     (lane,) = bench.dispatcher.readings()
     assert (lane.kind, lane.failed, lane.retrying) == ("hub", 1, 1)
+    bench.world.clock.move(LEASE_DEFAULT_S)
+    assert bench.hub.readings() == ()
 
 
 async def test_same_deliveries_come_out_of_sqlite(blank, tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -23,8 +23,9 @@ START_PAGE: Final = 500
 
 
 class CallbackConsumers:
-    """The consumers of the registrations of a kind. `label_of` returns the dialect of a registration for metrics, `clock`
-    microseconds since the Unix epoch.
+    """The consumers of the registrations of a kind.
+
+    `label_of` returns the dialect of a registration for metrics, `clock` microseconds since the Unix epoch.
     """
 
     def __init__(

@@ -40,10 +40,17 @@ async def fill(store: SqliteStore, node_no: int, count: int, first: int = 0) -> 
 # Groups
 
 
-async def test_group_rolled_back_runs_again_one_by_one(sqlite: SqliteStore) -> None:
+async def test_group_rolled_back_runs_again_one_by_one(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A work that raises after a write costs its group a second run, and only itself its result."""
+    # A slow machine must not end the group early: the works would run in two groups.
+    monkeypatch.setattr("smartfeeds.store.batches.WRITE_BUDGET_S", float("inf"))
     made = await sqlite.write(add_feed())
+    entered, leave = threading.Event(), threading.Event()
     runs: list[str] = []
+
+    def slow(tx: WriteTx) -> None:
+        entered.set()
+        leave.wait()
 
     def good(name: str, key_us: int) -> asyncio.Task[Item]:
         def work(tx: WriteTx) -> Item:
@@ -57,8 +64,13 @@ async def test_group_rolled_back_runs_again_one_by_one(sqlite: SqliteStore) -> N
         tx.put_item(made.node_no, item("bad", 2))
         raise FeedError(Condition.CONFLICT)
 
+    blocked = asyncio.create_task(sqlite.write(slow))
+    await asyncio.to_thread(entered.wait)
     tasks = [good("a", 1), asyncio.create_task(sqlite.write(bad)), good("c", 3)]
+    await asyncio.sleep(0)
+    leave.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
+    await blocked
     assert runs == ["a", "bad", "a", "bad", "c"]
     assert isinstance(results[1], FeedError)
     assert ids(await sqlite.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 9)))) == "a c"

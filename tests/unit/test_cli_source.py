@@ -52,7 +52,7 @@ def test_add_lists_and_removes_a_source(ready: Run) -> None:
     """[SRC-083] [SRC-047] No service has run yet, and no request is made."""
     ready("source", "add", URL, "--node", "news", "--every", "900", "--told", "3", "--publisher", "a@b.example")
     (row,) = rows(ready)
-    assert (row["number"], row["node"], row["address"], row["state"]) == (1, "news", URL, "polled")
+    assert (row["number"], row["node"], row["address"], row["state"]) == (1, "news", URL, "new")
     assert row["next"] and row["last_good"] == "" and row["from"] == "source add"
     (source,) = stored(ready)
     settings = source.settings
@@ -221,6 +221,24 @@ def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:
     ready("source", "add", pages.url("/atom+xml"), "--node", "news", "--allow-private")
     (source,) = stored(ready)
     assert (source.url, source.node) == (pages.url("/atom+xml"), "news")
+
+
+def test_check_reads_the_networks_of_the_configuration(ready: Run, pages: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message of a refusal names the setting, so the setting must have an effect."""
+    pages.pages["/feed"] = atom("b", "a")
+    url = pages.url("/feed")
+    ready("source", "check", url, code=Exit.FAILED)
+    with Path("smartfeeds.toml").open("a") as file:
+        file.write('[sources]\nallowed_networks = ["127.0.0.0/8"]\n')
+    assert "title: A blog" in ready("source", "check", url).stdout
+    ready("import", url, "--node", "copy")
+    Path("smartfeeds.toml").rename("other.toml")
+    assert "title: A blog" in ready("source", "check", url, "--config", "other.toml").stdout
+    assert "not public" in ready("source", "check", url, code=Exit.FAILED).stdout
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", "feeds.a.example")
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET", "x")
+    monkeypatch.setenv("SMARTFEEDS_SOURCES__ALLOWED_NETWORKS", '["127.0.0.0/8"]')
+    assert "title: A blog" in ready("source", "check", url).stdout
 
 
 def test_check_says_why_an_address_cannot_be_a_source(ready: Run, pages: Site) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from smartfeeds.cli.common import config_option, json_option, private_option
-from smartfeeds.cli.fetching import fetch, file_or_address
+from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
 from smartfeeds.cli.sync_documents import as_json as merge_report
@@ -117,7 +117,7 @@ def import_command(
             _hint_owner(owner, new=synced.merge.changed)
         _fail(failed=failed(synced))
         return
-    name, document = _read(source, base, allow_private=allow_private)
+    name, document = _read(source, base, config, allow_private=allow_private)
     result = run_offline(config, partial(_import, node=node, document=document, owner=owner), OpenMode.CREATE)
     if as_json:
         print_json(_as_json(document, result))
@@ -134,11 +134,11 @@ def _is_useless(document: FeedDocument, result: ImportCounts) -> bool:
     return bool(document.skipped) or not (document.channel or document.id or document.title or document.link)
 
 
-def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, FeedDocument]:
+def _read(source: Path | str, base: str, config: Path | None, *, allow_private: bool) -> tuple[str, FeedDocument]:
     """Return the document and its name for messages."""
     if isinstance(source, Path):
         return name_of(Path(source.name)), read_file(source, base)
-    fetched = run_async(fetch(source, allow_private=allow_private))
+    fetched = run_async(fetch(source, allowed_networks(config, allow_private=allow_private)))
     with named(shown(source)):
         return shown(source), read_document(document_bytes(fetched.body, fetched.charset), base or fetched.url)
 

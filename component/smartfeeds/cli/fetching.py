@@ -3,12 +3,15 @@
 A module of its own, because commands that only read files should not load the HTTP client.
 """
 
+from ipaddress import ip_network
 from pathlib import Path
 
+from smartfeeds.cli.common import config_file, load_settings
 from smartfeeds.cli.reading import DOCUMENT
+from smartfeeds.config import is_configured_by_environment
 from smartfeeds.core.mirror import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.addresses import EVERYWHERE, Network
 from smartfeeds.net.fetch import Fetcher, FetchLimits, Response
 
 
@@ -17,8 +20,18 @@ def file_or_address(text: str) -> Path | str:
     return text if is_web(text) else Path(DOCUMENT.convert(text, None, None))
 
 
-async def fetch(url: str, *, allow_private: bool) -> Response:
+def allowed_networks(config: Path | None, *, allow_private: bool) -> tuple[Network, ...]:
+    """Return the networks that a command may reach although they are not public: all with `--allow-private`, else
+    `sources.allowed_networks`. A command that needs no configuration works without one. Raises ConfigError."""
+    if allow_private:
+        return EVERYWHERE
+    if config_file(config) is None and not is_configured_by_environment():
+        return ()
+    return tuple(map(ip_network, load_settings(config).sources.allowed_networks))
+
+
+async def fetch(url: str, allowed: tuple[Network, ...]) -> Response:
     """Return the document at an address, up to the maximum size of a document. Raises FetchError."""
-    limits = FetchLimits(max_bytes=MAX_DOCUMENT_BYTES, allowed=EVERYWHERE if allow_private else ())
+    limits = FetchLimits(max_bytes=MAX_DOCUMENT_BYTES, allowed=allowed)
     async with Fetcher(limits) as fetcher:
         return await fetcher.get(url)

@@ -12,7 +12,8 @@ from typing import Final
 
 import click
 
-from smartfeeds.cli.common import FILE, json_option, output_option, private_option, refuse_devices
+from smartfeeds.cli.common import FILE, config_option, json_option, output_option, private_option, refuse_devices
+from smartfeeds.cli.fetching import allowed_networks
 from smartfeeds.cli.files import whole_file
 from smartfeeds.console import err, exit_failed_if, print_err, print_lines, progress_bar, run_async
 from smartfeeds.core.mirror import is_web
@@ -23,7 +24,6 @@ from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
 from smartfeeds.formats.nno import Aggregator, EntryRequest
-from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
 from smartfeeds.sources.nno import EssSource, Puller
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
@@ -49,12 +49,14 @@ class _NnoRun:
 @click.option("--cache", type=FILE, help="A file that stores the results of --full for the next run.")
 @output_option
 @private_option
+@config_option
 @json_option
 def nno_command(
     sources: tuple[str, ...],
     entries: int,
     cache: Path | None,
     output: Path | None,
+    config: Path | None,
     *,
     full: bool,
     allow_private: bool,
@@ -70,7 +72,8 @@ def nno_command(
     for path in filter(None, (cache, output)):
         refuse_devices(path)
     run = _NnoRun(Aggregator(entries))
-    limits = FetchLimits(allowed=EVERYWHERE if allow_private else ())
+    allowed = allowed_networks(config, allow_private=allow_private) if any(map(is_web, sources)) or full else ()
+    limits = FetchLimits(allowed=allowed)
     text = run_async(_nno(run, sources, limits, cache, full=full, as_json=as_json))
     if output is None:
         click.echo(text)

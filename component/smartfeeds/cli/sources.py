@@ -14,6 +14,7 @@ import click
 
 from smartfeeds.bot.follows import follow
 from smartfeeds.cli.common import bare_jid, config_option, json_option, output_option, private_option, read_settings
+from smartfeeds.cli.fetching import allowed_networks
 from smartfeeds.cli.files import whole_file
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import (
@@ -45,7 +46,7 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.push_links import described
-from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.addresses import Network
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.admin_rows import Row, source_row
 from smartfeeds.service.context import Context
@@ -359,14 +360,15 @@ def export_sources(node: str | None, output: Path | None, config: Path | None) -
 @click.argument("url")
 @_settings_options
 @private_option
+@config_option
 @json_option
-def check(url: str, *, allow_private: bool, as_json: bool, **chosen: Any) -> None:
+def check(url: str, config: Path | None, *, allow_private: bool, as_json: bool, **chosen: Any) -> None:
     """Explain what a poll of URL sees: redirects, format, items, hints, and the feeds that a web page offers.
 
     Nothing is stored. Exit code 1: the address cannot be a source.
     """
     source = new_source("check", url, _now_us(), replace(SourceSettings(allow_private=allow_private), **_given(chosen)))
-    report = run_async(_check(source, allow_private=allow_private))
+    report = run_async(_check(source, allowed_networks(config, allow_private=allow_private)))
     row = _report_row(report)
     if as_json:
         print_json(row)
@@ -376,8 +378,8 @@ def check(url: str, *, allow_private: bool, as_json: bool, **chosen: Any) -> Non
     exit_failed_if(report.problem)
 
 
-async def _check(source: Source, *, allow_private: bool) -> SourceReport:
-    async with Fetcher(FetchLimits(allowed=EVERYWHERE if allow_private else ())) as fetcher:
+async def _check(source: Source, allowed: tuple[Network, ...]) -> SourceReport:
+    async with Fetcher(FetchLimits(allowed=allowed)) as fetcher:
         return await check_source(fetcher, source, _now_us())
 
 

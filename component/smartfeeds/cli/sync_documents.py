@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from smartfeeds.cli.fetching import fetch
+from smartfeeds.cli.fetching import allowed_networks, fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
 from smartfeeds.console import print_err, print_lines, print_out, progress_bar
@@ -79,7 +79,7 @@ async def import_synced(
     """Merge a document into a node. Raises DocumentError if nothing of it can be read, FeedError, FetchError."""
     with file_spool() as spool:
         if isinstance(file, str):
-            fetched = await fetch(file, allow_private=allow_private)
+            fetched = await fetch(file, allowed_networks(config, allow_private=allow_private))
             base = base or fetched.url
             source = open_bytes(document_bytes(fetched.body, fetched.charset), shown(file))
         else:

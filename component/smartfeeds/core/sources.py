@@ -183,6 +183,12 @@ class Source:
     progress: SourceProgress = SourceProgress()
 
     @property
+    def state_word(self) -> str:
+        """The state for people: `new` until the first answer (SRC-047)."""
+        is_new = self.state is SourceState.POLLED and self.polled_us is None
+        return "new" if is_new else self.state.value
+
+    @property
     def host(self) -> str:
         """The host and port that is requested; pauses are for it (SRC-041)."""
         return host_of(self.url)

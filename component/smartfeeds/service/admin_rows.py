@@ -164,7 +164,7 @@ def source_row(source: Source, push: SourcePush | None = None) -> Row:
         "number": source.source_no,
         "node": source.node,
         "address": source.url,
-        "state": source.state.value,
+        "state": source.state_word,
         "reason": source.reason,
         "since": format_second(source.since_us),
         "last_good": _second(source.good_us) or "",

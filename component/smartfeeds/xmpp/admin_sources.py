@@ -50,7 +50,7 @@ async def _page(step: StepInput) -> ListPage:
 
 def _row(source: Source) -> tuple[str, ...]:
     good, following = ("" if at is None else format_second(at) for at in (source.good_us, source.due_us))
-    return str(source.source_no), source.node, source.url, source.state.value, source.reason, good, following
+    return str(source.source_no), source.node, source.url, source.state_word, source.reason, good, following
 
 
 async def _add(step: StepInput) -> CommandResult:

@@ -56,21 +56,23 @@ class Polls:
         self._fetchers = PollClients(
             *(
                 Fetcher(FetchLimits(allowed=networks), limiter=limiter, contact=settings.http.base_url)
-                for networks in (allowed, EVERYWHERE)
+                for networks in ((), allowed, EVERYWHERE)
             )
         )
         own_url = settings.http.base_url
         self._can_push = bool(settings.http.listen and own_url and settings.sources.push)
         self.poller = Poller(service, self._fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
         # A person waits for the result of a search, so it is not spaced as polls are.
-        self._search_fetcher = Fetcher(
-            FetchLimits(total_s=SEARCH_S, allowed=allowed), limiter=HostLimiter(), contact=own_url
+        searches = HostLimiter()
+        self._search_fetchers = tuple(
+            Fetcher(FetchLimits(total_s=SEARCH_S, allowed=networks), limiter=searches, contact=own_url)
+            for networks in ((), allowed)
         )
-        self.finder = FeedFinder(self._search_fetcher, self.poller, tools.now_us, own_url)
+        self.finder = FeedFinder(*self._search_fetchers, self.poller, tools.now_us, own_url)
         self._push_clients = PushClients(
             *(
                 CallbackClient(networks, allowed_by="sources.allowed_networks", contact=own_url)
-                for networks in (allowed, EVERYWHERE)
+                for networks in ((), allowed, EVERYWHERE)
             )
         )
         options = PushOptions(own_url, settings.sources.secret_over_http)
@@ -98,7 +100,7 @@ class Polls:
     @property
     def clients(self) -> tuple[Fetcher | CallbackClient, ...]:
         """What has to be open while they run."""
-        return (self._search_fetcher, *self._fetchers, *self._push_clients, *self.prefetch.clients)
+        return (*self._search_fetchers, *self._fetchers, *self._push_clients, *self.prefetch.clients)
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """What runs until it is cancelled, with its names."""
@@ -115,5 +117,5 @@ class Polls:
         domain = self._settings.component.jid
         owner = parse_jid(section.owner or domain) or Jid("", domain)
         plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
-        fetcher = self._fetchers.private if section.allow_private else self._fetchers.public
+        fetcher = self._fetchers.private if section.allow_private else self._fetchers.listed
         return Planet(plan, self._service, fetcher, self._tools)

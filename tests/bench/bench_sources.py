@@ -135,7 +135,7 @@ async def _rounds(feeds: int, port: int, folder: Path) -> tuple[float, float]:
         rounds = []
         for _ in range(2):
             tools = SourceTools(clock, asyncio.sleep, random.random)
-            poller = Poller(service, PollClients(fetcher, fetcher), tools)
+            poller = Poller(service, PollClients(fetcher, fetcher, fetcher), tools)
             rounds.append(await _one_round(poller, service, clock) / feeds)
             clock.ahead_us += 3 * 3_600 * US_PER_S
     await store.close()

@@ -316,7 +316,7 @@ async def test_owner_manages_the_sources_of_a_node(sources: Component) -> None:
         texts += notes(await dialog.go(source="1"))
 
     assert added == ["Added the source 1 of the node tea."]
-    assert (row["number"], row["node"], row["address"], row["state"], row["reason"]) == ("1", "tea", url, "polled", "")
+    assert (row["number"], row["node"], row["address"], row["state"], row["reason"]) == ("1", "tea", url, "new", "")
     assert texts == [
         "Paused the source 1.",
         "The source 1 is due now.",

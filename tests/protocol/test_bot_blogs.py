@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from smartfeeds.core.sources import new_source
+from smartfeeds.net import addresses
+from smartfeeds.service.sources import add_source
 from smartfeeds.sources import finding
 from support.chat import write
 from support.component import ALICE, BOB, Component, Starter, bare
@@ -30,10 +33,10 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-async def component(start: Starter) -> Component:
-    return await start(
-        sources={"allowed_networks": ["127.0.0.0/8"]}, limits={"sources_per_jid": 1}, http={"listen": ""}
-    )
+async def component(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Component:
+    # Users reach public addresses only, so 127.0.0.1 counts as one here.
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+    return await start(limits={"sources_per_jid": 1}, http={"listen": ""})
 
 
 async def sources(component: Component) -> list[tuple[str, str, str]]:
@@ -142,6 +145,34 @@ async def test_private_network_is_refused(start: Starter, site: Site) -> None:
     component = await start()
     (answer,) = await write(component, ALICE, f"follow {site.url('/')}")
     assert answer.startswith("I found no feed") and "not public" in answer and site.asked == []
+
+
+async def test_networks_of_the_operator_are_closed_to_users(start: Starter, site: Site) -> None:
+    """[SRC-084] The poll of a user's source is refused too: a name may lead there later. Admins may follow."""
+    component = await start(
+        sources={"allowed_networks": ["127.0.0.0/8"]}, pubsub={"creators": [bare(ALICE)], "admins": [bare(BOB)]}
+    )
+    url = site.url("/feed")
+    (answer,) = await write(component, ALICE, f"follow {url}")
+    assert answer.startswith("I found no feed") and "not public" in answer
+    await component.create(ALICE, "mine")
+    source = new_source("mine", url, component.clock(), owner=bare(ALICE))
+    await component.app.service.write(lambda tx, context: add_source(tx, context, source))
+    await poll(component)
+    (row,) = await component.app.service.store.read(lambda tx: tx.sources(0, 100))
+    assert "not public" in row.reason and site.asked == []
+    (answer,) = await write(component, BOB, f"follow {url} theirs")
+    assert "You follow The Blog (theirs) now." in answer
+    assert ("theirs", url, "") in await sources(component)
+
+
+async def test_host_without_https_is_found_over_http(component: Component, site: Site) -> None:
+    """A person who writes no scheme means the server, whatever it speaks. With a scheme the reason is a sentence."""
+    place = site.url("/feed").partition("://")[2]
+    (answer,) = await write(component, ALICE, f"follow https://{place}")
+    assert answer.endswith("cannot be reached over https; if the server has no https, use http://")
+    (answer,) = await write(component, ALICE, f"follow {place}")
+    assert answer.startswith(f"I found The Blog: http://{place}\n")
 
 
 @pytest.mark.parametrize("text", ["follow", "follow news", "follow ftp://a.example/", "follow https://a b c"])

@@ -103,7 +103,7 @@ async def running_polling(world: World, site: Site, **options: object) -> AsyncI
     guarded = Fetcher(FetchLimits(), limiter=limiter, resolver=Names("127.0.0.1"), clock=clock_s)
     async with fetcher, guarded:
         tools = SourceTools(world.clock, sleep, lambda: 0.5)
-        poller = Poller(world.service, PollClients(fetcher, fetcher), tools, **options)  # type: ignore[arg-type]
+        poller = Poller(world.service, PollClients(fetcher, fetcher, fetcher), tools, **options)  # type: ignore[arg-type]
         yield Polling(world, site, poller, slept)
 
 

@@ -190,7 +190,7 @@ async def running_prefetching(world: World, site: Site, path: Path, **options: o
         Fetcher(limits, limiter=limiter, resolver=resolver, clock=clock_s) as client,  # type: ignore[arg-type]
         Fetcher(replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE), resolver=resolver, clock=clock_s) as polls,
     ):
-        poller = Poller(world.service, PollClients(polls, polls), SourceTools(world.clock, sleep, lambda: 0.5))
+        poller = Poller(world.service, PollClients(polls, polls, polls), SourceTools(world.clock, sleep, lambda: 0.5))
         made: list[Prefetching] = []
         folder = EnclosureFolder(path, lambda _path: SimpleNamespace(total=1_000, free=int(1_000 * made[0].free)))
         made.append(Prefetching(world, site, poller, folder, client, plan))

@@ -108,7 +108,7 @@ def test_source_is_paused_resumed_and_polled(ready: Run) -> None:
     assert "paused" in ready("source", "poll", "1", code=Exit.CONFIG).stderr
     ready("source", "resume", URL)
     (row,) = rows(ready)
-    assert (row["state"], row["reason"]) == ("polled", "") and row["next"]
+    assert (row["state"], row["reason"]) == ("new", "") and row["next"]
 
     answer = PollAnswer(AnswerKind.FAILED, "answered 500")
     write(lambda tx, context: store_poll(tx, context, 1, answer, 0.5))

@@ -47,8 +47,9 @@ async def follow(c: Conversation, rest: str) -> Reply:
     # In a room the feed belongs to the person who asks, and the room is the subscriber.
     adder = c.by_author()
     name = words[1] if len(words) == 2 else ""
+    insecure = "" if "://" in words[0] else f"http://{words[0]}"
     try:
-        node, head = await _node_of(adder, url, name)
+        node, head = await _node_of(adder, url, name, insecure)
     except FeedError as error:
         text = _REFUSALS.get(error.condition)
         if text is None:
@@ -58,12 +59,18 @@ async def follow(c: Conversation, rest: str) -> Reply:
     return replace(reply, text=f"{head}\n{reply.text}" if head else reply.text)
 
 
-async def _node_of(c: Conversation, url: str, name: str) -> tuple[str, str]:
-    """The node of the feed at an address, and what was found there. Raises FeedError, RefusalError."""
+async def _node_of(c: Conversation, url: str, name: str, insecure: str) -> tuple[str, str]:
+    """The node of the feed at an address, and what was found there. Raises FeedError, RefusalError.
+
+    `insecure` is the address without TLS, "" if the person has chosen a scheme.
+    """
     node = await _known_node(c, url)
     if node:
         return node, ""
-    feed = await c.tools.feeds.find(url)
+    feed = await c.tools.feeds.find(url, by_admin=c.is_admin)
+    if feed.is_silent and insecure:
+        second = await c.tools.feeds.find(insecure, by_admin=c.is_admin)
+        feed = feed if second.problem else second
     if feed.problem:
         reason = c.texts.message(feed.problem)
         raise RefusalError(c.say("I found no feed at {url}: {reason}", url=cut(url, LINK_CHARACTERS), reason=reason))

@@ -78,7 +78,7 @@ class RefusalError(Exception):
 class FeedReader(Protocol):
     """Finds and reads feeds of other servers."""
 
-    async def find(self, url: str) -> FoundFeed:
+    async def find(self, url: str, *, by_admin: bool) -> FoundFeed:
         """The feed at an address, or that of the page there. Raises FeedError."""
 
     async def poll(self, source: Source) -> None:

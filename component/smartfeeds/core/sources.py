@@ -43,6 +43,17 @@ class SourceState(Enum):
     """An operator or owner has paused it."""
 
 
+class Reach(Enum):
+    """The addresses that requests for a source may connect to."""
+
+    PUBLIC = 0
+    """Public addresses: the source belongs to a user, who must not read from the networks of the operator."""
+    LISTED = 1
+    """Public addresses and `sources.allowed_networks`: the source is the operator's or an admin's."""
+    EVERYWHERE = 2
+    """All addresses, by the setting `allow_private`."""
+
+
 class PushKind(Enum):
     """What announces the changes of a source, once it has done so; polls are then rare (SRC-031)."""
 
@@ -105,11 +116,12 @@ NO_HINTS: Final = DocumentHints()
 @dataclass(frozen=True, slots=True)
 class FoundFeed:
     """What is at an address that a person has named: the address of the feed and its title. `problem` is why it cannot
-    be followed, "" if it can."""
+    be followed, "" if it can. `is_silent`: no response came."""
 
     url: str
     title: str = ""
     problem: str = ""
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +193,13 @@ class Source:
     good_us: int | None = None
     settings: SourceSettings = NO_SETTINGS
     progress: SourceProgress = SourceProgress()
+
+    @property
+    def reach(self) -> Reach:
+        """The addresses that requests for it may connect to, those for its hubs and older pages included."""
+        if self.settings.allow_private:
+            return Reach.EVERYWHERE
+        return Reach.PUBLIC if self.owner else Reach.LISTED
 
     @property
     def state_word(self) -> str:

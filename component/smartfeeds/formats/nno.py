@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS, string_of
@@ -334,14 +335,15 @@ def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> C
 def with_source(payload: bytes, feed_id: str, title: str, url: str) -> Payload:
     """Returns the entry with an atom:source that names its feed (RFC 4287 4.2.11).
 
-    A source that the entry has already stays. The id is left out if it is not a URI.
+    A source that the entry has already stays. The id is left out if it is not a URI. Everybody who reads the entry
+    reads the address, so it has no secrets.
     """
     entry = parse_stored(payload)
     if next(entry.iterchildren(atom.SOURCE), None) is not None:
         return payload_of(payload)
     source = etree.SubElement(entry, atom.SOURCE)
     if is_uri(feed_id):
-        etree.SubElement(source, atom.ID).text = feed_id
+        etree.SubElement(source, atom.ID).text = without_secrets(feed_id)
     etree.SubElement(source, atom.TITLE).text = title
-    etree.SubElement(source, atom.LINK, {"rel": "self", "href": url})
+    etree.SubElement(source, atom.LINK, {"rel": "self", "href": without_secrets(url)})
     return Payload.of(entry)

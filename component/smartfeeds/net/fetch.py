@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -25,6 +24,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from smartfeeds import __version__
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.text import one_line
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import SmartfeedsError
@@ -361,6 +361,8 @@ class Fetcher:
                 )
         except TimeoutError:
             raise FetchError(text, "does not answer") from None
+        except aiohttp.ClientSSLError as error:
+            raise FetchError(text, _tls_reason(error)) from None
         except aiohttp.ClientConnectorError as error:
             cause = error.os_error
             if isinstance(cause, RefusedAddressError):
@@ -444,6 +446,14 @@ def _joined(text: str, url: URL, location: str) -> URL:
     return _address(str(target))
 
 
+def _tls_reason(error: aiohttp.ClientSSLError) -> str:
+    """Why there is no secure connection, without the texts of OpenSSL, which name its source files."""
+    if not isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "cannot be reached over https; if the server has no https, use http://"
+    message = getattr(error.certificate_error, "verify_message", "")
+    return "has a certificate that is not valid" + (f": {one_line(message)[:_SHOWN_CHARACTERS]}" if message else "")
+
+
 def _named(error: BaseException) -> str:
     """The text of an error for people, on one line and bounded: it may quote what the server sent."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -451,11 +461,5 @@ def _named(error: BaseException) -> str:
 
 
 def shown(url: str) -> str:
-    """An address for people: without the name and password that it may contain, on one line, and bounded."""
-    try:
-        parts = urlsplit(url)
-        if "@" in parts.netloc:
-            url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    except ValueError:
-        pass
-    return one_line(url)[:_SHOWN_CHARACTERS]
+    """An address for people and the log: without the secrets that it may contain, on one line, and bounded."""
+    return one_line(without_secrets(url))[:_SHOWN_CHARACTERS]

@@ -1,12 +1,12 @@
 """Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
 
 from dataclasses import replace
-from urllib.parse import urlsplit
 
-from smartfeeds.core.mirror import Direction, is_web
+from smartfeeds.core.mirror import Direction
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import PagePlan
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
@@ -68,19 +68,14 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
 def origins_of(tx: ReadTx, node: Node, view: View) -> tuple[FeedOrigin, ...]:
     """The feeds elsewhere that fill a node, for readers of sync data, who may follow them too (FS-021, SSE-015).
 
-    The query or the login of a web address can be a secret of the operator, so such addresses are left out.
+    An address with a secret of the operator is left out: without the secret it would lead nowhere.
     """
     if not view.sync:
         return ()
     mirrors = [row.mirror for row in tx.mirrors() if row.mirror.node == node.name]
     origins = [FeedOrigin(one.address) for one in mirrors if Direction.IN in one.direction.ways]
     origins += [FeedOrigin(one.url, one.progress.title) for one in tx.sources_of(node.name) if not one.settings.user]
-    return tuple(one for one in origins if not (is_web(one.address) and _has_secret(one.address)))
-
-
-def _has_secret(address: str) -> bool:
-    parts = urlsplit(address)
-    return bool(parts.query or parts.username)
+    return tuple(one for one in origins if without_secrets(one.address) == one.address)
 
 
 def version_of(node: Node) -> str:

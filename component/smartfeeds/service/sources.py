@@ -114,4 +114,4 @@ def sharing_address(tx: ReadTx, _context: Context, source: Source) -> list[Sourc
 
 def _way(source: Source) -> tuple[object, ...]:
     settings = source.settings
-    return settings.user, settings.password, settings.user_agent, settings.allow_private
+    return settings.user, settings.password, settings.user_agent, source.reach

@@ -19,16 +19,22 @@ _FEEDS: Final = frozenset({LinkType.RSS, LinkType.ATOM, LinkType.JSON_FEED})
 
 
 class FeedFinder:
-    """Answers what a person gets who follows an address. `own_url` is that of this service, "" if it has none."""
+    """Answers what a person gets who follows an address. `own_url` is that of this service, "" if it has none.
 
-    def __init__(self, fetcher: Fetcher, poller: Poller, now_us: Callable[[], int], own_url: str = "") -> None:
-        self._fetcher = fetcher
+    `public` is the client for users, `listed` that for admins: it also reaches `sources.allowed_networks`.
+    """
+
+    def __init__(
+        self, public: Fetcher, listed: Fetcher, poller: Poller, now_us: Callable[[], int], own_url: str = ""
+    ) -> None:
+        self._public = public
+        self._listed = listed
         self._poller = poller
         self._now_us = now_us
         self._own_url = own_url
         self._searches = 0
 
-    async def find(self, url: str) -> FoundFeed:
+    async def find(self, url: str, *, by_admin: bool) -> FoundFeed:
         """The feed at an address, or the first one that the page there links to.
 
         Raises FeedError: NOT_ACCEPTABLE if it is no address of a public feed, BUSY if too many searches run.
@@ -37,19 +43,20 @@ class FeedFinder:
             raise FeedError(Condition.BUSY)
         self._searches += 1
         try:
-            return await self._find(url)
+            return await self._find(url, self._listed if by_admin else self._public)
         finally:
             self._searches -= 1
 
-    async def _find(self, url: str) -> FoundFeed:
-        source, report = await self._check(url)
+    async def _find(self, url: str, fetcher: Fetcher) -> FoundFeed:
+        source, report = await self._check(url, fetcher)
         link = _feed_link(report)
         if link is not None:
-            source, report = await self._check(link.href)
+            source, report = await self._check(link.href, fetcher)
         title = report.document.feed.title if report.document is not None else ""
-        return FoundFeed(source.url, title, report.problem)
+        is_silent = bool(report.hops) and not report.hops[-1].status
+        return FoundFeed(source.url, title, report.problem, is_silent)
 
-    async def _check(self, url: str) -> tuple[Source, SourceReport]:
+    async def _check(self, url: str, fetcher: Fetcher) -> tuple[Source, SourceReport]:
         try:
             source = new_source("check", url, self._now_us())
         except ConfigError as error:
@@ -59,7 +66,7 @@ class FeedFinder:
             raise FeedError(Condition.NOT_ACCEPTABLE, "the address contains a password")
         if is_own(source.url, self._own_url):
             raise FeedError(Condition.NOT_ACCEPTABLE, "the address is a feed of this service")
-        return source, await check_source(self._fetcher, source, self._now_us())
+        return source, await check_source(fetcher, source, self._now_us())
 
     async def poll(self, source: Source) -> None:
         """Polls a new source now. A failure is stored with it, and the poller tries again. Raises StoreError."""

@@ -54,14 +54,15 @@ def sender_to(url: str, source: Source) -> Sender:
 
 
 class PollClients(NamedTuple):
-    """The HTTP clients: one for public addresses and allowed networks, one for sources that may be anywhere."""
+    """The HTTP clients, in the order of `Reach`: each connects only where its sources may lead."""
 
     public: Fetcher
+    listed: Fetcher
     private: Fetcher
 
     def of(self, source: Source) -> Fetcher:
         """The client of a source."""
-        return self.private if source.settings.allow_private else self.public
+        return self[source.reach.value]
 
 
 class Poller:

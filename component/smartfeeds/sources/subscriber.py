@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import structlog
 
 from smartfeeds.core.source_push import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
-from smartfeeds.core.sources import PushKind
+from smartfeeds.core.sources import PushKind, Reach
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, CallbackClient
@@ -46,9 +46,10 @@ _log = structlog.get_logger()
 
 
 class PushClients(NamedTuple):
-    """The clients of hubs: one for public addresses and allowed networks, one for sources that may be anywhere."""
+    """The clients of hubs, in the order of `Reach`."""
 
     public: CallbackClient
+    listed: CallbackClient
     private: CallbackClient
 
 
@@ -178,8 +179,7 @@ class Subscriber:
 
     async def _request(self, push: SourcePush, task: Task) -> RequestResult:
         source = await self._service.read(lambda tx, _context: tx.source(push.source_no))
-        is_private = source is not None and source.settings.allow_private
-        client = self._clients.private if is_private else self._clients.public
+        client = self._clients[(Reach.PUBLIC if source is None else source.reach).value]
         if push.kind is PushKind.CLOUD:
             return await self._clouds.register(client, push)
         answer = await client.post(

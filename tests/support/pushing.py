@@ -200,7 +200,9 @@ async def running_pushing(
         public = CallbackClient(EVERYWHERE, resolver=Names("127.0.0.1"), allowed_by="sources.allowed_networks")
         guarded = CallbackClient((), resolver=Names("127.0.0.1"), allowed_by="sources.allowed_networks")
         async with public, guarded:
-            subscriber = Subscriber(world.service, PushClients(guarded, public, guarded), Clouds(own_url), tools, options)
+            subscriber = Subscriber(
+                world.service, PushClients(guarded, public, guarded), Clouds(own_url), tools, options
+            )
             yield Pushing(
                 *(world, site, polling, subscriber, inbox, session, runner.addresses[0][1], own_url), slept=slept
             )

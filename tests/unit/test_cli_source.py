@@ -223,7 +223,9 @@ def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:
     assert (source.url, source.node) == (pages.url("/atom+xml"), "news")
 
 
-def test_check_reads_the_networks_of_the_configuration(ready: Run, pages: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_reads_the_networks_of_the_configuration(
+    ready: Run, pages: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The message of a refusal names the setting, so the setting must have an effect."""
     pages.pages["/feed"] = atom("b", "a")
     url = pages.url("/feed")

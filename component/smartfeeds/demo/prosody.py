@@ -41,6 +41,7 @@ url = "sqlite:///{folder}/feeds.db"
 
 [http]
 listen = "{listen}"
+base_url = "{base_url}"
 
 [pubsub]
 admins = ["{owner}"]
@@ -61,7 +62,9 @@ def write_config(
     path = folder / "smartfeeds.toml"
     path.touch(mode=0o600)  # it contains the secret
     values = {"service": service, "secret": secret, "port": port, "listen": listen, "log_level": log_level}
-    path.write_text(_SERVICE_CONFIG.format(**values, folder=folder, owner=OWNER))
+    # Feeds name a hub and a cloud only at an address of their own.
+    base_url = f"http://{listen}" if listen else ""
+    path.write_text(_SERVICE_CONFIG.format(**values, base_url=base_url, folder=folder, owner=OWNER))
     return path
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
 from typing import Final, TypedDict
@@ -64,9 +65,10 @@ class Polls:
         self.poller = Poller(service, self._fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
         # A person waits for the result of a search, so it is not spaced as polls are.
         searches = HostLimiter()
-        self._search_fetchers = tuple(
-            Fetcher(FetchLimits(total_s=SEARCH_S, allowed=networks), limiter=searches, contact=own_url)
-            for networks in ((), allowed)
+        limits = FetchLimits(total_s=SEARCH_S)
+        self._search_fetchers = (
+            Fetcher(limits, limiter=searches, contact=own_url),
+            Fetcher(replace(limits, allowed=allowed), limiter=searches, contact=own_url),
         )
         self.finder = FeedFinder(*self._search_fetchers, self.poller, tools.now_us, own_url)
         self._push_clients = PushClients(

@@ -155,7 +155,7 @@ async def test_networks_of_the_operator_are_closed_to_users(start: Starter, site
     url = site.url("/feed")
     (answer,) = await write(component, ALICE, f"follow {url}")
     assert answer.startswith("I found no feed") and "not public" in answer
-    await component.create(ALICE, "mine")
+    await component.create(ALICE, "mine", access_model="whitelist")
     source = new_source("mine", url, component.clock(), owner=bare(ALICE))
     await component.app.service.write(lambda tx, context: add_source(tx, context, source))
     await poll(component)

@@ -7,7 +7,7 @@ import pytest
 
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.demo.prosody import OWNER
-from smartfeeds.demo.serve import NODE, find_folder, replace_token
+from smartfeeds.demo.serve import NODE, find_folder, prepare, replace_token
 from smartfeeds.service.tokens import add_token, new_token
 from support.world import World
 
@@ -20,6 +20,12 @@ async def test_start_replaces_the_token_of_the_last_one(feed: World) -> None:
     ids = {token.token_id for token in await feed.service.read(lambda tx, _: tx.tokens_of(OWNER))}
     assert first != second
     assert ids == {own.token_id, second.split("_")[1]}
+
+
+def test_demonstration_has_a_hub(tmp_path: Path) -> None:
+    """Feeds name a hub and a cloud only if the service knows its own address."""
+    _scene, _server, settings = prepare(tmp_path)
+    assert settings.http.base_url == f"http://{settings.http.listen}"
 
 
 def test_folder_of_the_demonstration_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

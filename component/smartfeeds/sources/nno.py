@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
@@ -212,7 +213,7 @@ class Puller:
 def _full_entries(url: str, response: Response, wanted: Sequence[EntryRequest]) -> dict[EntryRequest, FullEntry]:
     """The items of a feed that match the entries of the outline. Raises FeedError."""
     body = document_bytes(response.body, response.charset)
-    document = read_document(body, response.url)
+    document = read_document(body, without_secrets(response.url))
     items = [item for item in document.items if not item.deleted]
     titles = raw_titles(body)
     matches = match(wanted, [candidate_of(item, titles) for item in items])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.push_targets import PushOffer, offer_of, same_address
 from smartfeeds.core.sources import DocumentHints, Source, filter_of, is_own
 from smartfeeds.core.text import counted
@@ -74,7 +75,8 @@ def read_source(
     # A page that comes where a feed was is a failure of the server, not a feed (SRC-043).
     may_be_page = source.progress.full_us is None or source.progress.is_page
     try:
-        document = _read(body, data, charset, url, may_be_page=may_be_page)
+        # The address becomes the xml:base of items, which everybody reads.
+        document = _read(body, data, charset, without_secrets(url), may_be_page=may_be_page)
     except FeedError as error:
         addresses = _feeds_of(body, url)
         if not addresses:
@@ -123,7 +125,7 @@ def read_push(
     FeedError for what is no feed.
     """
     data, _note = _decoded(body, charset)
-    document = _of_topic(read_document(data, topic, doubles=True, most=MAX_READ_ITEMS), topic)
+    document = _of_topic(read_document(data, without_secrets(topic), doubles=True, most=MAX_READ_ITEMS), topic)
     document = replace(document, title=source.progress.title or document.title)
     items, _skipped = source_items(document, source.first_url, source.settings.ignore)
     foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]

@@ -201,7 +201,7 @@ async def running_pushing(
         guarded = CallbackClient((), resolver=Names("127.0.0.1"), allowed_by="sources.allowed_networks")
         async with public, guarded:
             subscriber = Subscriber(
-                world.service, PushClients(guarded, public, guarded), Clouds(own_url), tools, options
+                world.service, PushClients(public, public, guarded), Clouds(own_url), tools, options
             )
             yield Pushing(
                 *(world, site, polling, subscriber, inbox, session, runner.addresses[0][1], own_url), slept=slept

@@ -231,7 +231,7 @@ async def test_second_hub_is_tried_when_the_first_is_dead(pushing, site):
 
 async def test_hub_in_a_private_network_is_refused(pushing, site):
     """[WS-138]"""
-    pushing.subscriber._clients = pushing.subscriber._clients._replace(public=pushing.subscriber._clients.private)
+    pushing.subscriber._clients = pushing.subscriber._clients._replace(listed=pushing.subscriber._clients.private)
     site.pages[PATH], site.pages[HUB] = feed(site, "a"), pushing.hub
     await pushing.polling.poll(await pushing.polling.add())
     await pushing.look()

@@ -15,7 +15,7 @@ from support.web import Web
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address at which a browser is steered; one process for all tests, which share nothing in it."""
     profile = f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"
-    command = [CHROMIUM, "--headless=new", "--remote-debugging-port=0", profile, *ARGUMENTS, "about:blank"]
+    command = [CHROMIUM, "--remote-debugging-port=0", profile, *ARGUMENTS, "about:blank"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = []

@@ -75,10 +75,11 @@ def origins_of(tx: ReadTx, node: Node, view: View) -> tuple[FeedOrigin, ...]:
     mirrors = [row.mirror for row in tx.mirrors() if row.mirror.node == node.name]
     origins = [FeedOrigin(one.address) for one in mirrors if Direction.IN in one.direction.ways]
     origins += [FeedOrigin(one.url, one.progress.title) for one in tx.sources_of(node.name) if not one.settings.user]
-    return tuple(one for one in origins if not (is_web(one.address) and _has_secret(one.address)))
+    return tuple(one for one in origins if not (is_web(one.address) and has_secret(one.address)))
 
 
-def _has_secret(address: str) -> bool:
+def has_secret(address: str) -> bool:
+    """Whether the query or the login of a web address can be a secret."""
     parts = urlsplit(address)
     return bool(parts.query or parts.username)
 

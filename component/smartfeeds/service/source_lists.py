@@ -1,19 +1,58 @@
-"""Makes sources of the feeds in a subscription list that is polled (SRC-083)."""
+"""Subscription lists: sources made of a list that is polled, and the list of the own sources (SRC-083)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+from smartfeeds.core.model import Node
 from smartfeeds.core.polling import UNLISTED, resumed, unlisted
 from smartfeeds.core.sources import Source, SourceState, new_source, node_name_of
 from smartfeeds.core.text import counted
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.documents import has_secret
+from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.sources import add_source
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # The sources of a list, including those that it does not name any more: a foreign server chooses their number.
 MAX_LISTED: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class GetListedSources(Request):
+    """The sources of these nodes, which a list named before."""
+
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSources(Answer):
+    """Sources for a subscription list that other services may follow."""
+
+    sources: tuple[Source, ...]
+
+
+def listed_sources(tx: ReadTx, context: Context, request: GetListedSources) -> ListedSources:
+    """The sources of the nodes that the actor may read, without addresses that can be secrets of the operator.
+
+    Sources of a list that is followed are left out: two services that follow each other would keep each other's
+    sources for ever. Paused sources are left out too.
+    """
+    sources = []
+    for listed in request.nodes:
+        node = tx.node(listed.name)
+        access = None if node is None else recipient_access(tx, context, node, request.actor)
+        if access is not None and access.sees_description and access.reading_error is None:
+            sources += [source for source in tx.sources_of(listed.name) if _is_shared(source)]
+    return ListedSources(tuple(sources))
+
+
+def _is_shared(source: Source) -> bool:
+    settings = source.settings
+    is_secret = bool(settings.user) or settings.allow_private or has_secret(source.url)
+    is_followed = settings.is_list or settings.list_no > 0
+    return not is_secret and not is_followed and source.state is not SourceState.PAUSED
 
 
 def follow_list(tx: WriteTx, context: Context, row: Source, urls: Sequence[str]) -> str:

@@ -50,6 +50,7 @@ async def test_new_outline_adds_a_source_and_a_missing_one_pauses_it(polling, si
     gone = (await sources(world))[site.url("/b")]
     assert (gone.reason, gone.due_us) == (UNLISTED, None)
 
+    await polling.look()
     site.pages[LIST] = opml(site.url("/b"))
     await polling.poll(row, HOUR_S)
     assert await states(world) == {"a": SourceState.PAUSED, "b": SourceState.POLLED, "c": SourceState.PAUSED}

@@ -131,8 +131,9 @@ class ConsumerKind:
     `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives up. With
     `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed
     one by one. With `on_demand` the store does not list the consumers that are behind, so those that are followed are
-    woken when the deliveries resume. With `stored` every consumer of the kind in the store is served, also one that
-    another process has added.
+    woken when the deliveries resume. `starts` deliveries start together, the next ones after `pause_s` seconds; at 0 they
+    start in the next turn of the event loop. With `stored` every consumer of the kind in the store is served, also
+    one that another process has added.
     """
 
     deliverer: Deliverer
@@ -140,6 +141,8 @@ class ConsumerKind:
     host_at_once: int = 4
     failing_at_once: int = 24
     slow_at_once: int = 0
+    starts: int = 8
+    pause_s: float = 0.0
     backoff: Pauses = DEFAULT_BACKOFF
     give_up_s: float | None = None
     give_up_failures: int | None = None

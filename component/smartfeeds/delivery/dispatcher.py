@@ -141,9 +141,9 @@ class Dispatcher:
         return max((reading.lag_s for reading in self.readings()), default=0.0)
 
     async def idle(self) -> None:
-        """Waits until no delivery runs."""
-        while tasks := [task for lane in self._lanes.values() for task in lane.tasks.values()]:
-            await asyncio.gather(*tasks, return_exceptions=True)
+        """Waits until no delivery runs and none is about to start."""
+        while busy := [lane for lane in self._lanes.values() if lane.busy]:
+            await asyncio.gather(*(lane.settle() for lane in busy))
 
     async def save_marks(self) -> None:
         """Stores the marks and waits that have changed. Raises StoreError; the next call stores them then."""

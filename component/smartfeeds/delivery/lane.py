@@ -32,9 +32,6 @@ from smartfeeds.telemetry import DeliveryReading
 
 RETRY_S = 1.0  # how long a delivery waits for a store that fails
 SLOW_S = 0.5  # most deliveries to a callback take less
-# Deliveries that start together. Then other work of the event loop has its turn: a publish to a thousand subscribers
-# must not delay the next one.
-STARTS = 8
 
 _log = structlog.get_logger()
 
@@ -233,6 +230,18 @@ class DeliveryLane:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    @property
+    def busy(self) -> bool:
+        """Whether deliveries run or are about to start."""
+        return bool(self.tasks) or self._starts_later
+
+    async def settle(self) -> None:
+        """Waits for the deliveries that run, or else for the pause before the next ones."""
+        if self.tasks:
+            await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        else:
+            await asyncio.sleep(self._kind.pause_s)
+
     def reading(self) -> DeliveryReading:
         """The metrics of the lane. The time grows only with the number of consumers that wait."""
         failures = [wait for wait in self.waits.values() if isinstance(wait, Failure)]
@@ -286,7 +295,7 @@ class DeliveryLane:
         if self._starts_later:
             return
         loop = asyncio.get_running_loop()
-        for _ in range(STARTS):
+        for _ in range(self._kind.starts):
             if len(self.tasks) - len(self._slow) >= self._kind.at_once or (turn := self._take()) is None:
                 return
             consumer, host = turn
@@ -296,8 +305,10 @@ class DeliveryLane:
             if self._kind.slow_at_once:
                 timers = self._timing.timers or loop
                 self._slow_timers[consumer] = timers.call_later(SLOW_S, partial(self._leave_place, consumer))
+        # Other work of the event loop has its turn: a publish to a thousand subscribers must not delay the next one.
+        # The pause belongs to the loop, not to the clock of the service: it is no time to wait for a receiver.
         self._starts_later = True
-        loop.call_soon(self._start_more)
+        loop.call_later(self._kind.pause_s, self._start_more)
 
     def _start_more(self) -> None:
         self._starts_later = False

@@ -215,7 +215,7 @@ async def test_list_of_sources_names_what_others_may_follow(start_web: Any) -> N
             tx.add_source(new_source(node, f"https://a.example/{name}", 0, settings))
         tx.add_source(paused(new_source("open", "https://a.example/paused", 0), "the operator", 0))
 
-    await web.component.store.write(add)
+    await web.component.app.service.store.write(add)
 
     async def addresses(path: str, **headers: str) -> list[str]:
         outlines = read_outline((await web.get(path, **headers)).body).outlines

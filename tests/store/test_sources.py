@@ -75,7 +75,7 @@ async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
         await add(store, "news", "https://a.example/1")
     await store.write(lambda tx: tx.remove_source(one))
     assert await numbers("sources", 0, 10) == [two, three, listed]
-    assert await store.read(lambda tx: tx.source_states()) == {SourceState.POLLED: 2}
+    assert await store.read(lambda tx: tx.source_states()) == {SourceState.POLLED: 3}
 
 
 async def test_each_host_shows_the_source_that_was_due_first(store: Store) -> None:

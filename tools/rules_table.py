@@ -15,6 +15,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TypeGuard
 
@@ -105,18 +106,20 @@ def citations_in_source() -> Iterator[tuple[str, str]]:
             yield rule_id, name
 
 
-def citations_in_tests() -> Iterator[tuple[str, str]]:
+@cache
+def citations_in_tests() -> tuple[tuple[str, str], ...]:
     """(rule id, test) pairs; a test is `file::function`, or the file for a case that several functions may share.
 
     Only what names a test is evidence: the docstring of a test function or class, and the name of a case (`id=` of
     `pytest.param`, a key of a dict of cases). Any other string is data, as in the tests of this very tool.
     """
+    found = []
     for path in sorted(TESTS.rglob("test_*.py")):
         name = path.relative_to(TESTS).as_posix()
         for function, text in evidence(ast.parse(path.read_text("utf-8"))):
             for match in _BRACKETED.finditer(text):
-                for rule_id in cited(match[1]):
-                    yield rule_id, f"{name}::{function}" if function else name
+                found += [(rule_id, f"{name}::{function}" if function else name) for rule_id in cited(match[1])]
+    return tuple(found)
 
 
 def evidence(tree: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:

@@ -11,17 +11,16 @@ from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright
+from playwright.async_api import Browser
 
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.routes import TABLE
 from support.accessibility import AXE, SETTINGS, Reader, open_reader
+from support.browser import close_tabs
 from support.browsing import sign_in
 from support.component import ALICE, BOB, starting
 from support.pages import PAGES, SECTIONS, SitePage, fill
 from support.web import Web, starting_web
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HTML = "text/html"
 
@@ -33,8 +32,10 @@ class Visit(NamedTuple):
     readers: tuple[Reader, ...]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def visit(tmp_path_factory: pytest.TempPathFactory, blank_database: Path, chromium: str) -> AsyncIterator[Visit]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def visit(
+    tmp_path_factory: pytest.TempPathFactory, blank_database: Path, connection: Browser
+) -> AsyncIterator[Visit]:
     """A filled site and a tab for each setting."""
     assert AXE.exists(), "tools/setup test installs axe-core"
     folder = tmp_path_factory.mktemp("accessibility")
@@ -42,10 +43,9 @@ async def visit(tmp_path_factory: pytest.TempPathFactory, blank_database: Path, 
         web = await start_web(**SECTIONS)
         await fill(web)
         cookies = {user: (await sign_in(web, user)).text for user in (ALICE, BOB)}
-        async with async_playwright() as playwright:
-            browser = await playwright.chromium.connect_over_cdp(chromium)
-            yield Visit(web, tuple([await open_reader(browser, web, setting, cookies) for setting in SETTINGS]))
-            await browser.close()
+        readers = [await open_reader(connection, web, setting, cookies) for setting in SETTINGS]
+        yield Visit(web, tuple(readers))
+        await close_tabs(connection)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from smartfeeds.core.polling import paused
+from smartfeeds.core.sources import SourceSettings, new_source
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.formats.ess import dumb_checksum, read_nno
@@ -15,6 +17,7 @@ from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.service.requests import PullFeed
+from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, DOMAIN
 from support.outlines import listed_feeds
@@ -187,6 +190,44 @@ async def test_a_list_is_sent_again_only_when_it_has_changed(web: Web, path: str
     web.component.clock.advance(lists.CACHE_US / US)
     changed = await web.get(path, If_None_Match=first.header("ETag"))
     assert (changed.status, changed.body != first.body) == (200, True)
+
+
+# The sources as a list.
+
+
+async def test_list_of_sources_names_what_others_may_follow(start_web: Any) -> None:
+    """[SRC-083] [SRC-015] Sources of closed feeds, secret addresses and those of other lists are left out. The list of
+    the feeds is another document."""
+    web = await start_web()
+    await make(web, "open")
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+
+    def add(tx: WriteTx) -> None:
+        for node, name, settings in (
+            ("open", "feed", SourceSettings()),
+            ("open", "login", SourceSettings(user="me", password="secret")),
+            ("open", "key?key=1", SourceSettings()),
+            ("open", "private", SourceSettings(allow_private=True)),
+            ("open", "list", SourceSettings(is_list=True)),
+            ("open", "listed", SourceSettings(list_no=7)),
+            ("closed", "hidden", SourceSettings()),
+        ):
+            tx.add_source(new_source(node, f"https://a.example/{name}", 0, settings))
+        tx.add_source(paused(new_source("open", "https://a.example/paused", 0), "the operator", 0))
+
+    await web.component.app.service.store.write(add)
+
+    async def addresses(path: str, **headers: str) -> list[str]:
+        outlines = read_outline((await web.get(path, **headers)).body).outlines
+        return [one.attributes.get("xmlUrl", "") for one in outlines]
+
+    token = await bearer(web, ALICE, TokenScope.READ)
+    assert await addresses("/feeds.opml") == [f"{web.origin}/feeds/open.rss"]
+    assert await addresses("/feeds.opml?sources=true") == ["https://a.example/feed"]
+    everything = await addresses("/feeds.opml?sources=true", Authorization=token)
+    assert everything == ["https://a.example/hidden", "https://a.example/feed"]
+    assert (await web.get("/feeds.opml?sources=no")).status == 400
+    assert (await web.get("/feeds.json?sources=true")).status == 400
 
 
 # Who sees what.

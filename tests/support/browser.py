@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 from playwright.async_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
 
-# The shell without windows takes half of the processor time of the browser. /usr/bin has a script that does not pass signals on.
+# The browser without windows takes half of the processor time. The script in /usr/bin does not pass signals on.
 CHROMIUM = "/usr/lib/chromium/chromium-headless-shell"
 ARGUMENTS = (
     "--no-sandbox",
@@ -99,6 +99,12 @@ async def open_tab(browser: Browser, origin: str, **options: object) -> Tab:
     tab = Tab(await context.new_page(), origin)
     tab.watch()
     return tab
+
+
+async def close_tabs(browser: Browser) -> None:
+    """Closes all tabs but the first one, without which the browser would end."""
+    for context in browser.contexts[1:]:
+        await context.close()
 
 
 async def enter(open_page: Opener, token: str, path: str, **options: object) -> Tab:

@@ -475,6 +475,9 @@ class MemoryReadTx:
     def sources_of(self, node: str) -> list[Source]:
         return [one for one in self._sources() if one.node == node]
 
+    def sources_of_list(self, list_no: int) -> list[Source]:
+        return [one for one in self._sources() if one.settings.list_no == list_no]
+
     def sources_at(self, url: str) -> list[Source]:
         return [one for one in self._sources() if one.url == url]
 

@@ -16,6 +16,7 @@ from smartfeeds.core.sources import Source
 from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
 from smartfeeds.service.source_import import store_poll
+from smartfeeds.service.source_lists import follow_list
 from smartfeeds.store.base import WriteTx
 from support.polling import atom
 from support.shell import Run
@@ -168,6 +169,31 @@ def test_subscription_lists_go_round(ready: Run, tmp_path: Path) -> None:
     assert "left out" in ready("source", "import", "mine.opml", code=Exit.FAILED).stdout
     opml.write_text("<opml version='2.0'><body><outline text='no feed'/></body></opml>")
     assert "xmlUrl" in ready("source", "import", str(opml), code=Exit.CONFIG).stderr
+
+
+@pytest.mark.parametrize(("options", "remaining"), [((), 1), (("--with-sources",), 0)])
+def test_list_is_followed_and_ended(ready: Run, options: tuple[str, ...], remaining: int) -> None:
+    """[SRC-083] `source list` shows which list a source comes from; the list itself is no feed to export."""
+    url = "https://blog.example/reading.opml"
+    ready("source", "follow", url, "--node", "planet", "--every", "900")
+    write(lambda tx, context: follow_list(tx, context, tx.sources(0, 1)[0], ["https://a.example/feed"]))
+    assert [(row["from"], row["node"], row["address"]) for row in rows(ready)] == [
+        ("source follow", "planet", url), ("list 1", "planet", "https://a.example/feed"),
+    ]  # fmt: skip
+    exported = ready("source", "export").stdout
+    assert "a.example" in exported and "reading.opml" not in exported
+    assert "already" in ready("source", "follow", url, "--node", "planet", code=Exit.CONFIG).stderr
+
+    ready("source", "remove", url, *options)
+    assert [row["from"] for row in rows(ready)] == ["source add"] * remaining
+
+
+def test_list_without_a_node_gives_each_feed_one(ready: Run) -> None:
+    """[SRC-083]"""
+    ready("source", "follow", "https://blog.example/reading.opml")
+    write(lambda tx, context: follow_list(tx, context, tx.sources(0, 1)[0], ["https://a.example/feed"]))
+    assert [row["node"] for row in rows(ready)] == ["", "a.example/feed"]
+    assert "the nodes remain" in ready("source", "remove", "1").stdout
 
 
 @pytest.fixture

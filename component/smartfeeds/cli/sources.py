@@ -193,6 +193,25 @@ def _new(url: str, node: str | None, settings: SourceSettings, own_url: str) -> 
     return new_source(node or node_name_of(url), url, _now_us(), settings)
 
 
+@source_command.command("follow")
+@click.argument("url")
+@click.option("--node", help="One node for all feeds. Default: a new node for each feed, named by its address.")
+@_settings_options
+@private_option
+@config_option
+def follow_list(url: str, node: str | None, config: Path | None, *, allow_private: bool, **chosen: Any) -> None:
+    """Follow the subscription list in OPML at URL: its feeds become sources, with the settings given here.
+
+    A feed that the list does not name any more is paused. Other sources are not changed.
+    """
+    settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen), is_list=True)
+    _check_prefetch(settings, config)
+    source = new_source(node or "", url, _now_us(), settings)
+    source = write_offline(config, lambda tx, context: add_source(tx, context, source), OpenMode.CREATE)
+    print_out(f"{source.source_no}  {shown(source.url)}")
+    print_err("A running service reads the list within seconds; smartfeeds source list shows its feeds.")
+
+
 @source_command.command("set")
 @click.argument("source")
 @_node_option
@@ -248,15 +267,19 @@ def list_sources(node: str | None, config: Path | None, *, failing: bool, as_jso
 @click.argument("source")
 @_node_option
 @config_option
-def remove(source: str, node: str | None, config: Path | None) -> None:
-    """End SOURCE, a number or address of the list. The node and its items remain."""
+@click.option("--with-sources", is_flag=True, help="Of a list that is followed: remove the sources that it has added.")
+def remove(source: str, node: str | None, config: Path | None, *, with_sources: bool) -> None:
+    """End SOURCE, a number or address of the list. Nodes and items remain, and so do the sources of a list."""
 
     def work(tx: WriteTx, context: Context, row: Source) -> Source:
+        for member in tx.sources_of_list(row.source_no) if with_sources else ():
+            remove_source(tx, context, member)
         remove_source(tx, context, row)
         return row
 
     row = _change(config, source, node, work)
-    print_out(f"Removed the source {shown(row.url)}; the node {row.node} remains.")
+    remains = f"the node {row.node} remains" if row.node else "the nodes remain"
+    print_out(f"Removed the source {shown(row.url)}; {remains}.")
 
 
 @source_command.command("poll")
@@ -348,7 +371,8 @@ def export_sources(node: str | None, output: Path | None, config: Path | None) -
     """Write the sources as a subscription list in OPML, which `source import` and feed readers read."""
     domain = read_settings(config).component.jid
     sources = read_offline(config, lambda tx, _: tx.sources(0, NO_LIMIT))
-    data = b"".join(write_source_list([row for row in sources if node in (None, row.node)], domain, _now_us()))
+    feeds = [row for row in sources if node in (None, row.node) and not row.settings.is_list]
+    data = b"".join(write_source_list(feeds, domain, _now_us()))
     if output is None:
         click.echo(data, nl=False)
         return

@@ -52,6 +52,7 @@ _WEEK_S: Final = 7 * DAY_S
 _TOO_SLOW: Final = (
     "items may be missing: the feed changes faster than it is polled; set a shorter interval with --every"
 )
+UNLISTED: Final = "its subscription list does not name it any more"
 # The shortest and the longest interval of a source that is pushed.
 _BACKUP_S: Final = {PushKind.CLOUD: (6 * HOUR_S, DAY_S), PushKind.HUB: (DAY_S, DAY_S)}
 
@@ -301,6 +302,11 @@ def allowed_us(due_us: int, hints: DocumentHints) -> int:
 def paused(source: Source, by: str, now_us: int) -> Source:
     """The source, paused by a person."""
     return replace(_in_state(source, SourceState.PAUSED, f"paused by {by}", now_us), due_us=None)
+
+
+def unlisted(source: Source, now_us: int) -> Source:
+    """The source, paused because its list does not name it any more."""
+    return replace(_in_state(source, SourceState.PAUSED, UNLISTED, now_us), due_us=None)
 
 
 def resumed(source: Source, now_us: int) -> Source:

@@ -75,6 +75,8 @@ class SourceSettings:
     whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060). Without `push`
     the hub and the cloud of the feed are not used. With `prefetch` the enclosures of new items are loaded in advance,
     of the first document the newest `prefetch_first`. `prefetch_rules` replace those of the service (PRE-011).
+    With `is_list` the document is a subscription list whose feeds become sources; `list_no` is the number of the list
+    that has added the source, 0 for none.
     """
 
     every_s: int | None = None
@@ -92,6 +94,8 @@ class SourceSettings:
     prefetch: bool = False
     prefetch_first: int = 1
     prefetch_rules: tuple[str, ...] = ()
+    is_list: bool = False
+    list_no: int = 0
 
 
 NO_SETTINGS: Final = SourceSettings()
@@ -169,7 +173,7 @@ class SourceProgress:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A feed of another server, and the node that it fills.
+    """A feed or subscription list of another server, and the node that it fills.
 
     `first_url` is the address under which it was added: it identifies the source in its node, and item ids are made of
     it (SRC-037). `url` is the address that is requested. `configured` sources come from the configuration. `owner` is
@@ -199,7 +203,8 @@ class Source:
         """The addresses that requests for it may connect to, those for its hubs and older pages included."""
         if self.settings.allow_private:
             return Reach.EVERYWHERE
-        return Reach.PUBLIC if self.owner else Reach.LISTED
+        # Users and the authors of lists choose addresses that the operator has not seen.
+        return Reach.PUBLIC if self.owner or self.settings.list_no else Reach.LISTED
 
     @property
     def state_word(self) -> str:
@@ -254,12 +259,15 @@ def new_source(
     owner: str = "",
     configured: bool = False,
 ) -> Source:
-    """A source that is due now. A name and password in the address become settings (SRC-015). Raises ConfigError."""
+    """A source that is due now. A name and password in the address become settings (SRC-015). Raises ConfigError.
+
+    A list has no node of its own if each of its feeds gets one.
+    """
     settings = settings or NO_SETTINGS
     url, user, password = _without_login(url)
     if user:
         settings = replace(settings, user=user, password=password)
-    if not node:
+    if not node and not settings.is_list:
         raise ConfigError("a source needs the name of a node")
     if settings.every_s is not None and settings.every_s < LEAST_CHOSEN_S:
         raise ConfigError(f"the interval is {settings.every_s} seconds; choose {LEAST_CHOSEN_S} or more")

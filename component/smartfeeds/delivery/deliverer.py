@@ -131,9 +131,9 @@ class ConsumerKind:
     `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives up. With
     `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed
     one by one. With `on_demand` the store does not list the consumers that are behind, so those that are followed are
-    woken when the deliveries resume. `starts` deliveries start together, the next ones after `pause_s` seconds; at 0 they
-    start in the next turn of the event loop. With `stored` every consumer of the kind in the store is served, also
-    one that another process has added.
+    woken when the deliveries resume. `starts` deliveries start together, the next ones after `pause_s` seconds (0: in
+    the next turn of the event loop). With `stored` every consumer of the kind in the store is served, also one that
+    another process has added.
     """
 
     deliverer: Deliverer

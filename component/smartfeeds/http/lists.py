@@ -15,6 +15,7 @@ from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.river import NODE_PLACE, parse_node_place
+from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
@@ -40,6 +41,7 @@ from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 from smartfeeds.service.river import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
+from smartfeeds.service.source_lists import GetListedSources, ListedSources
 
 LISTED = 10_000  # feeds in an OPML or NNO document
 CHUNK = 500  # feeds to read at once
@@ -53,6 +55,7 @@ HEAD_BYTES = 2_048  # memory of a response in addition to its body
 ENTRY_BYTES = 256  # memory of an NNO entry in addition to its address
 CACHE_US = 10 * US_PER_S
 CHANGED = "changed"  # the value of `sort`
+YES = "true"  # the value of `sources`
 LEFT_OUT = "Smartfeeds-Left-Out"  # header: the number of feeds that are not in the document
 _SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
 _PLACE: Schema = {"type": "string"}
@@ -65,21 +68,26 @@ _SORT = (
     Parameter("sort", {"enum": [CHANGED]}, "by last change, the newest first; after and before have no effect then"),
     Parameter("place", TEXT | {"pattern": f"^{NODE_PLACE}$"}, "with sort, feeds after this place; next has it"),
 )
+_SOURCES = (
+    Parameter(
+        "sources", {"enum": [YES]}, "for OPML: the feeds of other servers that fill the feeds, not the feeds themselves"
+    ),
+)
 # OPML lists all feeds and has no pages; NNO has the newest entries.
 PARAMETERS: Mapping[Representation, tuple[Parameter, ...]] = {
     n.JSON: (*_PAGE, *_SORT),
     n.HTML: (*_PAGE, *_SORT),
     n.NNO: _PAGE[:1],
-    n.OPML: (),
+    n.OPML: _SOURCES,
 }
 _CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_LIST} | {n.JSON.bare_type: ref("List")}
 
 LIST = Operation(
     "list",
-    "The feeds that the caller may see, in the accepted media type; OPML takes no parameters, NNO takes max",
+    "The feeds that the caller may see, in the accepted media type; OPML takes sources, NNO takes max",
     {200: _CONTENT},
     errors=(406,),
-    parameters=(*_PAGE, *_SORT, IF_NONE_MATCH),
+    parameters=(*_PAGE, *_SORT, *_SOURCES, IF_NONE_MATCH),
     cors=True,
 )
 LIST_REDIRECT = Operation("listRedirect", "Redirect to the list of feeds", {308: {}}, cors=True)
@@ -130,7 +138,7 @@ class Lists:
         elif form is n.NNO:
             reply = await self._nno(call, actor, query, zipped=zipped)
         else:
-            reply = await self._outline(call, actor, zipped=zipped)
+            reply = await self._outline(call, actor, zipped=zipped, of_sources="sources" in query)
         return unless_known(call.header("If-None-Match"), reply)
 
     async def _page(self, call: HttpCall, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
@@ -165,21 +173,32 @@ class Lists:
         previous_path = "" if after is None else page_path(FEEDS, query, sort=CHANGED)
         return ListPage(answer.nodes, answer.total, next_path, previous_path, by_change=True)
 
-    async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
-        """The feeds as OPML."""
+    async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool, of_sources: bool) -> Reply:
+        """The feeds, or their sources, as OPML."""
         # The response says who may store and read it, so equal lists for other credentials are other responses.
-        key = (n.OPML, actor, call.site_url, zipped, call.anonymous, call.bearer)
+        key = (n.OPML, of_sources, actor, call.site_url, zipped, call.anonymous, call.bearer)
         async with self._making:
             whole = self._recent(key)
             if whole is None:
                 nodes, total = await self._all(actor)
-                make = partial(_opml, self._service, call.site_url, nodes, total)
+                if of_sources:
+                    make = partial(_sources_opml, self._service, await self._sources(actor, nodes))
+                else:
+                    make = partial(_opml, self._service, call.site_url, nodes, total)
                 left_out = total - len(nodes)
                 reply = await asyncio.to_thread(_document, call, n.OPML, make, left_out, zipped=zipped)
                 whole = _WholeList(self._now_us(), left_out, reply)
                 self._cache.put(key, whole, len(reply.body) + HEAD_BYTES)
             assert whole.reply is not None
             return whole.reply
+
+    async def _sources(self, actor: Jid, nodes: Sequence[Node]) -> list[Source]:
+        """The sources of the feeds. Read in chunks, so that other requests can run."""
+        sources: list[Source] = []
+        for start in range(0, len(nodes), CHUNK):
+            request = GetListedSources(actor, self._service, tuple(nodes[start : start + CHUNK]))
+            sources += (await ask(self._handle, request, ListedSources)).sources
+        return sources
 
     async def _nno(self, call: HttpCall, actor: Jid, query: Mapping[str, str], *, zipped: bool) -> Reply:
         """The newest entries as NNO. They are cached for all origins, because their paths have none."""
@@ -266,6 +285,8 @@ def _query(raw: str, form: Representation) -> dict[str, str]:
         raise FeedError(
             Condition.BAD_REQUEST, f"sort must be {CHANGED} or missing; feeds are sorted by name without it"
         )
+    if query.get("sources", YES) != YES:
+        raise FeedError(Condition.BAD_REQUEST, f"sources must be {YES} or missing")
     if "max" in query:
         parse_number(query["max"], "max")
     if "place" in query:
@@ -332,6 +353,11 @@ def _opml(service: str, site_url: str, nodes: Sequence[Node], total: int) -> byt
         for node in nodes
     )
     return b"".join(write_list(title, feeds))
+
+
+def _sources_opml(service: str, sources: Sequence[Source]) -> bytes:
+    feeds = (ListedFeed(source.progress.title or source.url, source.url) for source in sources)
+    return b"".join(write_list(f"Sources of {service}", feeds))
 
 
 def _nno_document(site_url: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:

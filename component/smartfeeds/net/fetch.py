@@ -41,7 +41,7 @@ _SUCCESS: Final = frozenset(range(200, 300))
 _OVERLOADED: Final = frozenset({429, 503})
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _SHOWN_CHARACTERS: Final = 200
-_ALLOW: Final = "allow it with --allow-private or sources.allowed_networks"
+_ALLOW: Final = "the operator may allow it with --allow-private or sources.allowed_networks"
 
 
 Headers = CIMultiDictProxy[str]

@@ -169,13 +169,22 @@ def source_row(source: Source, push: SourcePush | None = None) -> Row:
         "since": format_second(source.since_us),
         "last_good": _second(source.good_us) or "",
         "next": _second(source.due_us) or "",
-        "from": "configuration" if source.configured else source.owner or "source add",
+        "from": _origin(source),
         "push": "" if push is None else f"{push.kind.value} {push.state.value}",
         "push_reason": "" if push is None else push.reason,
         "push_until": "" if push is None else _second(push.ends_us) or "",
         "last_push": "" if push is None else _second(push.pushed_us) or "",
         "missed": 0 if push is None else push.misses,
     }
+
+
+def _origin(source: Source) -> str:
+    """Where a source comes from: the configuration, a list, a user or a command."""
+    if source.configured:
+        return "configuration"
+    if source.settings.list_no:
+        return f"list {source.settings.list_no}"
+    return source.owner or ("source follow" if source.settings.is_list else "source add")
 
 
 def enclosure_row(status: EnclosureStatus, part_bytes: int) -> Row:

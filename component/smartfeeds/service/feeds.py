@@ -31,6 +31,7 @@ from smartfeeds.service import (
     pulls,
     river,
     sessions,
+    source_lists,
     subscriptions,
     writing,
 )
@@ -76,6 +77,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     river.GetChangedNodes: ("get_changed_nodes", river.get_changed_nodes),
     river.GetHeadlines: ("get_headlines", river.get_headlines),
     river.SearchFeeds: ("search_feeds", river.search_feeds),
+    source_lists.GetListedSources: ("get_listed_sources", source_lists.listed_sources),
     contacts.ContactProbe: ("probe", contacts.answer_probe),
     contacts.ContactArrived: ("contact_arrived", contacts.read_arrival),
     contacts.NotifyRequested: ("notify_requested", contacts.read_announced_items),

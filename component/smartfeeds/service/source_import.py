@@ -21,6 +21,7 @@ from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.enclosures import note_enclosures
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key
+from smartfeeds.service.source_lists import follow_list
 from smartfeeds.service.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -33,11 +34,13 @@ _NO_PAYLOAD: Final = Payload(b"<entry/>")
 class SourceContent:
     """What a poll or a push has brought: items, oldest first, and the feed without items.
 
-    `feed` is None for a push, which may leave out most of the feed and most items (WS-128).
+    `feed` is None for a push, which may leave out most of the feed and most items (WS-128). `listed` are the addresses
+    in a subscription list.
     """
 
     feed: FeedDocument | None
     items: tuple[SourceItem, ...]
+    listed: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -75,14 +78,16 @@ def store_poll(
     if source is None or source.state is SourceState.PAUSED:
         return None
     counts, news, quiet_us = ImportCounts(), list[ImportedItem](), source.progress.quiet_us
-    if content is not None:
+    if content is not None and source.settings.is_list:
+        answer = replace(answer, reason=follow_list(tx, context, source, content.listed))
+    elif content is not None:
         news = _news(tx, source, content.items) if offer is not None else news
         imported = _import(tx, context, source, content)
         counts, quiet_us = imported.counts, imported.quiet_us or quiet_us
         answer = replace(answer, described=imported.described)
     after = polling.after_answer(source, answer, context.now_us, chance)
     after = replace(after, progress=replace(after.progress, quiet_us=quiet_us))
-    follows = offer is not None and answer.kind in polling.GOOD
+    follows = offer is not None and answer.kind in polling.GOOD and not source.settings.is_list
     if offer is not None and follows and after.settings.push:
         has_news = bool(counts.added or counts.changed or counts.deleted)
         times_us = [item.time_us for item in news]

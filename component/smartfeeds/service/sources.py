@@ -55,12 +55,17 @@ def find_source(tx: ReadTx, _context: Context, text: str, node: str | None = Non
 
 
 def remove_source(tx: WriteTx, _context: Context, source: Source) -> None:
-    """Removes a source; the items remain. Raises ConfigError if it comes from the configuration."""
+    """Removes a source; the items remain, and so do the sources that a list has added.
+
+    Raises ConfigError if it comes from the configuration.
+    """
     if source.configured:
         raise ConfigError(
             f"the source {source.first_url} comes from the configuration; remove its [[source]] section and restart"
         )
     tx.remove_source(source.source_no)
+    for row in tx.sources_of_list(source.source_no) if source.settings.is_list else ():
+        tx.put_source(replace(row, settings=replace(row.settings, list_no=0)))
 
 
 def change_source(tx: WriteTx, context: Context, source: Source, change: Callable[[Source, int], Source]) -> Source:

@@ -285,7 +285,7 @@ class Poller:
         is_request: bool = True,
         offer: PolledOffer | None = None,
     ) -> None:
-        content = None if document is None else SourceContent(document.feed, document.items)
+        content = None if document is None else SourceContent(document.feed, document.items, document.listed)
         chance = self._tools.spread()
         stored = await self._service.write(
             partial(

@@ -9,7 +9,7 @@ from typing import Final
 
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.push_targets import PushOffer, offer_of, same_address
-from smartfeeds.core.sources import DocumentHints, Source, filter_of, is_own
+from smartfeeds.core.sources import NO_HINTS, DocumentHints, Source, filter_of, is_own
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
@@ -20,11 +20,13 @@ from smartfeeds.formats.ess import looks_like_ess, read_either
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.loader import in_utf8
+from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.poll_hints import poll_hints
 from smartfeeds.formats.push_links import NO_LINKS, PushLinks, document_links, push_links
 from smartfeeds.formats.source_items import SourceItem, source_items
 from smartfeeds.formats.web_page import PAGE_FORMAT, read_page
 from smartfeeds.formats.xml import parse_stored
+from smartfeeds.sources.source_lists import feeds_of
 
 ACCEPT_SOURCE: Final = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, application/ess;q=0.9, "
@@ -39,7 +41,8 @@ MAX_TAGS: Final = 400_000
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
     """A document of a source. `feed` is the feed without items, `items` are those to store, oldest first. `links` say
-    who announces its changes. `left_out` counts items that cannot be stored, with reasons in `notes`."""
+    who announces its changes. `left_out` counts items that cannot be stored, with reasons in `notes`. `listed` are the
+    addresses in a subscription list."""
 
     feed: FeedDocument
     items: tuple[SourceItem, ...]
@@ -47,6 +50,7 @@ class SourceDocument:
     links: PushLinks = NO_LINKS
     left_out: int = 0
     notes: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
 
     @property
     def times_us(self) -> tuple[int, ...]:
@@ -72,6 +76,8 @@ def read_source(
     if not body.strip():
         raise FeedError(Condition.INVALID_PAYLOAD, "the document is empty")
     data, note = _decoded(body, charset)
+    if source.settings.is_list:
+        return _read_list(data, own_url)
     # A page that comes where a feed was is a failure of the server, not a feed (SRC-043).
     may_be_page = source.progress.full_us is None or source.progress.is_page
     try:
@@ -94,6 +100,18 @@ def read_source(
     links = push_links(link_headers, body, url)
     left_out = len(reasons) + returned
     return SourceDocument(feed, _admitted(foreign, source), poll_hints(document), links, left_out, notes)
+
+
+def _read_list(data: bytes, own_url: str) -> SourceDocument:
+    """A subscription list without the feeds of the service at `own_url`. Raises FeedError."""
+    outline = read_outline(data)
+    # The author of a list does not choose nodes of this service, so their names are not read.
+    feeds = feeds_of(outline, "")
+    if not feeds:
+        # A list that is empty by mistake must not end all its sources.
+        raise FeedError(Condition.INVALID_PAYLOAD, "the list has no feeds; its outlines need the attribute xmlUrl")
+    listed = tuple(feed.url for feed in feeds if not is_own(feed.url, own_url))
+    return SourceDocument(FeedDocument("OPML", title=outline.head.get("title", "")), (), NO_HINTS, listed=listed)
 
 
 def _feeds_of(body: bytes, url: str) -> list[str]:

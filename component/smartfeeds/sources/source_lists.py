@@ -6,7 +6,7 @@ from typing import NamedTuple
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.sources import Source
 from smartfeeds.core.urls import xmpp_uri
-from smartfeeds.formats.opml import ADDRESS, ListedFeed, flattened, read_outline, write_list
+from smartfeeds.formats.opml import ADDRESS, ListedFeed, OutlineDocument, flattened, read_outline, write_list
 
 
 class ListedSource(NamedTuple):
@@ -18,8 +18,13 @@ class ListedSource(NamedTuple):
 
 def read_source_list(data: bytes, domain: str) -> list[ListedSource]:
     """The feeds in an OPML document, each once, in their order, folders included. Raises FeedError."""
+    return feeds_of(read_outline(data), domain)
+
+
+def feeds_of(document: OutlineDocument, domain: str) -> list[ListedSource]:
+    """The feeds in an outline, each once. Nodes are those of the service at `domain`."""
     listed: dict[ListedSource, None] = {}
-    for _level, outline in flattened(read_outline(data).outlines):
+    for _level, outline in flattened(document.outlines):
         attributes = {name.lower(): value.strip() for name, value in outline.attributes.items()}
         url = attributes.get("xmlurl", "")
         if url:

@@ -80,6 +80,12 @@ class SourceReads(NodeReads):
         rows = self._db.rows(f"{SOURCE.select} WHERE node = ? ORDER BY source_no", (node,))
         return [_to_source(row) for row in rows]
 
+    def sources_of_list(self, list_no: int) -> list[Source]:
+        """Returns the sources that a list has added, by number. The cost grows with the number of sources."""
+        condition = "json_extract(settings, '$.list_no') = ?"
+        rows = self._db.rows(f"{SOURCE.select} WHERE {condition} ORDER BY source_no", (list_no,))
+        return [_to_source(row) for row in rows]
+
     def sources_at(self, url: str) -> list[Source]:
         """Returns the sources that request an address, by number. The cost grows with the result."""
         rows = self._db.rows(f"{SOURCE.select} WHERE url = ? ORDER BY source_no", (url,))

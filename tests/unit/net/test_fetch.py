@@ -198,8 +198,8 @@ async def test_name_that_leads_to_a_private_address_is_refused(site, address):
         error = await refused(fetcher, site.url(host="feeds.example.org"))
 
     assert (
-        error.reason
-        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
+        error.reason == "was not requested: its address is not public; "
+        "the operator may allow it with --allow-private or sources.allowed_networks"
     )
     assert site.asked == []
 
@@ -216,8 +216,8 @@ async def test_name_that_is_public_when_looked_up_first_and_private_then_is_refu
     assert names.asked == ["one.example.org", "two.example.org"]
     assert "cannot be reached" in first.reason
     assert (
-        second.reason
-        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
+        second.reason == "was not requested: its address is not public; "
+        "the operator may allow it with --allow-private or sources.allowed_networks"
     )
     assert site.asked == []
 

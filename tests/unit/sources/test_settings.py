@@ -115,8 +115,8 @@ async def test_network_for_callbacks_is_closed_to_fetching(site, tmp_path):
     assert site.asked == []
     (reason,) = [log["reason"] for log in logs if log["event"] == "nno_source_failed"]
     assert (
-        reason
-        == "was not requested: its address is not public; allow it with --allow-private or sources.allowed_networks"
+        reason == "was not requested: its address is not public; "
+        "the operator may allow it with --allow-private or sources.allowed_networks"
     )
 
 

@@ -1,0 +1,98 @@
+"""Subscription lists: sources made of a list that is polled, and the list of the own sources (SRC-083)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from smartfeeds.core.model import Node
+from smartfeeds.core.polling import UNLISTED, resumed, unlisted
+from smartfeeds.core.public_address import without_secrets
+from smartfeeds.core.sources import Source, SourceState, new_source, node_name_of
+from smartfeeds.core.text import counted
+from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.sources import add_source
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# The sources of a list, including those that it does not name any more: a foreign server chooses their number.
+MAX_LISTED: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class GetListedSources(Request):
+    """The sources of these nodes, which a list named before."""
+
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSources(Answer):
+    """Sources for a subscription list that other services may follow."""
+
+    sources: tuple[Source, ...]
+
+
+def listed_sources(tx: ReadTx, context: Context, request: GetListedSources) -> ListedSources:
+    """The sources of the nodes that the actor may read, without addresses that can be secrets of the operator.
+
+    Sources of a list that is followed are left out: two services that follow each other would keep each other's
+    sources for ever. Paused sources are left out too.
+    """
+    sources = []
+    for listed in request.nodes:
+        node = tx.node(listed.name)
+        access = None if node is None else recipient_access(tx, context, node, request.actor)
+        if access is not None and access.sees_description and access.reading_error is None:
+            sources += [source for source in tx.sources_of(listed.name) if _is_shared(source)]
+    return ListedSources(tuple(sources))
+
+
+def _is_shared(source: Source) -> bool:
+    settings = source.settings
+    is_secret = bool(settings.user) or settings.allow_private or without_secrets(source.url) != source.url
+    is_followed = settings.is_list or settings.list_no > 0
+    return not is_secret and not is_followed and source.state is not SourceState.PAUSED
+
+
+def follow_list(tx: WriteTx, context: Context, row: Source, urls: Sequence[str]) -> str:
+    """Applies a list: a new address becomes a source, and the source of an address that is gone is paused until the
+    list names it again. Only sources that this list has added are changed.
+
+    The sources get the settings of the list without its password. Returns why feeds were left out, "" if none were.
+    """
+    members = {member.first_url: member for member in tx.sources_of_list(row.source_no)}
+    # The password is for the server of the list (SRC-015).
+    settings = replace(row.settings, is_list=False, list_no=row.source_no, user="", password="")
+    listed, refusals = set(), []
+    for url in urls:
+        try:
+            source = new_source(row.node or row.url, url, context.now_us, settings, owner=row.owner)
+            listed.add(source.first_url)
+            if source.first_url not in members:
+                source = replace(source, node=row.node or node_name_of(source.url))
+                members |= _added(tx, context, source, len(members), is_in_own_node=not row.node)
+        except (ConfigError, FeedError) as error:
+            refusals.append(str(error))
+    for url, member in members.items():
+        if url not in listed and member.state is not SourceState.PAUSED:
+            tx.put_source(unlisted(member, context.now_us))
+        elif url in listed and member.reason == UNLISTED:
+            tx.put_source(resumed(member, context.now_us))
+    return f"{counted(len(refusals), 'feed')} left out: {refusals[0]}" if refusals else ""
+
+
+def _added(tx: WriteTx, context: Context, source: Source, members: int, *, is_in_own_node: bool) -> dict[str, Source]:
+    """The new source by its address; nothing if the node has this feed already. Raises ConfigError or FeedError."""
+    if tx.source_of(source.node, source.first_url) is not None:
+        return {}
+    if members >= MAX_LISTED:
+        raise ConfigError(f"the list has added {MAX_LISTED} sources, which is the limit; remove some of them")
+    # Otherwise the author of the list could write to each node whose name an address can have.
+    if is_in_own_node and _is_taken(tx, source.node):
+        raise ConfigError(f"the node {source.node} exists; add {source.first_url} yourself")
+    return {source.first_url: add_source(tx, context, source)}
+
+
+def _is_taken(tx: ReadTx, node: str) -> bool:
+    return tx.node(node) is not None or bool(tx.sources_of(node))

@@ -66,8 +66,11 @@ def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 async def _serve(settings: Settings, status: Path | None) -> bool:
     """Run the service until its end. Returns whether an admin wants it to be started again."""
+    # Loading modules leaves no garbage; collections during it are an eighth of the time of a start.
+    gc.disable()
     from smartfeeds.app import App  # imported here, because other commands do not need it
 
+    gc.enable()
     stop = asyncio.Event()
     restarts: list[bool] = []
 

@@ -172,6 +172,21 @@ async def test_address_that_is_none_of_http_is_refused(fetcher, url):
 # Where it may go.
 
 
+async def test_server_of_another_protocol_is_not_quoted(fetcher):
+    """Whoever chooses the address must not read what a mail or database server says."""
+
+    async def greet(_reader, writer):
+        writer.write(b"220 internal-mail-7 ready\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        error = await refused(fetcher, f"http://127.0.0.1:{port}/")
+
+    assert error.reason == "does not answer in HTTP"
+
+
 @pytest.mark.parametrize(
     ("host", "reason"),
     [

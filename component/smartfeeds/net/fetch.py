@@ -370,7 +370,7 @@ class Fetcher:
             raise FetchError(text, f"cannot be reached: {_named(cause)}") from None
         except aiohttp.ClientResponseError:
             # Its text quotes what the server sent: whoever chooses an address would read what another service says.
-            raise FetchError(text, "does not answer in HTTP") from None
+            raise FetchError(text, "gave no usable answer: it is not valid HTTP") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
 

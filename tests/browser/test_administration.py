@@ -4,6 +4,7 @@ phone."""
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from support.browser import Tab, open_tab
@@ -26,7 +27,7 @@ PAGES = {
 PHONE = {"width": 360, "height": 740}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def busy(start_web: WebStarter) -> Web:
     """A component with the admin Alice and a day of history."""
     web = await start_web(pubsub={"admins": [bare(ALICE)], "creators": ["example.org"]})

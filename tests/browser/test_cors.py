@@ -5,7 +5,7 @@ import contextlib
 from base64 import b64encode
 from collections.abc import AsyncIterator
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page
 
 from smartfeeds.core.tokens import TokenScope
@@ -25,7 +25,7 @@ FETCH = """async ([url, options]) => {
 }"""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def elsewhere(browser: Browser) -> AsyncIterator[Page]:
     """A page of another host. Its port makes its origin another one."""
 
@@ -48,7 +48,7 @@ async def fetch(page: Page, url: str, **options: object) -> tuple[int | str, str
     return status, text
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def closed(web: Web) -> Web:
     await web.component.create(ALICE, "closed", access_model="authorize")
     await web.component.publish(ALICE, "closed", "a")

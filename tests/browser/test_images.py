@@ -3,7 +3,7 @@
 import base64
 from collections.abc import AsyncIterator
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from support.browser import Tab, open_tab
@@ -17,7 +17,7 @@ PNG = base64.b64decode(
 )
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def host() -> AsyncIterator[Site]:
     """A host with one image."""
     async with running_site() as site:

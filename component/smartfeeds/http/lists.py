@@ -84,10 +84,10 @@ _CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_LIST} |
 
 LIST = Operation(
     "list",
-    "The feeds that the caller may see, in the accepted media type; OPML takes sources, NNO takes max",
+    "The feeds that the caller may see, in the accepted media type; OPML takes those of /feeds.opml, NNO takes max",
     {200: _CONTENT},
     errors=(406,),
-    parameters=(*_PAGE, *_SORT, *_SOURCES, IF_NONE_MATCH),
+    parameters=(*_PAGE, *_SORT, IF_NONE_MATCH),
     cors=True,
 )
 LIST_REDIRECT = Operation("listRedirect", "Redirect to the list of feeds", {308: {}}, cors=True)

@@ -14,6 +14,7 @@ from smartfeeds.demo import process
 from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, starting
+from support.postgres import PostgresServer, running_postgres
 from support.servers import TestServer, run_server
 from support.web import Web, WebStarter, starting_web
 
@@ -49,6 +50,13 @@ def prosody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestServer]:
 def ejabberd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestServer]:
     """A real ejabberd."""
     yield from run_server("ejabberd", tmp_path_factory.mktemp("ejabberd"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL, which each test asks for a database of its own."""
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture(params=["prosody", "ejabberd"])

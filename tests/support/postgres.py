@@ -81,6 +81,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                cwd="/",
                 user=_user(),
                 group=_group(),
             )

@@ -12,6 +12,7 @@ from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
+from smartfeeds.store.lock import Release, lock_database, no_lock
 from smartfeeds.store.sqlite import SqliteStore
 
 
@@ -46,6 +47,14 @@ def policy_of(settings: Settings) -> Policy:
             max_payload_size_bytes=pubsub.max_payload_size_bytes, presence_access="*" not in pubsub.contacts
         ),
     )
+
+
+def lock_store(settings: Settings, purpose: str) -> Release:
+    """Locks a store that one process at a time may serve. Returns the function that releases the lock.
+
+    Raises StoreError if another process serves the store.
+    """
+    return no_lock if settings.store.is_shared else lock_database(settings.store.path, purpose)
 
 
 def open_service(

@@ -21,7 +21,8 @@ LAYERS: dict[str, set[str]] = {
     "config_types": {"errors", "core"},
     "config_lists": {"errors", "core", "config_types"},
     "config_prefetch": {"core", "config_types"},
-    "config": {"errors", "core", "config_types", "config_lists", "config_prefetch"},
+    "config_store": {"errors", "core", "config_types"},
+    "config": {"errors", "core", "config_types", "config_lists", "config_prefetch", "config_store"},
     "prefetch_setup": {"config", "net", "service", "sources", "store", "telemetry"},
     "polling_setup": {
         "prefetch_setup", "telemetry", "errors", "core", "config", "config_lists", "net", "service", "sources",
@@ -80,7 +81,7 @@ OWNERS = {
     "jinja2": ("http/",),
     "nh3": ("http/",),
     "markdown_it": ("formats/markdown.py",),
-    "pydantic": ("config.py", "config_types.py", "config_lists.py", "config_prefetch.py"),
+    "pydantic": ("config.py", "config_types.py", "config_lists.py", "config_prefetch.py", "config_store.py"),
     "pydantic_settings": ("config.py",),
     "click": ("cli/", "console.py", "demo/commands.py"),
     "rich": ("cli/", "console.py", "demo/"),

@@ -21,12 +21,13 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
-from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of
+from smartfeeds.delivery.backlog import BacklogWatch
+from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.files import tidy_files
 from smartfeeds.delivery.indexing import Indexer
-from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
+from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
@@ -135,6 +136,7 @@ class App:
         self.availability = Availability()
         interests = Interests()
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
+        self.backlog = BacklogWatch(self.service, clock)
         self.sender = PushSender(
             self.service,
             outbox,
@@ -259,7 +261,7 @@ class App:
         if self.bot is not None:
             self.bot.rooms.reset()
         self._spawn(self._resume(), "push resume")
-        self._spawn(_repeated(self.presences.end_temporary), "temporary subscriptions")
+        self._spawn(repeat_until_stored(self.presences.end_temporary), "temporary subscriptions")
 
     async def _explain(self, node: Node, event: NodeEvent) -> list[bytes]:
         return [] if self.bot is None else await self.bot.explain(node, event)
@@ -378,6 +380,7 @@ class App:
             self._spawn(tidy_files(self.service, self.files, asyncio.sleep), "files")
             self._spawn(self.changes.run(), "other processes")
             self._spawn(self._indexer.run(), "filter index")
+            self._spawn(self.backlog.run(), "backlog")
             for sweep in SWEEPS:
                 self._spawn(sweep.run(self.service), sweep.name)
             parts.push_async_callback(log_failures_of, self.mirrors.stop)
@@ -430,6 +433,7 @@ class App:
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
+            backlog=self.backlog.readings(),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             **self.polls.readings(),
             **(self.site.readings() if self.site is not None else {}),
@@ -477,7 +481,7 @@ class App:
 
     async def _resume(self) -> None:
         """Starts the deliveries over XMPP from the marks, and sends presence to all contacts."""
-        await _repeated(self.presences.load)
+        await repeat_until_stored(self.presences.load)
         resumes: list[Callable[[], Coroutine[None, None, None]]] = [
             partial(self.dispatcher.resume, PUSH),
             partial(self.dispatcher.resume, HELD),
@@ -485,14 +489,4 @@ class App:
         ]
         if self.bot is not None:
             resumes.append(self.bot.resume)
-        await asyncio.gather(*map(_repeated, resumes), self.presences.resume())
-
-
-async def _repeated(work: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Repeats the start of deliveries until the store allows it: nothing else would start them before a reconnect."""
-    while True:
-        try:
-            return await work()
-        except StoreError as error:
-            _log.error("store_failed", reason=str(error))
-            await asyncio.sleep(RETRY_S)
+        await asyncio.gather(*map(repeat_until_stored, resumes), self.presences.resume())

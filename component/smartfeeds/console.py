@@ -29,6 +29,7 @@ from smartfeeds.errors import (
     FollowError,
     LinkError,
     LoginError,
+    NewerSchemaError,
     SmartfeedsError,
     StoreError,
 )
@@ -47,6 +48,7 @@ class Exit(IntEnum):
     LINK = 5
     REFUSED = 6
     RESTART = 7
+    NEWER = 8
     INTERRUPTED = 130
 
 
@@ -57,10 +59,11 @@ EXIT_TEXTS: Final = {
     Exit.FAILED: "the command ran, and something is wrong or missing",
     Exit.USAGE: "the command line is wrong",
     Exit.CONFIG: "the configuration or the installation must be changed",
-    Exit.STORE: "the store cannot be used: full, locked, read-only, broken or newer than this program",
+    Exit.STORE: "the store cannot be used: full, locked, read-only or broken",
     Exit.LINK: "the XMPP server cannot be reached, or refuses the service",
     Exit.REFUSED: "the request was refused: no such node, no such item, not allowed, too big",
     Exit.RESTART: "an admin of the service asked for a restart",
+    Exit.NEWER: "the database is newer than this program",
     Exit.INTERRUPTED: "interrupted with Ctrl-C",
 }
 EXIT_HELP: Final = "\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {text}" for code, text in EXIT_TEXTS.items())
@@ -68,6 +71,7 @@ EXIT_HELP: Final = "\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {text}" for co
 _CODES: Final[tuple[tuple[type[SmartfeedsError], Exit], ...]] = (
     (ConfigError, Exit.CONFIG),
     (DocumentFormatError, Exit.USAGE),
+    (NewerSchemaError, Exit.NEWER),
     (StoreError, Exit.STORE),
     (LinkError, Exit.LINK),
     (FeedError, Exit.REFUSED),

@@ -65,7 +65,11 @@ class DocumentFormatError(DocumentError):
 
 
 class StoreError(SmartfeedsError):
-    """The database cannot be used: full, locked, read-only, corrupt, or newer than this program."""
+    """The database cannot be used: full, locked, read-only or corrupt."""
+
+
+class NewerSchemaError(StoreError):
+    """A newer version of this program has changed the schema of the database."""
 
 
 class UnknownOutcomeError(StoreError):

@@ -63,6 +63,18 @@ STORE_SECONDS = Histogram(
     buckets=_FAST_S,
     registry=REGISTRY,
 )
+STORE_GROUP_SIZE = Histogram(
+    "smartfeeds_store_group_size",
+    "Writes that shared one commit",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+    registry=REGISTRY,
+)
+STORE_RETRIES = Counter(
+    "smartfeeds_store_retries_total",
+    "Groups of writes that ran again, by reason: rollback (one of the writes failed, so each write runs alone)",
+    ["reason"],
+    registry=REGISTRY,
+)
 CALLBACK_SECONDS = Histogram(
     "smartfeeds_callback_seconds",
     "Seconds of a delivery to a callback, by kind and result (the class of the status, such as 2xx, or none)",
@@ -168,6 +180,33 @@ class DeliveryReading:
 
 
 @dataclass(frozen=True, slots=True)
+class BacklogReading:
+    """What all feeds still have to send, read from the store every 15 seconds. Every process of one database reads the
+    same values, so a dashboard shows their maximum and not their sum."""
+
+    unpushed_feeds: Annotated[
+        int,
+        "smartfeeds_unpushed_feeds",
+        "Feeds with changes not notified over XMPP (from the database, equal in all processes)",
+    ]
+    oldest_unpushed_s: Annotated[
+        float,
+        "smartfeeds_oldest_unpushed_seconds",
+        "Age of the oldest change not notified over XMPP, or 0 (from the database, equal in all processes)",
+    ]
+    subscription_lag_s: Annotated[
+        float,
+        "smartfeeds_subscription_lag_seconds",
+        "Age of the oldest item that waits for the presence of a subscriber, or 0 (from the database, equal in all)",
+    ]
+    followers_behind: Annotated[
+        int,
+        "smartfeeds_followers_behind",
+        "Consumers with items to receive, except XMPP push (from the database, equal in all processes)",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class CallbackReading:
     """The registrations of callbacks in one dialect."""
 
@@ -261,6 +300,7 @@ class Readings:
     mirrors: tuple[MirrorReading, ...] = ()
     deliveries: tuple[DeliveryReading, ...] = ()
     callbacks: tuple[CallbackReading, ...] = ()
+    backlog: tuple[BacklogReading, ...] = ()
     sources: SourceReadings = SourceReadings()
     enclosures: tuple[EnclosureReading, ...] = ()
     source_pushes: tuple[SourcePushReading, ...] = ()
@@ -284,6 +324,7 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
     yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
     yield from _families(CallbackReading, now.callbacks if now else (), ("dialect",))
+    yield from _families(BacklogReading, now.backlog if now else ())
     yield from _families(EnclosureReading, now.enclosures if now else (), ("state",))
     yield from _families(SourceReadings, (now.sources,) if now else ())
     states = now.sources.states if now else {}

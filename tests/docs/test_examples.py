@@ -122,7 +122,7 @@ def test_systemd_unit_is_valid_and_hardened(root: Path, tmp_path: Path) -> None:
     options = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and not line.startswith("#"))
     codes = {int(code) for code in options["RestartPreventExitStatus"].split()}
 
-    assert codes == {Exit.CONFIG, Exit.STORE}
+    assert codes == {Exit.CONFIG, Exit.STORE, Exit.NEWER}
     assert options["DynamicUser"] == options["NoNewPrivileges"] == "yes"
     if analyze:
         copy = tmp_path / "smartfeeds.service"

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from smartfeeds.http.routes import TABLE
-from smartfeeds.telemetry import GATHERED, REGISTRY
 from smartfeeds.xmpp.router import _OPERATIONS
+from support.metrics import sample_names
 
-HISTOGRAM = ("_bucket", "_sum", "_count")
 SELECTOR = re.compile(r"(smartfeeds_\w+)\{([^}]*)\}")
 
 
@@ -29,28 +28,16 @@ def queries(dashboard: dict[str, Any]) -> list[str]:
     return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
 
 
-def samples() -> dict[str, str]:
-    """Each name that a query may use, with the name of its metric."""
-    names: dict[str, str] = {}
-    for family in (*GATHERED.describe(), *REGISTRY.collect()):
-        if family.type == "histogram":
-            names |= {f"{family.name}{suffix}": family.name for suffix in HISTOGRAM}
-        else:
-            name = f"{family.name}_total" if family.type == "counter" else family.name
-            names[name] = name
-    return names
-
-
 def test_dashboard_queries_every_metric_and_no_other(queries: list[str]) -> None:
     names = re.findall(r"smartfeeds_\w+", " ".join(queries))
 
-    assert [name for name in names if name not in samples()] == []
-    assert {samples()[name] for name in names} == set(samples().values())
+    assert [name for name in names if name not in sample_names()] == []
+    assert {sample_names()[name] for name in names} == set(sample_names().values())
 
 
 def test_dashboard_queries_labels_that_the_metrics_have(queries: list[str]) -> None:
     known = {"operation", "outcome", "condition", "kind", "mirror", "direction", "instance", "le"}
-    known |= {"result", "dialect", "state", "effect"}
+    known |= {"result", "dialect", "state", "effect", "reason"}
     by = {label for query in queries for names in re.findall(r"by \(([^)]*)\)", query) for label in names.split(", ")}
     matched = {
         label for query in queries for _, text in SELECTOR.findall(query) for label in re.findall(r"(\w+)[=!]", text)

@@ -14,6 +14,7 @@ from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
 from smartfeeds.service.merging import MAX_ENDPOINTS
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY
+from support.headings import anchors
 from support.metrics import metric_names
 from support.shell import commands, program_in
 
@@ -105,12 +106,6 @@ def test_links_lead_to_files_that_are_there(path: Path) -> None:
     targets = [target for target in LINK.findall(path.read_text()) if "://" not in target]
 
     assert [target for target in targets if not (path.parent / target).exists()] == []
-
-
-def anchors(path: Path) -> set[str]:
-    """The fragments of a page: its headings as GitHub writes them."""
-    headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?s)```.*?```", "", path.read_text()))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page_id)

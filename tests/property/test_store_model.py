@@ -167,7 +167,7 @@ class Work:
         answers = [one(tx) for one in self.ops]
         if self.give_up:
             raise RefusedError
-        return [*answers, tx.node_count(), tx.behind()]
+        return [*answers, tx.node_count(), tx.behind(), tx.backlog()]
 
 
 def group_of(ops: st.SearchStrategy[Any], most_ops: int) -> st.SearchStrategy[list[Work]]:
@@ -241,7 +241,7 @@ class Look:
         return [tx.node_by_no(node_no), *people, *push, *groups, *counts, *shared]
 
     def service(self, tx: ReadTx) -> list[object]:
-        found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.behind()]
+        found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.behind(), tx.backlog()]
         found += [tx.failures(), tx.consumers((0, "", ""), 99)]
         found += [
             tx.created_by("alice@example.org"),

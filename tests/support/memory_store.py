@@ -16,7 +16,17 @@ from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
-from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, SentBatch, Wait, held_consumer
+from smartfeeds.core.consumers import (
+    HELD,
+    PUSH,
+    Backlog,
+    Consumer,
+    ConsumerRow,
+    Failure,
+    SentBatch,
+    Wait,
+    held_consumer,
+)
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.core.files import FeedFile, file_ids
 from smartfeeds.core.mirror import MirrorRow
@@ -433,6 +443,23 @@ class MemoryReadTx:
             if places and places[-1][0] > mark.key_us and Consumer(node_no, name).kind != HELD:
                 found.add(Consumer(node_no, name))
         return sorted(found)
+
+    def backlog(self) -> Backlog:
+        data = self._data
+        unpushed = [(event.node_no, event.at_us) for event in data.events.values()]
+        others: dict[Consumer, int] = {}
+        for (node_no, order, name), mark in data.marks.items():
+            above = [key_us for key_us, _ in data.feeds[node_no].places[Order(order)] if key_us > mark.key_us]
+            if above and name == PUSH:
+                unpushed.append((node_no, above[0]))
+            elif above:
+                others[Consumer(node_no, name)] = min(above[0], others.get(Consumer(node_no, name), above[0]))
+        return Backlog(
+            len({node_no for node_no, _ in unpushed}),
+            min((at_us for _, at_us in unpushed), default=None),
+            len(others),
+            min((key_us for consumer, key_us in others.items() if consumer.kind == HELD), default=None),
+        )
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
         return self._consumers([key for key in sorted(self._data.marks) if key > after][:limit])

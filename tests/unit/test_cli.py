@@ -522,7 +522,7 @@ def test_database_newer_than_the_program_is_left_alone(ready: Run) -> None:
     database.close()
 
     for command in (("node", "list"), ("db", "upgrade")):
-        assert "newer than this program" in ready(*command, code=Exit.STORE).stderr
+        assert "newer than this program" in ready(*command, code=Exit.NEWER).stderr
 
 
 def test_file_that_is_no_database_is_left_alone(ready: Run) -> None:
@@ -543,6 +543,7 @@ def test_status_of_nothing_is_not_running(run: Run) -> None:
     assert json.loads(run("status", "status.json", "--json", code=Exit.FAILED).stdout) == {
         "running": False,
         "online": False,
+        "version": "",
         "rates": {},
     }
 

@@ -60,11 +60,11 @@ async def test_service_that_runs_is_online(tmp_path: Path) -> None:
 
 def test_rates_of_a_running_service_are_in_the_json(tmp_path: Path) -> None:
     rates = {"published": 2.5, "notified": 40.0, "pulled": 0.0, "refused": 0.1}
-    running = CliRunner().invoke(main, ["status", str(put(tmp_path / "s", rates=rates)), "--json"])
+    running = CliRunner().invoke(main, ["status", str(put(tmp_path / "s", rates=rates, version="1.2.3")), "--json"])
     ended = CliRunner().invoke(main, ["status", str(put(tmp_path / "s", rates=rates, at=0)), "--json"])
 
-    assert json.loads(running.stdout) == {"running": True, "online": True, "rates": rates}
-    assert json.loads(ended.stdout) == {"running": False, "online": False, "rates": {}}
+    assert json.loads(running.stdout) == {"running": True, "online": True, "version": "1.2.3", "rates": rates}
+    assert json.loads(ended.stdout) == {"running": False, "online": False, "version": "", "rates": {}}
 
 
 async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_path: Path) -> None:

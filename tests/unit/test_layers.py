@@ -14,7 +14,7 @@ LAYERS: dict[str, set[str]] = {
     "core": {"errors"},
     "formats": {"errors", "core"},
     "sync": {"errors", "core", "formats"},
-    "store": {"errors", "core"},
+    "store": {"errors", "core", "telemetry"},
     "service": {"errors", "core", "formats", "sync", "store.base", "telemetry", "recent"},
     "recent": set(),
     "telemetry": {"errors", "recent"},

@@ -213,7 +213,8 @@ def status_command(file: Path, *, as_json: bool) -> None:
         running, online, state = False, False, {}
     if as_json:
         rates = state.get("rates", {}) if running else {}
-        print_json({"running": running, "online": running and online, "rates": rates})
+        version = state.get("version", "") if running else ""
+        print_json({"running": running, "online": running and online, "version": version, "rates": rates})
     else:
         out.print("not running" if not running else "online" if online else "running, not online")
     exit_failed_if(not (running and online))

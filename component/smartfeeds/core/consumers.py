@@ -117,6 +117,20 @@ class SentBatch(NamedTuple):
     joined: bool
 
 
+class Backlog(NamedTuple):
+    """What the consumers of all feeds still have to receive. A time is None where nothing waits.
+
+    `unpushed_feeds` counts feeds with items or events that were not notified over XMPP; `unpushed_us` is the time of
+    the oldest of them. `followers_behind` counts the other consumers with items above their marks, and `held_us` is the
+    time of the oldest item that waits for the presence of a subscriber.
+    """
+
+    unpushed_feeds: int
+    unpushed_us: int | None
+    followers_behind: int
+    held_us: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerRow:
     """A consumer as the store lists it: its mark in one order, and why it waits if it does."""

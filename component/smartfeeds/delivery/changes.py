@@ -16,6 +16,7 @@ from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import FeedService
 
 LOOK_S = 5.0  # the longest delay of a change that another process has written
+RETRY_S = 1.0  # how long a delivery waits for a store that fails
 
 _log = structlog.get_logger()
 
@@ -111,3 +112,13 @@ async def log_failures_of(work: Callable[[], Coroutine[None, None, None]]) -> No
     """Does work whose failure must not end what comes after it; an exception is logged."""
     with failures_logged():
         await work()
+
+
+async def repeat_until_stored(work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Repeats the start of deliveries until the store allows it: nothing else would start them before a reconnect."""
+    while True:
+        try:
+            return await work()
+        except StoreError as error:
+            _log.error("store_failed", reason=str(error))
+            await asyncio.sleep(RETRY_S)

@@ -12,8 +12,9 @@ import structlog
 from smartfeeds.core.consumers import Consumer, Failure, Wait, failure_of, is_retry_request
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
+from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
-from smartfeeds.delivery.lane import RETRY_S, DeliveryLane, DeliveryTiming
+from smartfeeds.delivery.lane import DeliveryLane, DeliveryTiming
 from smartfeeds.errors import StoreError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService

@@ -14,6 +14,7 @@ import structlog
 
 from smartfeeds.core.consumers import BROKEN, Consumer, Failure, Pause, Wait, failure_of, next_failure, seconds_until
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import (
     ConsumerKind,
     ConsumerPosition,
@@ -30,7 +31,6 @@ from smartfeeds.delivery.turns import DeliveryTurns, HostPlaces
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
-RETRY_S = 1.0  # how long a delivery waits for a store that fails
 SLOW_S = 0.5  # most deliveries to a callback take less
 
 _log = structlog.get_logger()

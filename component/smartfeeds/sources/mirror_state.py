@@ -9,8 +9,8 @@ import structlog
 
 from smartfeeds.core.consumers import ERROR_CHARACTERS, Failure, next_failure
 from smartfeeds.core.mirror import Direction, MirrorState
+from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import DEFAULT_BACKOFF
-from smartfeeds.delivery.lane import RETRY_S
 from smartfeeds.errors import StoreError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService

@@ -13,6 +13,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Engine, TransientError
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.work_queue import QueuedWork
+from smartfeeds.telemetry import STORE_GROUP_SIZE, STORE_RETRIES
 
 # A batch of reads ends after this time, and the next free connection continues with the rest. So a read waits at most
 # 2 ms and one short read for the batch before it. A budget of 5 ms did not make reads cheaper: 175 to 197 us of CPU
@@ -25,6 +26,8 @@ WRITE_BUDGET_S = 0.02
 # Attempts of a work that runs alone. Each of them waits for a connection that was lost, and a deadlock with another
 # process ends one of the two works, so three are enough in nearly all cases.
 ATTEMPTS = 5
+
+_ROLLBACKS = STORE_RETRIES.labels("rollback")
 
 
 class ReadBatches:
@@ -73,6 +76,7 @@ class WriteBatches:
         count = self._commit(works)
         if count:
             return count
+        _ROLLBACKS.inc()
         until = time.monotonic() + WRITE_BUDGET_S
         for position, work in enumerate(works):
             if position and time.monotonic() > until:
@@ -110,6 +114,7 @@ class WriteBatches:
                     break
             self._tx.settle()
             self._engine.commit()
+            STORE_GROUP_SIZE.observe(count)
         except UnknownOutcomeError as error:
             return _fail(works[:count], error)  # a second run would repeat what may have happened
         except StoreError as error:

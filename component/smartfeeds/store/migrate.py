@@ -9,7 +9,7 @@ import sqlite3
 from importlib import resources
 from pathlib import Path
 
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.sqlite_engine import CREATE_IT, store_error
 
@@ -72,7 +72,8 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
     """Ensures that the database at `path`, open as `connection`, has the schema of this code.
 
     `mode` decides whether an empty database gets a schema and an older schema is upgraded. Raises StoreError if it does
-    not, if the schema is newer, or if the database belongs to another program or cannot be read or written.
+    not, or if the database belongs to another program or cannot be read or written, and NewerSchemaError if the schema
+    is newer.
     """
     try:
         revision = version(connection)
@@ -84,9 +85,9 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
         if revision is None:
             raise StoreError(f"it is empty; check the path, or {CREATE_IT}")
         if revision not in REVISIONS:
-            raise StoreError(
+            raise NewerSchemaError(
                 f"its schema {revision} is newer than this program, which knows up to {HEAD}; "
-                "install a newer smartfeeds"
+                "install a newer smartfeeds, or restore the backup from before the upgrade"
             )
         if mode is not OpenMode.SERVE:
             raise StoreError(
@@ -97,7 +98,7 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
     except sqlite3.Error as error:
         raise store_error(error, str(path)) from error
     except StoreError as error:
-        raise StoreError(f"the database {path}: {error}") from error
+        raise type(error)(f"the database {path}: {error}") from error
 
 
 def create(connection: sqlite3.Connection) -> None:

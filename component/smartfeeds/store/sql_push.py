@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from smartfeeds.core.consumers import HELD, PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch, Wait
+from smartfeeds.core.consumers import HELD, PUSH, Backlog, Consumer, ConsumerRow, Failure, Pause, SentBatch, Wait
 from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
@@ -40,6 +40,32 @@ def _behind(order: Order) -> str:
 _BEHIND = (
     f"SELECT node_no, '{PUSH}' FROM node WHERE state = 'deleted' UNION SELECT node_no, '{PUSH}' FROM event"
     f" UNION {' UNION '.join(map(_behind, Order))} ORDER BY 1, 2"
+)
+
+
+def _oldest_above(order: Order, condition: str) -> str:
+    # One look-up in an index for each mark, whatever the number of items above it.
+    oldest = f"SELECT MIN(i.{KEYS[order]}) FROM item i WHERE i.node_no = mark.node_no AND i.{KEYS[order]} > mark.key_us"
+    return f"SELECT node_no, consumer, ({oldest}) AS oldest_us FROM mark WHERE ord = '{order.value}' AND {condition}"
+
+
+def _all_above(condition: str) -> str:
+    return " UNION ALL ".join(_oldest_above(order, condition) for order in Order)
+
+
+# The marks of held events never are behind, so these statements test their names.
+_IS_HELD = f"substr(consumer, 1, {len(HELD) + 1}) = '{HELD}:'"
+_PUSH_BEHIND = f"behind = 1 AND consumer = '{PUSH}'"
+_OTHERS_BEHIND = f"(behind = 1 AND consumer <> '{PUSH}' OR {_IS_HELD})"
+_UNPUSHED = (
+    "SELECT COUNT(DISTINCT node_no), MIN(oldest_us) FROM (SELECT node_no, kind, at_us AS oldest_us FROM event"
+    f" UNION ALL {_all_above(_PUSH_BEHIND)}) AS unpushed WHERE oldest_us IS NOT NULL"
+)
+_FOLLOWERS_BEHIND = (
+    "SELECT COUNT(*), MIN(held_us) FROM (SELECT node_no, consumer,"
+    f" MIN(CASE WHEN {_IS_HELD} THEN oldest_us END) AS held_us"
+    f" FROM ({_all_above(_OTHERS_BEHIND)}) AS above"
+    " WHERE oldest_us IS NOT NULL GROUP BY node_no, consumer) AS followers"
 )
 _FAILURE = "f.failures, f.since_us, f.next_us, f.error"
 _CONSUMERS = (
@@ -90,6 +116,14 @@ class PushReads(NodeReads):
         """
         self.settle()
         return [Consumer(*row) for row in self._db.rows(_BEHIND)]
+
+    def backlog(self) -> Backlog:
+        """Returns what all consumers still have to receive. It reads each mark of the store once."""
+        self.settle()
+        unpushed, followers = self._db.row(_UNPUSHED), self._db.row(_FOLLOWERS_BEHIND)
+        assert unpushed is not None
+        assert followers is not None
+        return Backlog(*unpushed, *followers)
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
         """Returns the marks of all consumers, by node_no, order and name, behind the mark that `after` names."""

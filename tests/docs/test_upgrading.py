@@ -1,0 +1,93 @@
+"""docs/upgrading.md: its commands on a database of version 0.1.0, and its message about a newer database."""
+
+import re
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.console import Exit
+from smartfeeds.store import migrate, migrations
+from support.shell import Run, program_in, shell_in
+
+BLOCK = re.compile(r"(?ms)^```sh old-database\n(.*?)^```$")
+FIRST = "0001"  # the schema of version 0.1.0
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs/upgrading.md").read_text("utf-8")
+
+
+def make_old_database(path: Path) -> None:
+    """A database of version 0.1.0 with a node and two items."""
+    migrations.run(path, FIRST)
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("INSERT INTO node VALUES (1, 'news', 'feed', 'live', 'o@x', 1, '{}', 2, 2, 2, 2, 0, 0, 2, 9, 0)")
+        for place in (1, 2):
+            values = (place, 1, f"i{place}", place, place)
+            raw.execute("INSERT INTO item VALUES (?, ?, ?, ?, ?, 0, 1, 0, 1, 1, 'o@x', x'')", values)
+        raw.execute("UPDATE tally SET value = 1")
+
+
+def schema_of(path: Path) -> str | None:
+    with closing(sqlite3.connect(path)) as raw:
+        return migrate.version(raw)
+
+
+@pytest.mark.timeout(300)
+def test_commands_of_the_page_upgrade_a_database_of_the_first_version_and_return(page: str, tmp_path: Path) -> None:
+    environment = program_in(tmp_path / "bin")
+    work = tmp_path / "work"
+    work.mkdir()
+    make_old_database(work / "smartfeeds.db")
+
+    def run(script: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stderr}"
+        return done.stdout
+
+    run("smartfeeds init feeds.example.org")
+    back_up, upgrade, restore = BLOCK.findall(page)
+    run(back_up)
+    assert schema_of(work / "smartfeeds.db") == schema_of(work / "before-upgrade.db") == FIRST
+
+    assert "news" in run(upgrade)
+    assert schema_of(work / "smartfeeds.db") == migrate.HEAD
+
+    run(restore)
+    assert schema_of(work / "smartfeeds.db") == FIRST
+    with closing(sqlite3.connect(work / "smartfeeds.db")) as raw:
+        assert raw.execute("SELECT id FROM item ORDER BY item_no").fetchall() == [("i1",), ("i2",)]
+
+
+def test_message_about_a_newer_database_is_that_of_the_program(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: Run = shell_in(tmp_path, monkeypatch)
+    run("init", "feeds.example.org")
+    run("node", "create", "news")
+    with closing(sqlite3.connect("smartfeeds.db", isolation_level=None)) as raw:
+        raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = Path("smartfeeds.db").read_bytes()
+
+    for command in (("run",), ("node", "list"), ("db", "upgrade")):
+        message = run(*command, code=Exit.NEWER).stderr.strip().splitlines()[-1]
+        expected = message.replace(str(tmp_path / "smartfeeds.db"), "/var/lib/smartfeeds/feeds.db")
+        assert re.sub(r"up to \d{4}", "up to 0032", expected) in re.sub(r"up to \d{4}", "up to 0032", page)
+    assert Path("smartfeeds.db").read_bytes() == before
+
+
+def test_page_has_the_exit_codes_of_an_upgrade(page: str) -> None:
+    codes = re.findall(r"(?m)^\| (\d+) \|", page)
+
+    assert codes == [str(int(Exit.STORE)), str(int(Exit.NEWER))]

@@ -74,8 +74,10 @@ NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"
 OWNERS = {
     "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
     "aiosqlite": ("store/",),
-    "sqlite3": ("store/",),
-    "psycopg": ("store/postgres", "store/migrate_postgres.py", "store/lock_session.py"),
+    "sqlite3": ("store/", "sources/foreign_database.py"),
+    "psycopg": (
+        "store/postgres", "store/migrate_postgres.py", "store/lock_session.py", "store/copy", "sources/foreign_database.py",
+    ),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
     "aiohttp": ("http/", "net/"),

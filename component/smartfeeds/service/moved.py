@@ -53,7 +53,7 @@ class MovedNode:
     """
 
     name: str
-    options: FormFields = NO_OPTIONS
+    options: FormFields = field(default_factory=dict)
     affiliations: Mapping[str, str] = field(default_factory=dict)
     subscriptions: Sequence[MovedSubscription] = ()
     items: Iterable[MovedItem | MovedProblem] = ()

@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     rb"|([{\[])"
     rb"|([}\]])"
     rb'|<<"([^"\\]*+)">>'  # most binaries
-    rb"|([a-z][\w@]*+)"
+    rb"|([a-z\xdf-\xf6\xf8-\xff][\w@\xc0-\xff]*+)"
     rb"|(-?\d++(?![.#]\w))"
     rb"|<<((?:" + _STRING + rb"|/utf8|[\d,\s])*+)>>"
     rb"|(" + _STRING + rb"(?:\s++" + _STRING + rb")*+)"
@@ -87,7 +87,8 @@ def parse_term(data: bytes) -> Term:
     bracket = b""
     # A value follows a comma and an opening bracket; after a value comes a comma or a closing bracket.
     value_before = comma_before = False
-    for match in _TOKEN.finditer(data):
+    # Every token ends at a character that is no blank. The pattern would try each blank at the end as a start.
+    for match in _TOKEN.finditer(data.rstrip()):
         kind = match.lastindex or _OTHER
         token = match[kind]
         if kind == _COMMA:

@@ -32,11 +32,7 @@ _NODES: Final = "SELECT nodeid, node FROM pubsub_node WHERE host = ? ORDER BY no
 _OPTIONS: Final = "SELECT name, val FROM pubsub_node_option WHERE nodeid = ? ORDER BY name"
 _OWNERS: Final = "SELECT owner FROM pubsub_node_owner WHERE nodeid = ? ORDER BY owner"
 _STATES: Final = "SELECT jid, affiliation, subscriptions FROM pubsub_state WHERE nodeid = ? ORDER BY jid"
-# The texts of dates have a fixed width, so their order is that of the dates.
-_ITEMS: Final = (
-    "SELECT itemid, publisher, creation, modification, payload FROM pubsub_item WHERE nodeid = ?"
-    " ORDER BY creation, modification, itemid"
-)
+_ITEMS: Final = "SELECT itemid, publisher, creation, modification, payload FROM pubsub_item WHERE nodeid = ?"
 
 
 def read_ejabberd_sql(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:

@@ -31,7 +31,7 @@ _ITEMS: Final = (
     "SELECT item, publisher, data::text, created, updated, access_model <> 'open'"
     " OR EXISTS (SELECT 1 FROM item_jids_authorized AS jids WHERE jids.item_id = items.item_id)"
     " OR EXISTS (SELECT 1 FROM item_groups_authorized AS parts WHERE parts.item_id = items.item_id)"
-    " FROM items WHERE node_id = ? ORDER BY created, updated, item"
+    " FROM items WHERE node_id = ?"
 )
 # Models without a counterpart. Such a node must not become readable by more users.
 _CLOSED_MODELS: Final = frozenset({"publisher-roster", "self-publisher", "publish-only"})

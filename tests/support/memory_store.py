@@ -815,6 +815,13 @@ class MemoryWriteTx(MemoryReadTx):
         node = self._known(node_no)
         self._put_node(node._replace(kind=kind, options=NodeOptions(kind, node.options.stored)))
 
+    def rename_node(self, node_no: int, name: str, creator: str) -> None:
+        self._more_audience(node_no)
+        node = self._known(node_no)
+        self._drop(self._data.names, node.name)
+        self._set(self._data.names, name, node_no)
+        self._put_node(node._replace(name=name, creator=creator))
+
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         node = self._known(node_no)
         self._put_node(node._replace(last_modified_us=last_modified_us, last_created_us=last_created_us))
@@ -857,6 +864,10 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.file_uses, key) for key in list(data.file_uses) if key[0] == node_no]
         forms = [key for key in data.request_forms if key[0] == node_no]
         return steps + [partial(self._drop, data.request_forms, key) for key in forms]
+
+    def add_items(self, node_no: int, items: Sequence[Item]) -> None:
+        for item in items:
+            self.put_item(node_no, item)
 
     def put_item(self, node_no: int, item: Item) -> Item:
         node = self._known(node_no)

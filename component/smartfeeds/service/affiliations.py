@@ -101,7 +101,7 @@ def _apply(
             rejected.append(AffiliationShown(current, jid=bare))
         else:
             owners = left
-            _set(tx, context, node, bare, affiliation)
+            set_affiliation(tx, context, node, bare, affiliation)
     # Two concurrent requests can both pass the check of the whole list, so the count is checked after each step.
     if tx.affiliation_count(node.node_no) > max(AFFILIATIONS, count):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
@@ -142,7 +142,8 @@ def _owners(affiliations: Mapping[str, Affiliation]) -> int:
     return sum(affiliation is Affiliation.OWNER for affiliation in affiliations.values())
 
 
-def _set(tx: WriteTx, context: Context, node: Node, bare: str, affiliation: Affiliation) -> None:
+def set_affiliation(tx: WriteTx, context: Context, node: Node, bare: str, affiliation: Affiliation) -> None:
+    """Stores an affiliation. Ends the subscriptions that it forbids, and approves the requests that it allows."""
     tx.set_affiliation(node.node_no, bare, affiliation)
     jid = parse_jid(bare)
     access = None if jid is None else recipient_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)

@@ -83,8 +83,7 @@ def add_node(
     """
     if not trusted and not may_create(context, actor):
         raise FeedError(Condition.FORBIDDEN, "this service does not let you create nodes")
-    if is_reserved(name, context.policy.domain):
-        raise FeedError(Condition.NOT_ALLOWED, "the service creates this node; publish an attachment")
+    _check_unreserved(context, name)
     limits = context.policy.options
     kind = decide_kind(form or {}, context.policy.default_kind, limits, name=name, foreign=foreign)
     initial = options_by_name(name) if kind is NodeKind.GENERIC else None
@@ -101,6 +100,18 @@ def add_node(
     node = tx.add_node(Node(0, name, kind, creator, context.now_us, options))
     tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
     return node
+
+
+def check_name(tx: ReadTx, context: Context, name: str, creator: str) -> None:
+    """Raises FeedError if no node of this name can be created: it is reserved, is in use, or names a view."""
+    _check_unreserved(context, name)
+    _check_free(tx, name)
+    _check_views_free(tx, name, creator)
+
+
+def _check_unreserved(context: Context, name: str) -> None:
+    if is_reserved(name, context.policy.domain):
+        raise FeedError(Condition.NOT_ALLOWED, "the service creates this node; publish an attachment")
 
 
 def may_create(context: Context, actor: Jid) -> bool:

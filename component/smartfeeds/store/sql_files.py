@@ -47,21 +47,22 @@ class FileWrites(NodeWrites, FileReads):
 
         Nearly all items refer to none, so the common case is a search for MARK.
         """
-        if old is not None and _refers(old):
+        if old is not None and refers(old):
             self._db.run(FILE_USE.delete, (node_no, item.item_no))
             unused = (
                 "UPDATE file SET unused_us = ? WHERE node_no = ? AND file_id = ? AND NOT EXISTS"
                 " (SELECT 1 FROM file_use u WHERE u.node_no = file.node_no AND u.file_id = file.file_id)"
             )
             self._db.run_many(unused, [(item.modified_us, node_no, file_id) for file_id in _references(old)])
-        if _refers(item):
+        if refers(item):
             own = [file_id for file_id in _references(item) if self.file(node_no, file_id) is not None]
             self._db.run_many(FILE_USE.insert, [(node_no, item.item_no, file_id) for file_id in own])
             used = "UPDATE file SET unused_us = NULL WHERE node_no = ? AND file_id = ?"
             self._db.run_many(used, [(node_no, file_id) for file_id in own])
 
 
-def _refers(item: Item) -> bool:
+def refers(item: Item) -> bool:
+    """Returns whether an item refers to files."""
     return MARK in item.payload or MARK in (item.sync or b"")
 
 

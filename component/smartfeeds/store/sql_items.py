@@ -18,7 +18,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import DELETED, KEYS, STATES, NodeRow, digest, item_values, prefixed, to_items
-from smartfeeds.store.sql_files import FileWrites
+from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
 from smartfeeds.store.sql_tables import FACET, ITEM, ITEM_ROW, ITEM_WITHOUT_SYNC
@@ -317,6 +317,20 @@ class ItemWrites(FileWrites, ItemReads):
         self._unindex_from(row, stored)
         self._published.add(node_no)
         return stored
+
+    def add_items(self, node_no: int, items: Sequence[Item]) -> None:
+        """Stores new items in one statement, for imports. No stored item may have their ids or sync ids."""
+        if any(map(refers, items)):
+            for item in items:
+                self.put_item(node_no, item)
+            return
+        row = self._edit(node_no)
+        self._db.run_many(ITEM.add, [(*item_values(item), node_no) for item in items])
+        live = row.node.live + sum(not item.deleted for item in items)
+        row.node = row.node._replace(total=row.node.total + len(items), live=live)
+        for item in items:
+            self._unindex_from(row, item)
+        self._published.add(node_no)
 
     def _replace(self, row: NodeRow, item: Item) -> Item:
         """Stores a new version of an item. Returns the replaced one.

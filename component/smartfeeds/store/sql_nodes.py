@@ -310,6 +310,22 @@ class NodeWrites(NodeReads):
                 (None if listed else node.name, node_no),
             )
 
+    def rename_node(self, node_no: int, name: str, creator: str) -> None:
+        """Gives a live node without affiliations another name, which the caller has checked to be free, and creator."""
+        row = self._more_audience(node_no)
+        before, node = row.node, row.node._replace(name=name, creator=creator)
+        row.node = node
+        self._names.pop(before.name, None)
+        self._names[name] = row
+        listed = is_listed(node)
+        self._db.run(
+            "UPDATE node SET name = ?, creator = ?, listed = ? WHERE node_no = ?",
+            (name, creator, int(listed), node_no),
+        )
+        self._count(listed=listed - is_listed(before))
+        self._tally(NODES_IN, before.creator, -1)
+        self._tally(NODES_IN, creator, 1)
+
     def set_kind(self, node_no: int, kind: NodeKind) -> None:
         """Changes the kind of a node that has never held an item. The options that it stores stay as they are."""
         row = self._more_audience(node_no)

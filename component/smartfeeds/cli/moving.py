@@ -1,0 +1,175 @@
+"""`smartfeeds import --from`: moves the nodes of another service here."""
+
+import importlib
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, cast
+
+import click
+
+from smartfeeds.cli.common import Command, load_settings
+from smartfeeds.cli.fetching import file_or_address
+from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
+from smartfeeds.cli.reading import file_spool
+from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines, print_out, print_rows, progress_bar
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.text import counted
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.moved import MovedProblem, MovedReader
+from smartfeeds.service.moving import MoveSettings, NodeReport, move_node
+from smartfeeds.store.base import OpenMode
+
+# service -> the module and the function that reads its data; imported when it is used.
+READERS: Final = {
+    "prosody": ("sources.prosody_sql", "read_prosody"),
+}
+_OPTIONS: Final = (
+    click.option("--from", "origin", type=click.Choice(sorted(READERS)), help="The service whose data SOURCE is."),
+    click.option("--host", default="", help="With --from: the JID of the component there. Default: component.jid."),
+    click.option(
+        "--kind",
+        type=click.Choice([kind.value for kind in NodeKind]),
+        help="With --from: the kind of new nodes. Default: a feed if all items are Atom entries, else generic.",
+    ),
+    click.option("--mirror", is_flag=True, help="With --from: remove here what SOURCE does not have, in its nodes."),
+    click.option("--dry-run", is_flag=True, help="With --from: print what the import would do, and write nothing."),
+)
+
+
+def moving_options(command: Command) -> Command:
+    """Add the options of `--from` to the command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def import_source(text: str) -> Path | str:
+    """Return the path of a document, or another source as a text. Raises BadParameter for a missing file."""
+    if "://" in text or Path(text).is_dir():
+        return text
+    return file_or_address(text)
+
+
+def document_source(source: Path | str) -> Path | str:
+    """Return the source of a document. Raises BadParameter for a folder or a database, which only `--from` reads."""
+    if isinstance(source, Path):
+        return source
+    try:
+        document = file_or_address(source)
+    except click.BadParameter as error:
+        raise click.UsageError(f"{error.message} Folders and databases require --from.") from None
+    return document
+
+
+def single_node(nodes: tuple[str, ...]) -> str:
+    """Return the value of `--node` for the import of a document. Raises UsageError if it is not there once."""
+    if len(nodes) != 1:
+        raise click.UsageError(
+            "Missing option '--node'." if not nodes else "--node is repeated; a document has one node"
+        )
+    return nodes[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The arguments of an import with `--from`."""
+
+    source: str
+    origin: str
+    host: str
+    nodes: tuple[str, ...]
+    owner: str | None
+    kind: str | None
+    mirror: bool
+    dry_run: bool
+
+
+def move(arguments: Move, config: Path | None, *, as_json: bool) -> None:
+    """Move the nodes, and print what was done or would be done. Ends the command as failed if a node was refused."""
+    owner = named_or_admin(config, arguments.owner)
+    host = arguments.host or load_settings(config).component.jid
+    reports, problems = run_offline(config, partial(_run, arguments=arguments, host=host, owner=owner), OpenMode.CREATE)
+    missing = sorted(set(arguments.nodes) - {report.node for report in reports})
+    problems += [MovedProblem(f"node {name}", f"{host} has no such node") for name in missing]
+    if as_json:
+        print_json(_as_json(arguments, reports, problems))
+    else:
+        _print_reports(arguments, reports, problems)
+    exit_failed_if(missing or not reports or any(report.outcome == "refused" for report in reports))
+
+
+async def _run(
+    service: FeedService, *, arguments: Move, host: str, owner: str | None
+) -> tuple[list[NodeReport], list[MovedProblem]]:
+    settings = MoveSettings(
+        str(actor_of(service, owner)),
+        NodeKind(arguments.kind) if arguments.kind else None,
+        mirror=arguments.mirror,
+        dry_run=arguments.dry_run,
+    )
+    reports: list[NodeReport] = []
+    problems: list[MovedProblem] = []
+    with progress_bar() as progress:
+        for part in _reader(arguments.origin)(arguments.source, host):
+            if isinstance(part, MovedProblem):
+                problems.append(part)
+            elif not arguments.nodes or part.name in arguments.nodes:
+                task = progress.add_task(part.name, total=None)
+                with file_spool() as spool:
+                    now_us = time.time_ns() // 1000
+                    report = await move_node(
+                        service, part, settings, spool, now_us, on_progress=partial(progress.advance, task)
+                    )
+                progress.update(task, total=progress.tasks[task].completed)
+                reports.append(report)
+    return reports, problems
+
+
+def _reader(origin: str) -> MovedReader:
+    module, function = READERS[origin]
+    return cast("MovedReader", getattr(importlib.import_module(f"smartfeeds.{module}"), function))
+
+
+def _row(report: NodeReport) -> dict[str, Any]:
+    return {
+        "node": report.node,
+        "outcome": report.outcome,
+        "kind": report.kind,
+        **report.counts.counts(),
+        "skipped": len(report.counts.skipped),
+        "affiliations": report.affiliations,
+        "subscriptions": report.subscriptions,
+        "ended": report.ended,
+    }
+
+
+def _as_json(arguments: Move, reports: list[NodeReport], problems: list[MovedProblem]) -> dict[str, object]:
+    return {
+        "from": arguments.origin,
+        "dry_run": arguments.dry_run,
+        "nodes": [
+            {
+                **_row(report),
+                "skipped": [{"item": item, "reason": reason} for item, reason in report.counts.skipped],
+                "problems": [problem._asdict() for problem in report.problems],
+            }
+            for report in reports
+        ],
+        "problems": [problem._asdict() for problem in problems],
+    }
+
+
+def _print_reports(arguments: Move, reports: list[NodeReport], problems: list[MovedProblem]) -> None:
+    print_rows([_row(report) for report in reports], as_json=False, empty="there are no nodes to move")
+    lines = [f"{problem.subject}: {problem.reason}" for problem in problems]
+    for report in reports:
+        lines += [f"{report.node}: skipped {item}: {reason}" for item, reason in report.counts.skipped]
+        lines += [f"{report.node}: {problem.subject}: {problem.reason}" for problem in report.problems]
+    print_lines(lines)
+    what = "would be moved; nothing was written" if arguments.dry_run else "moved"
+    done = sum(report.outcome != "refused" for report in reports)
+    print_out(f"{counted(done, 'node')} {what}.")
+    if any(report.subscriptions for report in reports) and not arguments.dry_run:
+        print_err("note: subscribers receive what is published from now on")

@@ -1,0 +1,70 @@
+"""Payloads as Prosody stores them: stanzas as tables, which become XML (IMP-004 to IMP-006).
+
+Every element has its namespace in `attr.xmlns`; prefixes are not stored. The name of an attribute with a namespace is
+the URI, byte 1 and the local name.
+"""
+
+from typing import Final
+
+from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.lua_terms import LuaTable, LuaValue
+
+_NAMESPACE_END: Final = "\1"
+# Prosody writes the time of the publish into the root and removes it before it sends the item.
+_STAMP: Final = "stamp"
+_NO_ATTRIBUTES: Final = LuaTable({}, [])
+
+
+def stanza_xml(root: LuaTable) -> bytes:
+    """Returns a stored payload as XML, without the attribute that Prosody adds. Raises FeedError for a table that is no
+    stanza."""
+    out: list[str] = []
+    # What is still to be written, the next part last: texts, elements with the namespace around them, and end tags.
+    waiting: list[tuple[LuaValue, str | None] | str] = [(root, None)]
+    try:
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, str):
+                out.append(part)
+                continue
+            value, outer = part
+            if isinstance(value, str):
+                out.append(escape(value))
+                continue
+            if not isinstance(value, LuaTable):
+                raise FeedError(Condition.INVALID_PAYLOAD, f"{value!r} is neither an element nor a text")
+            start, namespace, name = _start_tag(value, outer, is_root=value is root)
+            if value.entries:
+                out.append(f"{start}>")
+                waiting.append(f"</{name}>")
+                waiting.extend((child, namespace) for child in reversed(value.entries))
+            else:
+                out.append(f"{start}/>")
+    except ForbiddenCharacterError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a character that XML forbids") from None
+    return "".join(out).encode()
+
+
+def _start_tag(element: LuaTable, outer: str | None, *, is_root: bool) -> tuple[str, str | None, str]:
+    """Returns the start tag without its end, the namespace of the element, and its name."""
+    name, attributes = element.fields.get("name"), element.fields.get("attr", _NO_ATTRIBUTES)
+    if not isinstance(name, str) or not isinstance(attributes, LuaTable):
+        raise FeedError(Condition.INVALID_PAYLOAD, "an element of the payload has no name or no table of attributes")
+    parts = [f"<{name}"]
+    namespace, prefixes = outer, 0
+    for key, value in attributes.fields.items():
+        if not isinstance(key, str) or not isinstance(value, str | int | float):
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the attribute {key!r} of the payload is no text")
+        text = attribute(str(value))
+        if key == "xmlns":
+            namespace = str(value)
+            if namespace != outer and (namespace or outer):
+                parts.append(f' xmlns="{text}"')
+        elif _NAMESPACE_END in key:
+            uri, _, local = key.partition(_NAMESPACE_END)
+            parts.append(f' xmlns:ns{prefixes}="{attribute(uri)}" ns{prefixes}:{local}="{text}"')
+            prefixes += 1
+        elif not (is_root and key == _STAMP):
+            parts.append(f' {key}="{text}"')
+    return "".join(parts), namespace, name

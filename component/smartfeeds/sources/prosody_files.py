@@ -1,0 +1,170 @@
+"""Reads mod_pubsub of Prosody from the files of its internal storage (IMP-001 to IMP-008, IMP-011, IMP-012).
+
+`FOLDER/HOST/pubsub_nodes/NODE.dat` has a node, `FOLDER/HOST/pubsub_NODE.list` its items, the oldest change first. Items
+are read one by one from the mapped file.
+"""
+
+import contextlib
+import mmap
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import DocumentError, FeedError
+from smartfeeds.formats.lua_terms import LuaError, LuaTable, LuaValue, parse_table
+from smartfeeds.formats.prosody_stanzas import stanza_xml
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem
+from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
+
+_NODES: Final = "pubsub_nodes"
+_RETURN: Final = re.compile(rb"(?:\s|--[^\n]*\n)*return\s*")
+_ITEM: Final = re.compile(rb"(?:\s|--[^\n]*\n|;)*item\s*\(\s*")
+_ITEM_END: Final = re.compile(rb"\s*\)\s*;?\s*")
+# Every line end in a string stands behind a backslash, so this is the start of an item and never a part of a payload.
+_NEXT_ITEM: Final = re.compile(rb"(?<!\\)\nitem\(")
+_MAX_NODE_BYTES: Final = 64 * 1024 * 1024
+_BLANK_BYTES: Final = 64  # line ends behind the last item
+
+
+def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
+    """Yields the nodes of a component from Prosody's data folder, or from the folder of the component.
+
+    Raises DocumentError if the folder has no nodes of this component.
+    """
+    folder = _folder_of(Path(source), host)
+    for path in sorted((folder / _NODES).glob("*.dat")):
+        try:
+            node = _read_node(path)
+        except (LuaError, DocumentError) as error:
+            yield MovedProblem(f"file {path.name}", f"the node cannot be read: {error}")
+        else:
+            items = folder / f"pubsub_{encoded(node.name, keep='_')}.list"
+            yield moved_node(node, read_items(items) if items.exists() else ())
+    if any(path.name.startswith("pep") for path in folder.iterdir()):
+        yield MovedProblem(f"folder {folder.name}", "personal nodes (mod_pep) are left out")
+
+
+def encoded(text: str, keep: str = "") -> str:
+    """Returns a name as in names of Prosody's files: bytes other than ASCII letters and digits are percent-encoded."""
+    allowed = keep.encode()
+    return "".join(
+        chr(byte) if (byte < 128 and chr(byte).isalnum()) or byte in allowed else f"%{byte:02x}"
+        for byte in text.encode("utf-8", "surrogateescape")
+    )
+
+
+def _folder_of(source: Path, host: str) -> Path:
+    """Returns the folder of a component."""
+    if not source.is_dir():
+        raise DocumentError(
+            f"cannot read {source}: no folder; name the data folder of Prosody, such as /var/lib/prosody"
+        )
+    if (source / _NODES).is_dir() and (not host or unquote_to_bytes(source.name).decode("utf-8", "replace") == host):
+        return source
+    hosts = {
+        unquote_to_bytes(path.name).decode("utf-8", "replace"): path
+        for path in sorted(source.iterdir())
+        if (path / _NODES).is_dir()
+    }
+    if host in hosts:
+        return hosts[host]
+    if not host and len(hosts) == 1:
+        return next(iter(hosts.values()))
+    names = ", ".join(hosts) or "none"
+    raise DocumentError(f"{source} has no nodes of {host or 'a single component'}; name one with --host: {names}")
+
+
+def _read_node(path: Path) -> ProsodyNode:
+    try:
+        if path.stat().st_size > _MAX_NODE_BYTES:
+            raise DocumentError(f"{path} is larger than {_MAX_NODE_BYTES} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise DocumentError(f"cannot read {path}: {error.strerror}") from None
+    start = _RETURN.match(data)
+    if start is None:
+        raise LuaError(0, "there is no `return`")
+    table, _ = parse_table(data, start.end())
+    name = table.fields.get("name")
+    if not isinstance(name, str):
+        # Prosody reads a node by the name of its file.
+        name = unquote_to_bytes(path.stem).decode("utf-8", "surrogateescape")
+    parts = (_plain(table.fields.get(part)) for part in ("config", "affiliations", "subscribers"))
+    return ProsodyNode(name, *(part if isinstance(part, Mapping) else {} for part in parts))
+
+
+def _plain(value: LuaValue) -> Plain:
+    """Returns a table as a dictionary. Tables in these records are two deep."""
+    if isinstance(value, LuaTable):
+        return {str(key): _shallow(part) for key, part in value.fields.items()}
+    return value
+
+
+def _shallow(value: LuaValue) -> Plain:
+    if isinstance(value, LuaTable):
+        parts = {str(key): part for key, part in value.fields.items() if not isinstance(part, LuaTable)}
+        numbered = {str(place): part for place, part in enumerate(value.entries) if not isinstance(part, LuaTable)}
+        return {**parts, **numbered}
+    return value
+
+
+def read_items(path: Path) -> Iterator[MovedItem | MovedProblem]:
+    """Yields the items of a list. A damaged item becomes a problem, and the next whole item follows.
+
+    Raises DocumentError if the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            if not path.stat().st_size:  # an empty file cannot be mapped
+                return
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            with contextlib.closing(mapped), memoryview(mapped) as data:
+                yield from _items(data, path.name)
+    except OSError as error:
+        raise DocumentError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _items(data: memoryview, name: str) -> Iterator[MovedItem | MovedProblem]:
+    position, size = 0, len(data)
+    while position < size:
+        start = _ITEM.match(data, position)
+        try:
+            if start is None:
+                if not bytes(data[position : position + _BLANK_BYTES]).strip():
+                    return
+                raise LuaError(position, "this is no item")
+            table, end = parse_table(data, start.end())
+            closing = _ITEM_END.match(data, end)
+            if closing is None:
+                raise LuaError(end, "the item does not end")
+        except LuaError as error:
+            following = _NEXT_ITEM.search(data, position)
+            last = "" if following else ", which is the last"
+            yield MovedProblem(f"file {name}", f"the item at byte {position}{last}, is damaged: {error}")
+            if following is None:
+                return
+            position = following.start() + 1
+        else:
+            position = closing.end()
+            yield _item(table, name)
+
+
+def _item(table: LuaTable, name: str) -> MovedItem | MovedProblem:
+    key, when, publisher = (table.fields.get(part) for part in ("key", "when", "with"))
+    if not isinstance(key, str):
+        return MovedProblem(f"file {name}", "an item has no id")
+    try:
+        payload = stanza_xml(table) if "name" in table.fields else b""
+    except FeedError as error:
+        return MovedProblem(f"item {key!r}", error.text)
+    return MovedItem(key, publisher if isinstance(publisher, str) else "", time_us(when), None, payload)
+
+
+def time_us(when: object) -> int | None:
+    """Returns Unix seconds as microseconds, or None for what is no time."""
+    if isinstance(when, bool) or not isinstance(when, int | float) or not abs(when) < 2**40:
+        return None
+    return int(when * US_PER_S)

@@ -1,0 +1,75 @@
+"""Reads mod_pubsub of Prosody from its SQL storage (IMP-009, IMP-010): SQLite, or PostgreSQL by its address."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from smartfeeds.errors import DocumentError
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem
+from smartfeeds.sources.foreign_database import ForeignRows, is_database, open_database
+from smartfeeds.sources.prosody_files import read_prosody_files, time_us
+from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
+
+_HOSTS: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pubsub_nodes' ORDER BY host"""
+_NODES: Final = """
+    SELECT "user", "key", "type", value FROM prosody
+    WHERE host = ? AND store = 'pubsub_nodes' ORDER BY "user", "key"
+"""
+_ITEMS: Final = """
+    SELECT "key", "when", "with", value FROM prosodyarchive
+    WHERE host = ? AND "user" = '' AND store = ? ORDER BY sort_id
+"""
+_PERSONAL: Final = """SELECT 1 FROM prosody WHERE store = 'pep' AND host = ? LIMIT 1"""
+
+
+def read_prosody(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
+    """Yields the nodes of a component of Prosody, from its data folder, or from its database.
+
+    Raises DocumentError if the source cannot be read, ConfigError for a database of another kind.
+    """
+    if not is_database(source):
+        yield from read_prosody_files(source, host)
+        return
+    with open_database(source) as rows:
+        yield from _read(rows, host)
+
+
+def _read(rows: ForeignRows, host: str) -> Iterator[MovedNode | MovedProblem]:
+    hosts = [str(row[0]) for row in rows(_HOSTS)]
+    if not host and len(hosts) == 1:
+        host = hosts[0]
+    if host not in hosts:
+        names = ", ".join(hosts) or "none"
+        raise DocumentError(
+            f"the database has no nodes of {host or 'a single component'}; name one with --host: {names}"
+        )
+    records: dict[str, dict[str, Plain]] = {}
+    for user, key, kind, value in rows(_NODES, (host,)):
+        try:
+            records.setdefault(str(user), {})[str(key)] = _value(str(kind), value)
+        except (ValueError, RecursionError):
+            yield MovedProblem(f"node {user!r}", f"its {key} is no JSON and is left out")
+    for user, record in records.items():
+        name = record.get("name")
+        parts = (record.get(part) for part in ("config", "affiliations", "subscribers"))
+        # An empty table may be stored as an empty array.
+        node = ProsodyNode(
+            name if isinstance(name, str) else user, *(part if isinstance(part, Mapping) else {} for part in parts)
+        )
+        yield moved_node(node, _items(rows, host, user))
+    if any(True for _ in rows(_PERSONAL, (host,))):
+        yield MovedProblem(f"host {host}", "personal nodes (mod_pep) are left out")
+
+
+def _value(kind: str, value: object) -> Plain:
+    """Returns a stored value. Raises ValueError for broken JSON."""
+    text = value if isinstance(value, str) else str(value)
+    if kind == "json":
+        return json.loads(text)  # type: ignore[no-any-return]
+    return text
+
+
+def _items(rows: ForeignRows, host: str, user: str) -> Iterator[MovedItem | MovedProblem]:
+    for key, when, publisher, value in rows(_ITEMS, (host, f"pubsub_{user}")):
+        payload = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+        yield MovedItem(str(key), str(publisher or ""), time_us(when), None, payload)

@@ -74,7 +74,7 @@ NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"
 OWNERS = {
     "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
     "aiosqlite": ("store/",),
-    "sqlite3": ("store/", "sources/foreign_database.py"),
+    "sqlite3": ("store/", "sources/foreign_database.py", "sources/item_file.py"),
     "psycopg": (
         "store/postgres", "store/migrate_postgres.py", "store/lock_session.py", "store/copy", "sources/foreign_database.py",
     ),

@@ -14,10 +14,13 @@ import time
 from pathlib import Path
 
 from campaign import report
+from campaign.clock import clock
+from campaign.disk import disk
 from campaign.kill import kill
 from campaign.pieces import Campaign, Task, Total
+from campaign.power import power
 
-CAMPAIGNS: dict[str, Campaign] = {"kill": kill}
+CAMPAIGNS: dict[str, Campaign] = {"kill": kill, "power": power, "disk": disk, "clock": clock}
 
 
 async def run(name: str, task: Task) -> Total:

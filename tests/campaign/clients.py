@@ -231,11 +231,10 @@ async def load_on(
     reading = [Follower(service, history, session, f"f{number}") for number in range(followers)]
     writing = [Writer(service, history, session, f"w{number}", seed) for number in range(writers)]
     async with asyncio.TaskGroup() as group:
+        # If the block fails, the group cancels the clients.
         for follower in reading:
             group.create_task(follower.run(stop))
         for writer in writing:
             group.create_task(writer.run(stop))
-        try:
-            yield reading
-        finally:
-            stop.set()
+        yield reading
+        stop.set()

@@ -61,5 +61,7 @@ async def _kill(service: Service, history: History, chance: random.Random, kills
         service.fork()
         if not starting:
             await service.wait()
+            service.up.set()
     if starting:
         await service.wait()
+        service.up.set()

@@ -9,8 +9,10 @@ import json
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from campaign import moved_clock
 from campaign.defects import DEFECTS
 from smartfeeds.cli import main
 
@@ -39,6 +41,8 @@ def _run(order: dict[str, Any]) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the standard files of the new process
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     os.environ.update(order.get("environment", {}))
+    if moved_clock.VARIABLE in os.environ:
+        moved_clock.install(Path(os.environ[moved_clock.VARIABLE]))
     if order.get("defect"):
         DEFECTS[order["defect"]]()
     try:

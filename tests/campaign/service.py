@@ -84,7 +84,7 @@ class Preload:
 class Service:
     """One service with its database in `folder`.
 
-    `up` is set while it accepts requests, and `life` counts its starts. `sections` are added to the configuration.
+    The clients work while `up` is set, and `life` counts its starts. `sections` are added to the configuration.
     """
 
     def __init__(
@@ -148,9 +148,10 @@ class Service:
             await service.store.close()
 
     async def start(self) -> None:
-        """Starts it, and returns when it accepts requests. Raises RuntimeError if it ends instead."""
+        """Starts it, returns when it accepts requests, and lets the clients work. Raises RuntimeError if it ends."""
         self.fork()
         await self.wait()
+        self.up.set()
 
     def fork(self) -> None:
         """Starts its process."""
@@ -169,8 +170,7 @@ class Service:
                 await asyncio.sleep(POLL_S)
             else:
                 writer.close()
-                break
-        self.up.set()
+                return
 
     def end(self, how: signal.Signals = signal.SIGKILL) -> int:
         """Ends it. Returns its exit code."""

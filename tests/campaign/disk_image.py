@@ -1,7 +1,7 @@
 """A file system in a file, whose power can be cut [CAM-003].
 
-The image holds what the file system has written to its device. Data that was never synced is in the page cache above the
-device, and a copy of the image lacks it. Needs root and a loop device.
+The image holds what the file system has written to its device. Data that was never synced is in the page cache above
+the device, and a copy of the image lacks it. Needs root and a loop device.
 """
 
 import os

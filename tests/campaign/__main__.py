@@ -16,11 +16,12 @@ from pathlib import Path
 from campaign import report
 from campaign.clock import clock
 from campaign.disk import disk
+from campaign.federation import federation
 from campaign.kill import kill
 from campaign.pieces import Campaign, Task, Total
 from campaign.power import power
 
-CAMPAIGNS: dict[str, Campaign] = {"kill": kill, "power": power, "disk": disk, "clock": clock}
+CAMPAIGNS: dict[str, Campaign] = {"kill": kill, "power": power, "disk": disk, "clock": clock, "federation": federation}
 
 
 async def run(name: str, task: Task) -> Total:

@@ -116,7 +116,7 @@ class Feed:
 def judge(events: Iterable[Event], recovery_s: float = RECOVERY_S) -> Verdict:
     """Judges a history in the order of its events."""
     events = list(events)
-    feeds, counts = _feeds(events), _counts(events)
+    feeds, counts = feeds_of(events), _counts(events)
     findings: list[Finding] = []
     for feed in feeds.values():
         for rule in _RULES:
@@ -133,7 +133,8 @@ def _some(findings: Iterator[Finding]) -> list[Finding]:
     return [finding for finding, _ in zip(findings, range(MAX_FINDINGS), strict=False)]
 
 
-def _feeds(events: Sequence[Event]) -> dict[str, Feed]:
+def feeds_of(events: Sequence[Event]) -> dict[str, Feed]:
+    """Returns the operations of a history by node."""
     feeds: dict[str, Feed] = {}
     invoked_s: dict[int, float] = {}
     for event in events:

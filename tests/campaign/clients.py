@@ -45,6 +45,8 @@ def status_of(code: int) -> Status:
 class Writer:
     """Publishes, edits and retracts items, one request at a time."""
 
+    shares = True  # whether it edits items that other writers edit, too
+
     def __init__(
         self, service: Service, history: History, session: aiohttp.ClientSession, name: str, seed: int, node: str = NODE
     ) -> None:
@@ -72,7 +74,7 @@ class Writer:
             item = f"{self.name}-{self._number}"
             self._live.append(item)
             return await self.publish(item)
-        if chance < 0.6:
+        if chance < 0.6 and self.shares:
             return await self.publish(f"shared-{self._chance.randrange(SHARED_ITEMS)}")
         if chance < 0.82:
             return await self.publish(self._chance.choice(self._live))
@@ -81,16 +83,18 @@ class Writer:
             return await self.publish(self._chance.choice(self._live), {"If-None-Match": "*"})
         return await self.retract(self._live.pop(self._chance.randrange(len(self._live))))
 
-    async def publish(self, item: str, headers: Mapping[str, str] | None = None) -> Status:
+    async def publish(self, item: str, headers: Mapping[str, str] | None = None, label: str = "") -> Status:
         """Publishes a version that nobody has published before."""
         self._number += 1
         title, content = f"{item} {self.name} {self._number}", self.padding
-        call = self._history.invoke(self.name, Kind.PUBLISH, self.node, item, digest_of(title, content))
+        node = label or self.node + self.service.label
+        call = self._history.invoke(self.name, Kind.PUBLISH, node, item, digest_of(title, content))
         return await self._send(call, "PUT", {"title": title, "content": content}, headers)
 
     async def retract(self, item: str) -> Status:
         """Retracts an item."""
-        return await self._send(self._history.invoke(self.name, Kind.RETRACT, self.node, item, DELETED), "DELETE")
+        node = self.node + self.service.label
+        return await self._send(self._history.invoke(self.name, Kind.RETRACT, node, item, DELETED), "DELETE")
 
     async def _send(
         self, call: Event, method: str, body: object = None, headers: Mapping[str, str] | None = None
@@ -144,10 +148,10 @@ class Follower:
 
     async def pull(self, timeout_s: int) -> bool:
         """Reads one page. Returns whether it is the last one now."""
-        call = self._history.invoke(self.name, Kind.PAGE, self._node)
+        call = self._history.invoke(self.name, Kind.PAGE, self._node + self.service.label)
         query = {"order": "modified", "since": self._since, "timeout": str(timeout_s), "max": str(PAGE_ITEMS)}
         try:
-            page = await _page(self._session, self.service, self._node, query)
+            page = await read_page(self._session, self.service, self._node, query)
         except _LOST:
             self._history.complete(call, Status.UNKNOWN)
             await asyncio.sleep(0.01)
@@ -168,30 +172,34 @@ class Follower:
 
 
 async def walk(
-    service: Service, history: History, session: aiohttp.ClientSession, node: str = NODE, name: str = "walk"
+    service: Service, history: History, session: aiohttp.ClientSession, node: str = NODE, only: str = ""
 ) -> list[Shown]:
-    """Reads the whole feed in both orders while nobody writes. Returns the items in modified order."""
+    """Reads the whole feed in both orders while nobody writes. Returns the items in modified order.
+
+    `only` selects the items whose ids begin with it; then their number is not compared with the total.
+    """
     modified: list[Shown] = []
     for order in ("created", "modified"):
-        call = history.invoke(name, Kind.WALK, node)
+        call = history.invoke("walk", Kind.WALK, node + service.label)
         shown: list[Shown] = []
         query = {"order": order, "since": "time:0", "timeout": "0", "max": str(WALK_ITEMS)}
         while True:
-            page = await _page(session, service, node, query)
-            shown += _shown(page)
+            page = await read_page(session, service, node, query)
+            shown += [item for item in _shown(page) if item.item.startswith(only)]
             if "next" not in page:
                 break
             query["since"] = f"cursor:{page['last_cursor']}"
         key_us = shown[-1].key_us if shown else 0
-        read = {"shown": tuple(shown), "total": page["totalItems"], "key_us": key_us, "complete": True}
+        read = {"shown": tuple(shown), "total": -1 if only else page["totalItems"], "key_us": key_us, "complete": True}
         history.complete(call, Status.OK, **read, created=order == "created")
         modified = shown
     return modified
 
 
-async def _page(
+async def read_page(
     session: aiohttp.ClientSession, service: Service, node: str, query: Mapping[str, str]
 ) -> dict[str, Any]:
+    """One page of a feed as JSON."""
     headers = {"Accept": "application/json", "Authorization": f"Bearer {service.token}"}
     async with session.get(f"{service.url}/feeds/{node}/", params=query, headers=headers) as answer:
         answer.raise_for_status()
@@ -200,14 +208,14 @@ async def _page(
 
 
 def _shown(page: Mapping[str, Any]) -> tuple[Shown, ...]:
-    return tuple(
-        Shown(
-            item["id"],
-            DELETED if item.get("deleted") else digest_of(item["title"], item["object"].get("content", "")),
-            parse_time(item["updated"]) or 0,
-        )
-        for item in page["items"]
-    )
+    return tuple(map(shown_of, page["items"]))
+
+
+def shown_of(item: Mapping[str, Any]) -> Shown:
+    """An item of a page."""
+    deleted = item.get("deleted")
+    digest = DELETED if deleted else digest_of(item["title"], item["object"].get("content", ""))
+    return Shown(item["id"], digest, parse_time(item["updated"]) or 0)
 
 
 def _key_of_cursor(text: str) -> int:

@@ -5,7 +5,10 @@ Each function changes the code of the process that calls it, which is a fork mad
 
 from collections.abc import Callable
 
+from smartfeeds.core import mirror
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.service import importing, items, publishing, source_import
+from smartfeeds.sources import mirror_state
 from smartfeeds.store import sqlite
 from smartfeeds.store.batches import WriteBatches
 from smartfeeds.store.engine import Engine
@@ -62,9 +65,16 @@ def acknowledges_before_commit() -> None:
     vars(sqlite)["WriteBatches"] = LateBatches
 
 
+def short_pauses() -> None:
+    """No defect: mirrors look often and try again soon."""
+    mirror.LEAST_EVERY_S = 0.1  # type: ignore[misc]
+    vars(mirror_state)["BACKOFF"] = Backoff(first_s=0.1, longest_s=1.0)
+
+
 LATE_WRITES = 20
 DEFECTS: dict[str, Callable[[], None]] = {
     "without_sync": without_sync,
     "keys_from_clock": keys_from_clock,
+    "short_pauses": short_pauses,
     "acknowledges_before_commit": acknowledges_before_commit,
 }

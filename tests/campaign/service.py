@@ -106,6 +106,7 @@ class Service:
         self.database = folder / "feeds.db"
         self.up = asyncio.Event()
         self.life = 0
+        self.label = ""  # distinguishes services of one history
         self.pid = 0
         self.token = ""
         self.defect = defect

@@ -1,5 +1,5 @@
 # All set-up is done by `make run` and `make test` themselves; a second run is quick.
-.PHONY: run test lint check bench docs lock clean
+.PHONY: run test lint check bench campaign docs lock clean
 
 BIN := .venv/bin
 
@@ -23,6 +23,11 @@ check: lint test
 bench:
 	@tools/setup bench
 	@PYTHONPATH=tests $(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
+
+# Breaks the service under load and judges what clients saw: make campaign NAME=kill ARGS="--seed 1 --count 50"
+campaign:
+	@tools/setup test
+	@PYTHONPATH=tests $(BIN)/python -m campaign $(NAME) $(ARGS)
 
 # The generated pages: the table rule -> module -> test, the man page, and the table of clients, which runs them.
 docs:

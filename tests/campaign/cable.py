@@ -1,0 +1,82 @@
+"""A TCP relay that a campaign cuts and heals: a network between two processes [CAM-007]."""
+
+import asyncio
+from contextlib import suppress
+from types import TracebackType
+
+HOST = "127.0.0.1"
+
+
+class Cable:
+    """Listens on `port` and forwards to `target_port`. An async context manager.
+
+    `cut` resets the connections and refuses new ones. `hold` stops the bytes and keeps the connections, as a partition
+    does: nobody is told.
+    """
+
+    def __init__(self, target_port: int = 0) -> None:
+        self.target_port = target_port
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._open = asyncio.Event()
+        self._open.set()
+
+    async def __aenter__(self) -> "Cable":
+        self._server = await asyncio.start_server(self._serve, HOST, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.set()
+        await self.cut()
+
+    @property
+    def url(self) -> str:
+        """The address of an HTTP service behind the cable."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether new connections are refused."""
+        return self._server is None
+
+    async def cut(self) -> None:
+        """Resets all connections and refuses new ones."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def heal(self) -> None:
+        """Accepts connections again on the same port, and lets bytes pass."""
+        self._open.set()
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, HOST, self.port)
+
+    def hold(self) -> None:
+        """Lets no more bytes pass."""
+        self._open.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            up_reader, up_writer = await asyncio.open_connection(HOST, self.target_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        both = {writer, up_writer}
+        self._writers |= both
+        ways = [self._forward(reader, up_writer), self._forward(up_reader, writer)]
+        await asyncio.gather(*ways)
+        self._writers -= both
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                await self._open.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()

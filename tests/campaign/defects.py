@@ -1,0 +1,80 @@
+"""Defects that negative controls put into the service, so that the checker must fail [CAM-036].
+
+Each function changes the code of the process that calls it, which is a fork made for one run.
+"""
+
+from collections.abc import Callable
+
+from smartfeeds.core import mirror
+from smartfeeds.core.backoff import Backoff
+from smartfeeds.service import importing, items, publishing, source_import
+from smartfeeds.sources import mirror_state
+from smartfeeds.store import sqlite
+from smartfeeds.store.batches import WriteBatches
+from smartfeeds.store.engine import Engine
+from smartfeeds.store.indexer import ReadAhead
+from smartfeeds.store.sqlite_engine import SqliteEngine
+from smartfeeds.store.work_queue import QueuedWork
+
+
+def without_sync() -> None:
+    """SQLite never syncs [CAM-036 a]."""
+    begin = SqliteEngine.begin
+
+    def begin_without_sync(engine: SqliteEngine) -> None:
+        engine.run("PRAGMA synchronous = OFF")
+        begin(engine)
+
+    SqliteEngine.begin = begin_without_sync  # type: ignore[assignment, method-assign]
+
+
+def keys_from_clock() -> None:
+    """Keys are the time of the clock, also when it has stepped back [CAM-036 d]."""
+
+    def next_key(_last_us: int, requested_us: int) -> int:
+        return requested_us
+
+    for module in (items, publishing, importing, source_import):
+        module.next_key = next_key  # type: ignore[attr-defined]
+
+
+def acknowledges_before_commit() -> None:
+    """Writes are acknowledged, and committed with the group after the next 20 [CAM-036 e]."""
+
+    class LateBatches(WriteBatches):
+        def __init__(self, engine: Engine, reader: ReadAhead) -> None:
+            super().__init__(engine, reader)
+            self._late: list[QueuedWork] = []
+
+        def run(self, works: list[QueuedWork]) -> int:
+            # Works run for their results, are rolled back, and run again together later.
+            self._engine.begin()
+            for earlier in self._late:
+                earlier.run(self._tx)
+            for work in works:
+                work.run(self._tx)
+            self._tx.settle()
+            self._tx.forget()
+            self._late += works
+            if len(self._late) > LATE_WRITES:
+                self._engine.commit()
+                self._late.clear()
+            self._engine.rollback()
+            return len(works)
+
+    vars(sqlite)["WriteBatches"] = LateBatches
+
+
+def short_pauses() -> None:
+    """No defect: mirrors look often and try again soon."""
+    mirror.LEAST_EVERY_S = 0.1  # type: ignore[misc]
+    vars(mirror_state)["BACKOFF"] = Backoff(first_s=0.1, longest_s=1.0)
+
+
+LATE_WRITES = 20
+DEFECTS: dict[str, Callable[[], None]] = {
+    "without_sync": without_sync,
+    "keys_from_clock": keys_from_clock,
+    "short_pauses": short_pauses,
+    "acknowledges_before_commit": acknowledges_before_commit,
+}

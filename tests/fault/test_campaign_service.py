@@ -1,0 +1,96 @@
+"""Short versions of the campaigns against the service, with fixed seeds, and negative controls that must fail.
+
+`python -m campaign` runs the long versions. A seed that failed there becomes a test here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from campaign.checker import Rule
+from campaign.clock import clock_piece
+from campaign.disk import disk_piece, full_disk_piece
+from campaign.history import read_history
+from campaign.kill import kill_piece
+from campaign.pieces import Piece
+from campaign.power import power_piece
+from campaign.service import Preload
+from support.servers import TestServer
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def preload() -> Iterator[Preload]:
+    """A process that forks services."""
+    with Preload() as process:
+        yield process
+
+
+def check(piece: Piece, faults: int) -> None:
+    """The service kept its promise, under as many faults as were asked for, and was written to."""
+    print(piece.verdict.counts, piece.verdict.recoveries)
+    assert piece.problems == ()
+    assert piece.verdict.findings == ()
+    assert piece.faults == faults
+    assert piece.verdict.counts["acknowledged"] > 0
+    assert len(read_history(piece.history)) > faults
+
+
+async def test_killed_service_keeps_what_it_acknowledged(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:
+    """[CAM-030] [CAM-031] [CAM-032] [CAM-033] [CAM-037] [CAM-050]"""
+    piece = await kill_piece(preload, prosody, tmp_path / "run", 20261, 5)
+    check(piece, 5)
+    assert piece.verdict.counts["pushes"] > 0
+    assert sum(map(len, piece.verdict.recoveries.values())) > 0
+
+
+async def test_power_cuts_lose_nothing(preload: Preload, tmp_path: Path) -> None:
+    """[CAM-003] [CAM-051] The database is on a file system whose unsynced pages are gone after each cut."""
+    check(await power_piece(preload, tmp_path / "run", 20262, 3), 3)
+
+
+async def test_power_cut_without_syncs_loses_what_was_acknowledged(preload: Preload, tmp_path: Path) -> None:
+    """[CAM-036] With synchronous OFF the same cut and the same checker must report lost writes."""
+    piece = await power_piece(preload, tmp_path / "run", 20263, 2, "without_sync", life_s=2.0)
+    assert Rule.LOST in piece.verdict.rules
+
+
+async def test_store_that_acknowledges_before_its_commit_is_seen(
+    preload: Preload, prosody: TestServer, tmp_path: Path
+) -> None:
+    """[CAM-036] Writes are acknowledged and committed later; a kill in between loses them."""
+    piece = await kill_piece(preload, prosody, tmp_path / "run", 20264, 2, "acknowledges_before_commit")
+    assert Rule.LOST in piece.verdict.rules
+
+
+async def test_write_errors_are_answers_and_leave_the_service_working(preload: Preload, tmp_path: Path) -> None:
+    """[CAM-004] [CAM-056] A write, and then a sync, fails once; then all of them fail for a while."""
+    cases = [
+        ("pwrite64", "EIO", "4"),
+        ("pwrite64", "ENOSPC", "5+"),
+        ("fdatasync", "EIO", "2"),
+        ("fdatasync", "EIO", "2+"),
+    ]
+    piece = await disk_piece(preload, tmp_path / "run", 20265, cases)
+    check(piece, len(cases))
+    assert piece.notes["error_answers"] >= 2, "errors that stay reach the client"
+
+
+async def test_full_disk_is_survived_without_loss(preload: Preload, tmp_path: Path) -> None:
+    """[CAM-005] [CAM-056] A real file system without room; the service goes on when there is room again."""
+    piece = await full_disk_piece(preload, tmp_path / "run", 20266, 2)
+    check(piece, 2)
+    assert piece.verdict.counts["unknown"] >= 2
+
+
+async def test_clock_that_jumps_changes_no_order(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:
+    """[CAM-057] Jumps of an hour and ten years in both directions, and small steps."""
+    check(await clock_piece(preload, prosody, tmp_path / "run", 20267, 20), 20)
+
+
+async def test_keys_from_the_clock_alone_are_seen(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:
+    """[CAM-036] Without the comparison with the last key a clock that steps back breaks the order."""
+    piece = await clock_piece(preload, prosody, tmp_path / "run", 20268, 20, "keys_from_clock")
+    assert Rule.KEYS in piece.verdict.rules

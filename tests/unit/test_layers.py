@@ -76,7 +76,11 @@ OWNERS = {
     "aiosqlite": ("store/",),
     "sqlite3": ("store/", "sources/foreign_database.py", "sources/item_file.py"),
     "psycopg": (
-        "store/postgres", "store/migrate_postgres.py", "store/lock_session.py", "store/copy", "sources/foreign_database.py",
+        "store/postgres",
+        "store/migrate_postgres.py",
+        "store/lock_session.py",
+        "store/copy",
+        "sources/foreign_database.py",
     ),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from smartfeeds.core.options import PUBSUB
+from smartfeeds.core.text import counted
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.erlang_terms import Atom, Term
 from smartfeeds.service.moved import MovedProblem
@@ -71,7 +72,7 @@ def choose_host(hosts: Mapping[str, int], host: str) -> str:
 
     Raises ConfigError if it is not in the source, or if an empty host could mean several.
     """
-    services = ", ".join(f"{name} ({count} nodes)" for name, count in sorted(hosts.items()))
+    services = ", ".join(f"{name} ({counted(count, 'node')})" for name, count in sorted(hosts.items()))
     if host in hosts:
         return host
     if host:
@@ -81,9 +82,3 @@ def choose_host(hosts: Mapping[str, int], host: str) -> str:
     if not hosts:
         raise ConfigError("the source has no node of a service; mod_pubsub may use another storage (its db_type)")
     return next(iter(hosts))
-
-
-def personal_nodes(count: int) -> Iterable[MovedProblem]:
-    """The report of the nodes that belong to accounts of users (PEP)."""
-    if count:
-        yield MovedProblem("nodes of user accounts", f"{count} nodes (PEP) belong to the server and stay there")

@@ -254,8 +254,8 @@ def test_nodes_of_other_services_and_users_are_left_out(tmp_path: Path, sources:
     nodes, problems = read("sqlite", str(path), HOST)
 
     assert sorted(nodes) == ["blog", "transient", ODD_NODE]
-    assert problems == [MovedProblem("nodes of user accounts", "1 nodes (PEP) belong to the server and stay there")]
-    with pytest.raises(ConfigError, match=r"several services.*second\.localhost \(1 nodes\).*--host"):
+    assert problems == [MovedProblem("nodes of user accounts", "1 node (PEP) stays on the server")]
+    with pytest.raises(ConfigError, match=r"several services.*second\.localhost \(1 node\).*--host"):
         read("sqlite", str(path))
 
 

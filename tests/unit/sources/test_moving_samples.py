@@ -18,12 +18,9 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedReader, MovedSubscription
 from smartfeeds.sources.ejabberd import read_ejabberd
 from smartfeeds.sources.sat_pubsub import read_sat_pubsub
+from support.moving_samples import DUMP, HOST, ODD_NODE, SAMPLES, loaded_samples
 from support.postgres import PostgresServer
 
-SAMPLES = Path(__file__).parents[2] / "data" / "moving"
-DUMP = SAMPLES / "ejabberd-23.01-mnesia" / "mnesia.dump"
-HOST = "pubsub.localhost"
-ODD_NODE = "ünï/c ode?a=b&c"
 MINUTE_US = 60 * 1_000_000
 # One source of each kind, and when its sample was made.
 SOURCES = {
@@ -34,37 +31,11 @@ SOURCES = {
 }
 
 
-def load(url: str, *files: Path) -> str:
-    """Runs the statements of dumps of PostgreSQL, whose rows come from the file itself."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        for file in files:
-            text = re.sub(r"^\\(?:un)?restrict .*$", "", file.read_text("utf-8"), flags=re.MULTILINE)
-            while copy := re.search(r"^COPY .* FROM stdin;$", text, re.MULTILINE):
-                connection.execute(text[: copy.start()])
-                rows, text = text[copy.end() + 1 :].split("\\.\n", 1)
-                with connection.cursor() as cursor, cursor.copy(copy[0].removesuffix(";")) as target:
-                    target.write(rows)
-            connection.execute(text)
-    return url
-
-
 @pytest.fixture(scope="module")
 def sources(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The address of each sample."""
-    path = tmp_path_factory.mktemp("ejabberd") / "ejabberd.db"
-    connection = sqlite3.connect(path)
-    connection.executescript((SAMPLES / "ejabberd-23.01.sqlite.sql").read_text("utf-8"))
-    connection.close()
-    ejabberd, sat = postgres.create_database(), postgres.create_database()
-    load(ejabberd, SAMPLES / "ejabberd-23.01-pgsql.sql")
-    load(sat, SAMPLES / "sat-pubsub-schema-v10.sql")
-    with psycopg.connect(sat, autocommit=True) as database:
-        database.execute("DELETE FROM nodes")  # the data has the row that the schema adds, too
-        database.execute("DELETE FROM metadata")
-    load(sat, SAMPLES / "sat-pubsub-0.4-pgsql-data.sql")
-    yield {"dump": str(DUMP), "sqlite": str(path), "postgresql": ejabberd, "sat-pubsub": sat}
-    for url in (ejabberd, sat):
-        postgres.drop_database(url)
+    with loaded_samples(postgres, tmp_path_factory.mktemp("ejabberd")) as samples:
+        yield samples
 
 
 def reader(kind: str) -> MovedReader:

@@ -73,7 +73,7 @@ NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"
 OWNERS = {
     "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
     "aiosqlite": ("store/",),
-    "sqlite3": ("store/", "sources/foreign_database.py"),
+    "sqlite3": ("store/", "sources/foreign_database.py", "sources/item_file.py"),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
     "aiohttp": ("http/", "net/"),

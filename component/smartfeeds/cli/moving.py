@@ -23,7 +23,9 @@ from smartfeeds.store.base import OpenMode
 
 # service -> the module and the function that reads its data; imported when it is used.
 READERS: Final = {
+    "ejabberd": ("sources.ejabberd", "read_ejabberd"),
     "prosody": ("sources.prosody_sql", "read_prosody"),
+    "sat-pubsub": ("sources.sat_pubsub", "read_sat_pubsub"),
 }
 _OPTIONS: Final = (
     click.option("--from", "origin", type=click.Choice(sorted(READERS)), help="The service whose data SOURCE is."),

@@ -1,0 +1,80 @@
+"""Nodes from the SQL database of ejabberd's mod_pubsub (`db_type: sql`): SQLite or PostgreSQL (IMP-029, IMP-030).
+
+The tables of mod_pubsub are the same in the schema for single domains and in the schema for several (`new_sql_schema`).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.erlang_terms import Term, parse_term
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
+from smartfeeds.sources.ejabberd_values import (
+    AFFILIATIONS,
+    SUBSCRIPTION_STATES,
+    choose_host,
+    persists_items,
+    read_options,
+)
+from smartfeeds.sources.foreign_database import ForeignRows, open_database
+
+# The names of `AFFILIATIONS` and the subscription states by the letters in the tables.
+_AFFILIATION_LETTERS: Final = {"o": "owner", "p": "publisher", "u": "publish_only", "m": "member", "c": "outcast"}
+_STATE_LETTERS: Final = {state[0]: state for state in SUBSCRIPTION_STATES}
+_TIME: Final = re.compile(r"(\d{1,9}):(\d{1,6}):(\d{1,6})")
+# The nodes of a user account have its address as their host. A percent sign would be a parameter for PostgreSQL.
+_BY_HOST: Final = "SELECT host, count(*) FROM pubsub_node WHERE host = replace(host, '@', '') GROUP BY host"
+_PERSONAL: Final = "SELECT count(*) FROM pubsub_node WHERE host <> replace(host, '@', '')"
+_NODES: Final = "SELECT nodeid, node FROM pubsub_node WHERE host = ? ORDER BY node"
+_OPTIONS: Final = "SELECT name, val FROM pubsub_node_option WHERE nodeid = ? ORDER BY name"
+_OWNERS: Final = "SELECT owner FROM pubsub_node_owner WHERE nodeid = ? ORDER BY owner"
+_STATES: Final = "SELECT jid, affiliation, subscriptions FROM pubsub_state WHERE nodeid = ? ORDER BY jid"
+_ITEMS: Final = "SELECT itemid, publisher, creation, modification, payload FROM pubsub_item WHERE nodeid = ?"
+
+
+def read_ejabberd_sql(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
+    """Yields the nodes of a service in a database, by name. Raises DocumentError if it cannot be read or is no database
+    of ejabberd, ConfigError for a host that is not in it.
+    """
+    with open_database(source) as rows:
+        chosen_host = choose_host({str(name): int(count) for name, count in rows(_BY_HOST)}, host)
+        yield from personal_nodes(next(rows(_PERSONAL))[0])
+        for number, name in list(rows(_NODES, (chosen_host,))):
+            yield _node(rows, number, name)
+
+
+def _node(rows: ForeignRows, number: int, name: str) -> MovedNode:
+    problems: list[MovedProblem] = []
+    pairs: list[tuple[str, Term]] = []
+    for option, value in rows(_OPTIONS, (number,)):
+        try:
+            pairs.append((option, parse_term(value.encode("utf-8", "surrogateescape"))))
+        except FeedError as error:
+            problems.append(MovedProblem(f"option pubsub#{option}", error.text))
+    options, unreadable = read_options(pairs)
+    affiliations = {owner: "owner" for (owner,) in rows(_OWNERS, (number,))}
+    subscriptions: list[MovedSubscription] = []
+    for jid, letter, states in rows(_STATES, (number,)):
+        if affiliation := AFFILIATIONS.get(_AFFILIATION_LETTERS.get(letter or "", "")):
+            affiliations[jid] = affiliation
+        # A JID may have several subscriptions, which differ in their ids only.
+        letters = {subscription.partition(":")[0] for subscription in states.split(",")}
+        if state := next((name for initial, name in _STATE_LETTERS.items() if initial in letters), ""):
+            subscriptions.append(MovedSubscription(jid, state))
+    items = _items(rows, number) if persists_items(options) else ()
+    return MovedNode(name, options, affiliations, subscriptions, items, [*problems, *unreadable])
+
+
+def _items(rows: ForeignRows, number: int) -> Iterator[MovedItem]:
+    for item_id, publisher, created, modified, payload in rows(_ITEMS, (number,)):
+        yield MovedItem(
+            item_id, publisher, _time_us(created), _time_us(modified), payload.encode("utf-8", "surrogateescape")
+        )
+
+
+def _time_us(text: str) -> int | None:
+    """A time in microseconds, from megaseconds, seconds and microseconds."""
+    match = _TIME.fullmatch(text)
+    return (int(match[1]) * 1_000_000 + int(match[2])) * US_PER_S + int(match[3]) if match else None

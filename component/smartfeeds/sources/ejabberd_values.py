@@ -1,0 +1,84 @@
+"""What the storage of ejabberd's mod_pubsub has in common in mnesia and in SQL: options, names, dates, hosts
+(IMP-023 to IMP-030).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from smartfeeds.core.options import PUBSUB
+from smartfeeds.core.text import counted
+from smartfeeds.errors import ConfigError
+from smartfeeds.formats.erlang_terms import Atom, Term
+from smartfeeds.service.moved import MovedProblem
+
+AFFILIATIONS: Final[Mapping[str, str]] = {
+    "owner": "owner",
+    "publisher": "publisher",
+    "publish_only": "publish-only",
+    "member": "member",
+    "outcast": "outcast",
+}
+SUBSCRIPTION_STATES: Final = ("subscribed", "pending", "unconfigured")
+# Options of ejabberd's plugins, which are no fields of the configuration form.
+_PLUGIN_OPTIONS: Final = frozenset({"sql", "rsm", "owner"})
+# Before version 20, a list without a bound had this value.
+_WITHOUT_BOUND: Final = {"infinity": "max", "unlimited": "max"}
+
+
+def text_of(data: bytes) -> str:
+    """Returns the text of a binary. Bytes that are no UTF-8 become surrogates, which the checks of `service` reject."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def option_values(name: str, value: Term) -> tuple[str, ...] | None:
+    """Returns the values of a field of the configuration form, or None for a term that is no option."""
+    if name == "max_items" and value in _WITHOUT_BOUND:
+        return (_WITHOUT_BOUND[str(value)],)
+    match value:
+        case bytes():
+            return (text_of(value),)
+        case bool() | float() | tuple():
+            return None
+        case str() | int():
+            return (str(value),)
+        case list():
+            values = [option_values(name, part) for part in value]
+            return None if None in values else tuple(text for part in values if part is not None for text in part)
+    return None
+
+
+def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str, ...]], list[MovedProblem]]:
+    """Returns the options of a node by their full field names, and those that cannot be read."""
+    options: dict[str, tuple[str, ...]] = {}
+    problems: list[MovedProblem] = []
+    for name, value in pairs:
+        if name in _PLUGIN_OPTIONS or value == Atom("undefined"):
+            continue
+        values = option_values(name, value)
+        if values is None:
+            problems.append(MovedProblem(f"option {PUBSUB}{name}", "the value cannot be read"))
+        elif values:
+            options[PUBSUB + name] = values
+    return options, problems
+
+
+def persists_items(options: Mapping[str, tuple[str, ...]]) -> bool:
+    """Returns whether ejabberd keeps the items of a node. Its storage has items of other nodes, too (IMP-028)."""
+    return options.get(f"{PUBSUB}persist_items") != ("false",)
+
+
+def choose_host(hosts: Mapping[str, int], host: str) -> str:
+    """Returns the host to read; `hosts` are the services of the source with their numbers of nodes.
+
+    Raises ConfigError if it is not in the source, or if an empty host could mean several.
+    """
+    services = ", ".join(f"{name} ({counted(count, 'node')})" for name, count in sorted(hosts.items()))
+    if host in hosts:
+        return host
+    if host:
+        raise ConfigError(f"the source has no nodes of {host}; it has nodes of: {services or 'no service'}")
+    if len(hosts) > 1:
+        raise ConfigError(f"the source has several services: {services}; choose one with --host")
+    if not hosts:
+        raise ConfigError("the source has no node of a service; mod_pubsub may use another storage (its db_type)")
+    return next(iter(hosts))

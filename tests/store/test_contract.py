@@ -160,6 +160,57 @@ async def test_lock_sees_what_the_same_work_wrote(store: Store) -> None:
     assert second == await store.read(lambda tx: tx.node("feed"))
 
 
+async def test_rename_node_moves_the_name_the_counts_and_the_creator(store: Store) -> None:
+    """[IMP-062] An unfinished node gets its name. Lists show it once its options say so."""
+    hidden = NodeOptions(NodeKind.FEED, {"access_model": ("whitelist",)})
+    made = await store.write(lambda tx: tx.add_node(node("moving", creator="")._replace(options=hidden)))
+    assert (made.creator, await store.read(lambda tx: tx.created_in(""))) == ("", 1)
+
+    def rename(tx: WriteTx) -> None:
+        tx.rename_node(made.node_no, "feed", "alice@example.org")
+        tx.set_options(made.node_no, {})
+
+    await store.write(rename)
+
+    renamed = await store.read(lambda tx: tx.node("feed"))
+    assert renamed is not None
+    assert renamed[:4] == (made.node_no, "feed", NodeKind.FEED, "alice@example.org")
+    assert renamed.audience > made.audience
+    assert await store.read(lambda tx: tx.node("moving")) is None
+    assert await store.read(lambda tx: (tx.created_in(""), tx.created_in("example.org"), tx.node_count())) == (0, 1, 1)
+    again = await store.write(lambda tx: tx.add_node(node("moving")))
+    assert again.node_no != made.node_no
+
+
+async def test_add_items_stores_what_put_item_stores(store: Store) -> None:
+    """[IMP-061] Keys may go down, and the filter index reads the items later."""
+    one = (await store.write(add_feed(name="one"))).node_no
+    other = (await store.write(add_feed(name="other"))).node_no
+    items = [item(name, at, payload=f"by={name} | words") for name, at in (("a", 5), ("b", 3), ("c", 9), ("d", 4))]
+
+    def add(tx: WriteTx) -> None:
+        tx.add_items(one, items[:1])
+        tx.index_node(one)
+        tx.add_items(one, items[1:])
+        tx.add_items(one, [])
+        for made in items:
+            tx.put_item(other, made)
+
+    await store.write(add)
+
+    def shown(tx: ReadTx, number: int) -> list[object]:
+        node_row = tx.node_by_no(number)
+        assert node_row is not None
+        slices = [tx.slice(number, Slice(shape, 10)) for shape in (BARE, CREATED, SMART)]
+        return [[[made._replace(item_no=0) for made in page] for page in slices], node_row.total, node_row.live]
+
+    assert await store.read(lambda tx: shown(tx, one)) == await store.read(lambda tx: shown(tx, other))
+    assert not await store.read(lambda tx: tx.index_current(one))
+    await store.write(lambda tx: tx.index_node(one))
+    by = view("author=b")
+    assert await store.read(lambda tx: [made.id for made in tx.slice(one, Slice(by, 10))]) == ["b"]
+
+
 async def test_retire_node_frees_the_name_for_a_new_number(store: Store) -> None:
     old = await store.write(add_feed(item("a", 1)))
 

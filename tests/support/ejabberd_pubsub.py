@@ -1,13 +1,13 @@
 """An ejabberd with its own publish-subscribe services, which write their data to mnesia and to SQLite.
 
-After `replace_services` the server has none, and components may have the same addresses.
+After `free_names` the services have other JIDs, and components may have those of before.
 """
 
 import json
 import urllib.request
 from pathlib import Path
 
-from smartfeeds.demo.process import HOST, free_port
+from smartfeeds.demo.process import HOST, DemoAccount, free_port
 from support.ejabberd import Ejabberd
 
 MNESIA, SQL = "pubsub.localhost", "pubsub.sql.localhost"
@@ -21,7 +21,8 @@ class EjabberdPubsub(Ejabberd):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, {"unused.localhost": SECRET})
         self.api_port = free_port()
-        self._services = True
+        self._prefix = ""
+        self._accounts: set[str] = set()
 
     @property
     def database(self) -> Path:
@@ -40,31 +41,40 @@ class EjabberdPubsub(Ejabberd):
             "request_handlers": {"/api": "mod_http_api"},
         }
         access = {"here": {"from": ["mod_http_api"], "who": {"access": {"allow": "all"}}, "what": "*"}}
-        pubsub = {"access_createnode": "all", "plugins": ["flat"], "max_items_node": 1000}
+        plain: dict[str, object] = {name: value for name, value in modules.items() if name != "mod_muc"}
+        plain["mod_caps"] = {}  # mod_pubsub requires it for personal nodes
+        pubsub = {"access_createnode": "all", "plugins": ["flat", "pep"], "max_items_node": 1000}
         return {
             **found,
+            # ejabberd removes an anonymous account when it logs out, and all its nodes with it.
+            "auth_method": "internal",
             "hosts": [self.domain, "sql.localhost"],
             "listen": [*listen, api],
             "api_permissions": access,
             "sql_type": "sqlite",
             "sql_database": str(self.database),
             "host_config": {
-                "localhost": {"modules": self._with(modules, {"host": MNESIA, **pubsub})},
-                "sql.localhost": {"modules": self._with(modules, {"host": SQL, "db_type": "sql", **pubsub})},
+                "localhost": {"modules": {**plain, "mod_pubsub": {"host": self._prefix + MNESIA, **pubsub}}},
+                "sql.localhost": {
+                    "modules": {**plain, "mod_pubsub": {"host": self._prefix + SQL, "db_type": "sql", **pubsub}}
+                },
             },
             "modules": {},
         }
 
-    def _with(self, modules: dict[str, object], pubsub: dict[str, object]) -> dict[str, object]:
-        plain = {name: options for name, options in modules.items() if name != "mod_muc"}
-        return {**plain, "mod_pubsub": pubsub} if self._services else plain
-
-    def replace_services(self, *names: str) -> None:
-        """Restarts the server without its services, and with components of these names."""
+    def free_names(self) -> None:
+        """Restarts the server with other JIDs for its services, and with components that have the JIDs of before."""
         self.stop()
-        self._services = False
-        self.components = dict.fromkeys(names, SECRET)
+        self._prefix = "personal."
+        self.components = dict.fromkeys((MNESIA, SQL), SECRET)
         self.start()
+
+    def account(self, name: str, password: str = "secret") -> DemoAccount:
+        """Creates an account if it does not exist."""
+        if name not in self._accounts:
+            self._accounts.add(name)
+            self.call("register", user=name, host=self.domain, password=password)
+        return super().account(name, password)
 
     def call(self, command: str, **arguments: object) -> str:
         """Runs a command of `ejabberdctl` over HTTP. Returns the response."""

@@ -58,9 +58,12 @@ _MARK = "<sx:sync xmlns:sx="
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
 
 
+DIGEST_PREFIX = "urn:x-smartfeeds:sha256:"
+
+
 def digest_id(*parts: str) -> str:
     """An id made of texts: the same for the same texts."""
-    return "urn:x-smartfeeds:sha256:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return DIGEST_PREFIX + hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def derived_id(item_id: str) -> str:

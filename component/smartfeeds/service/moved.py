@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.core.options import FormFields
+from smartfeeds.core.text import counted
 
 
 class MovedItem(NamedTuple):
@@ -63,3 +64,10 @@ class MovedNode:
 # A reader: the source is a path or the address of a database, the host the JID of the component. An empty host means
 # the only component in the source. Raises DocumentError if the source cannot be read, ConfigError for a wrong argument.
 MovedReader = Callable[[str, str], Iterator[MovedNode | MovedProblem]]
+
+
+def personal_nodes(count: int) -> Iterable[MovedProblem]:
+    """The report of the nodes that belong to accounts of users (PEP)."""
+    if count:
+        stay = "stays" if count == 1 else "stay"
+        yield MovedProblem("nodes of user accounts", f"{counted(count, 'node')} (PEP) {stay} on the server")

@@ -8,6 +8,7 @@ A node that exists gets what has changed: items with the next keys, and the opti
 subscribers are not notified of items, because they have received them from the other service.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -168,8 +169,13 @@ class _Move:
         else:
             added = await self.service.write(partial(begin_node, node=node, items=first))
             while second is not None:
-                added += await self.service.write(partial(add_batch, name=node.name, items=second))
-                second = next(batches, None)
+                writing = asyncio.create_task(self.service.write(partial(add_batch, name=node.name, items=second)))
+                # The store writes in its thread while this one prepares the next batch.
+                await asyncio.sleep(0)
+                try:
+                    second = next(batches, None)
+                finally:
+                    added += await writing
             await self.service.write(lambda tx, context: self._reveal(tx, context, node))
         self._count(None, ImportCounts(added=added))
 

@@ -16,7 +16,7 @@ from smartfeeds.service.items import next_key, remove_item
 from smartfeeds.service.moved_items import KeyedItem
 from smartfeeds.service.nodes import change_options
 from smartfeeds.service.publishing import PURGE_CHUNK, bury, store_item
-from smartfeeds.service.syncing import created
+from smartfeeds.service.syncing import created, first_state, is_unique_sync_id
 from smartfeeds.store.base import ReadTx, WriteTx
 
 _STAGING: Final = "urn:smartfeeds:moving:"
@@ -70,7 +70,10 @@ def add_batch(tx: WriteTx, context: Context, name: str, items: list[KeyedItem]) 
 
 def _row(tx: ReadTx, context: Context, node: Node, item: KeyedItem) -> Item:
     """Returns an item as the unfinished node stores it. An item that was edited on the other service has revision 2."""
-    state = created(tx, context, node, item.id, item.payload, item.publisher)
+    if is_unique_sync_id(item.id):
+        state = first_state(context, node, item.id, item.payload, item.publisher)
+    else:
+        state = created(tx, context, node, item.id, item.payload, item.publisher)
     return Item(
         0,
         item.id,

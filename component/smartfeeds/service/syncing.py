@@ -20,7 +20,7 @@ from smartfeeds.core.text import is_nss, to_nss, wire_bytes
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import departed, digest_id, with_child, with_mark, without_mark
+from smartfeeds.formats.atom import DIGEST_PREFIX, departed, digest_id, with_child, with_mark, without_mark
 from smartfeeds.formats.payload import Payload, carried
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import ItemState
@@ -143,10 +143,22 @@ def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: byt
     sync_id = _sync_id(item_id)
     while tx.item_of_sync(node.node_no, sync_id) is not None:
         sync_id = _sync_id(context.new_id())
+    return first_state(context, node, sync_id, payload, publisher)
+
+
+def first_state(context: Context, node: Node, sync_id: str, payload: bytes, publisher: str) -> ItemState:
+    """Returns the state of a new item. No item of the node may have its sync id."""
+    if node.kind is not NodeKind.FEED:
+        return ItemState(payload)
     if node.options.sync_dialect == SSE_DIALECT:
         first = SSE.create(sync_id, payload, editor(context, node, publisher))
         return ItemState(payload, sync_id=sync_id, sync=write_sync(first, SSE))
     return ItemState(payload, sync_id=sync_id, sync=_endpoint_of(context, node, publisher).encode())
+
+
+def is_unique_sync_id(item_id: str) -> bool:
+    """Returns whether an id is its own sync id, and is not what `_sync_id` makes of another id."""
+    return "%" not in item_id and not item_id.startswith(DIGEST_PREFIX) and is_nss(item_id)
 
 
 def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: str) -> ItemState:

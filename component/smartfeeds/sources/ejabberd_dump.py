@@ -15,13 +15,12 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, DocumentError, FeedError
 from smartfeeds.formats.erlang_terms import Atom, Term, parse_term, read_terms, term_name
 from smartfeeds.formats.erlang_xml import xml_of
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
 from smartfeeds.sources.ejabberd_values import (
     AFFILIATIONS,
     SUBSCRIPTION_STATES,
     choose_host,
     persists_items,
-    personal_nodes,
     read_options,
     text_of,
 )

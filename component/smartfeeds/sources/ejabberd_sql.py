@@ -10,13 +10,12 @@ from typing import Final
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.erlang_terms import Term, parse_term
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
 from smartfeeds.sources.ejabberd_values import (
     AFFILIATIONS,
     SUBSCRIPTION_STATES,
     choose_host,
     persists_items,
-    personal_nodes,
     read_options,
 )
 from smartfeeds.sources.foreign_database import ForeignRows, open_database

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from smartfeeds.core.options import PUBSUB
+from smartfeeds.core.text import counted
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.erlang_terms import Atom, Term
 from smartfeeds.service.moved import MovedProblem
@@ -36,14 +37,13 @@ def option_values(name: str, value: Term) -> tuple[str, ...] | None:
     match value:
         case bytes():
             return (text_of(value),)
-        case bool() | float() | tuple():
-            return None
-        case str() | int():
-            return (str(value),)
         case list():
             values = [option_values(name, part) for part in value]
             return None if None in values else tuple(text for part in values if part is not None for text in part)
-    return None
+        case str() | int():
+            return (str(value),)
+        case _:
+            return None
 
 
 def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str, ...]], list[MovedProblem]]:
@@ -71,7 +71,7 @@ def choose_host(hosts: Mapping[str, int], host: str) -> str:
 
     Raises ConfigError if it is not in the source, or if an empty host could mean several.
     """
-    services = ", ".join(f"{name} ({count} nodes)" for name, count in sorted(hosts.items()))
+    services = ", ".join(f"{name} ({counted(count, 'node')})" for name, count in sorted(hosts.items()))
     if host in hosts:
         return host
     if host:
@@ -81,9 +81,3 @@ def choose_host(hosts: Mapping[str, int], host: str) -> str:
     if not hosts:
         raise ConfigError("the source has no node of a service; mod_pubsub may use another storage (its db_type)")
     return next(iter(hosts))
-
-
-def personal_nodes(count: int) -> Iterable[MovedProblem]:
-    """The report of the nodes that belong to accounts of users (PEP)."""
-    if count:
-        yield MovedProblem("nodes of user accounts", f"{count} nodes (PEP) belong to the server and stay there")

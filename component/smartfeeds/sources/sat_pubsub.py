@@ -10,7 +10,7 @@ from smartfeeds.core.options import PUBSUB, FormFields
 from smartfeeds.core.times import EPOCH, US_PER_S
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.formats.xml import strict_parser
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
 from smartfeeds.sources.foreign_database import POSTGRESQL, ForeignRows, open_database
 
 OLDEST_VERSION: Final = 5
@@ -50,9 +50,7 @@ def read_sat_pubsub(source: str, _host: str) -> Iterator[MovedNode | MovedProble
         )
     with open_database(source) as rows:
         _check_version(next(rows(_VERSION), ("",))[0])
-        count = next(rows(_PERSONAL))[0]
-        if count:
-            yield MovedProblem("nodes of user accounts", f"{count} nodes (PEP) belong to the server and stay there")
+        yield from personal_nodes(next(rows(_PERSONAL))[0])
         yield MovedProblem(
             "titles, descriptions and types", "sat-pubsub does not store them; configure the nodes after the import"
         )
@@ -65,7 +63,7 @@ def _check_version(text: str) -> None:
     if version < OLDEST_VERSION:
         raise DocumentError(
             f"the database has version {text or 'none'} of the schema, and version {OLDEST_VERSION} is the oldest that"
-            f" can be read; run the scripts sat_pubsub_update_{version}_{version + 1}.sql and later of sat-pubsub"
+            f" can be read; run libervia_pubsub_update_{version}_{version + 1}.sql and the later scripts of sat-pubsub"
         )
 
 

@@ -18,12 +18,9 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedReader, MovedSubscription
 from smartfeeds.sources.ejabberd import read_ejabberd
 from smartfeeds.sources.sat_pubsub import read_sat_pubsub
+from support.moving_samples import DUMP, HOST, ODD_NODE, SAMPLES, loaded_samples
 from support.postgres import PostgresServer
 
-SAMPLES = Path(__file__).parents[2] / "data" / "moving"
-DUMP = SAMPLES / "ejabberd-23.01-mnesia" / "mnesia.dump"
-HOST = "pubsub.localhost"
-ODD_NODE = "ünï/c ode?a=b&c"
 MINUTE_US = 60 * 1_000_000
 # One source of each kind, and when its sample was made.
 SOURCES = {
@@ -34,37 +31,11 @@ SOURCES = {
 }
 
 
-def load(url: str, *files: Path) -> str:
-    """Runs the statements of dumps of PostgreSQL, whose rows come from the file itself."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        for file in files:
-            text = re.sub(r"^\\(?:un)?restrict .*$", "", file.read_text("utf-8"), flags=re.MULTILINE)
-            while copy := re.search(r"^COPY .* FROM stdin;$", text, re.MULTILINE):
-                connection.execute(text[: copy.start()])
-                rows, text = text[copy.end() + 1 :].split("\\.\n", 1)
-                with connection.cursor() as cursor, cursor.copy(copy[0].removesuffix(";")) as target:
-                    target.write(rows)
-            connection.execute(text)
-    return url
-
-
 @pytest.fixture(scope="module")
 def sources(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The address of each sample."""
-    path = tmp_path_factory.mktemp("ejabberd") / "ejabberd.db"
-    connection = sqlite3.connect(path)
-    connection.executescript((SAMPLES / "ejabberd-23.01.sqlite.sql").read_text("utf-8"))
-    connection.close()
-    ejabberd, sat = postgres.create_database(), postgres.create_database()
-    load(ejabberd, SAMPLES / "ejabberd-23.01-pgsql.sql")
-    load(sat, SAMPLES / "sat-pubsub-schema-v10.sql")
-    with psycopg.connect(sat, autocommit=True) as database:
-        database.execute("DELETE FROM nodes")  # the data has the row that the schema adds, too
-        database.execute("DELETE FROM metadata")
-    load(sat, SAMPLES / "sat-pubsub-0.4-pgsql-data.sql")
-    yield {"dump": str(DUMP), "sqlite": str(path), "postgresql": ejabberd, "sat-pubsub": sat}
-    for url in (ejabberd, sat):
-        postgres.drop_database(url)
+    with loaded_samples(postgres, tmp_path_factory.mktemp("ejabberd")) as samples:
+        yield samples
 
 
 def reader(kind: str) -> MovedReader:
@@ -254,8 +225,8 @@ def test_nodes_of_other_services_and_users_are_left_out(tmp_path: Path, sources:
     nodes, problems = read("sqlite", str(path), HOST)
 
     assert sorted(nodes) == ["blog", "transient", ODD_NODE]
-    assert problems == [MovedProblem("nodes of user accounts", "1 nodes (PEP) belong to the server and stay there")]
-    with pytest.raises(ConfigError, match=r"several services.*second\.localhost \(1 nodes\).*--host"):
+    assert problems == [MovedProblem("nodes of user accounts", "1 node (PEP) stays on the server")]
+    with pytest.raises(ConfigError, match=r"several services.*second\.localhost \(1 node\).*--host"):
         read("sqlite", str(path))
 
 
@@ -332,7 +303,7 @@ def test_torn_dump_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "message"),
-    [("4", "version 4 .*version 5 is the oldest.*sat_pubsub_update_4_5.sql"), ("", "version none")],
+    [("4", "version 4 .*version 5 is the oldest.*libervia_pubsub_update_4_5.sql"), ("", "version none")],
 )
 def test_old_version_of_sat_pubsub_is_refused(version: str, message: str, postgres: PostgresServer) -> None:
     """[IMP-046]"""
@@ -343,6 +314,28 @@ def test_old_version_of_sat_pubsub_is_refused(version: str, message: str, postgr
 
     with pytest.raises(DocumentError, match=message):
         read("sat-pubsub", url)
+
+
+# What the upgrade scripts of sat-pubsub add from version 5 to version 10.
+SINCE_VERSION_5 = """
+    DROP TABLE roster;
+    DROP TRIGGER nodes_fts_language_update ON nodes;
+    DROP TRIGGER items_fts_tsvector_update ON items;
+    ALTER TABLE nodes DROP COLUMN fts_language, DROP COLUMN overwrite_policy;
+    ALTER TABLE items DROP COLUMN data_fts_cfg, DROP COLUMN data_fts;
+    ALTER TABLE subscriptions DROP COLUMN ext_service, DROP COLUMN ext_node, DROP COLUMN public;
+    UPDATE metadata SET value = '5';
+"""
+
+
+def test_version_5_of_sat_pubsub_is_read(sources: dict[str, str], postgres: PostgresServer) -> None:
+    """[IMP-046]"""
+    url = postgres.create_database(sources["sat-pubsub"].rpartition("/")[2])
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(SINCE_VERSION_5)
+
+    assert read("sat-pubsub", url) == read("sat-pubsub", sources["sat-pubsub"])
+    postgres.drop_database(url)
 
 
 def test_items_and_nodes_for_some_users_stay_closed(sources: dict[str, str]) -> None:

@@ -1,5 +1,6 @@
 """Fixtures that several folders of tests use."""
 
+import gc
 import logging
 import os
 import sqlite3
@@ -19,6 +20,9 @@ from support.postgres_store import EmptyDatabase
 from support.servers import TestServer, run_server
 from support.web import Web, WebStarter, starting_web
 
+# Tests start hundreds of processes. A start costs 0.5 s more of processor time if it compiles all modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
 
@@ -26,6 +30,18 @@ settings.load_profile("default")
 # with whom it was given to, also while nobody listens there.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 process.PORTS = range(10_000 + 600 * (_WORKER % 8), 10_600 + 600 * (_WORKER % 8))
+
+# The collected tests are a million objects that live to the end. Searching them for garbage takes seconds each time.
+gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Excludes the collected tests from garbage collection, as `smartfeeds run` excludes its modules."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 _SERVER_FIXTURES = ("prosody", "ejabberd", "server")
 

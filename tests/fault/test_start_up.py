@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str, dict[str, str], Exit, tupl
         Exit.STORE,
         ("/none/feeds.db", "no such file or directory", "check that the directory exists"),
     ),
-    "newer database": (newer, "", {}, Exit.STORE, ("feeds.db", "9999", "newer", "install a newer smartfeeds")),
+    "newer database": (newer, "", {}, Exit.NEWER, ("feeds.db", "9999", "newer", "install a newer smartfeeds")),
     "database of another program": (foreign, "", {}, Exit.STORE, ("feeds.db", "belongs to another program")),
     "file that is no database": (text, "", {}, Exit.STORE, ("feeds.db", "not a SQLite database", "backup")),
     "damaged database": (damaged, "", {}, Exit.STORE, ("feeds.db", "corrupt", "restore a backup")),

@@ -2,6 +2,8 @@
 
 import ast
 import re
+from collections.abc import Set as AbstractSet
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -104,7 +106,8 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Every module that a file imports, at the top or inside a function; for `from a import b` both a and a.b."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -114,14 +117,14 @@ def imports(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: imports are absolute"
             found.add(node.module or "")
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 def layer_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def violations(layer: str, imported: set[str]) -> set[str]:
+def violations(layer: str, imported: AbstractSet[str]) -> set[str]:
     """The imports of ours that a layer may not have."""
     allowed = LAYERS[layer] | {layer}
     found = set()
@@ -137,7 +140,7 @@ def violations(layer: str, imported: set[str]) -> set[str]:
     return found
 
 
-def impure(layer: str, imported: set[str]) -> set[str]:
+def impure(layer: str, imported: AbstractSet[str]) -> set[str]:
     """The libraries that a pure layer may not have."""
     tops = {module.partition(".")[0] for module in imported}
     return (tops - PURE - PURE_LAYERS[layer] - {"smartfeeds", "__future__"}) | (imported & NOT_PURE)

@@ -5,6 +5,7 @@ running service for every documented response and fails on an undocumented one.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
@@ -98,11 +99,15 @@ def document(routes: Iterable[tuple[str, str, Operation]]) -> dict[str, Any]:
 
 
 class OpenApiDocument:
-    """Serves the document, which is written once."""
+    """Serves the document, which is written once, for the first request."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
+        self._content = content
+
+    @cached_property
+    def _reply(self) -> Reply:
         headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding", "Access-Control-Allow-Origin": "*"}
-        self._reply = Reply(dump_json(content), n.JSON.bare_type, headers=headers)
+        return Reply(dump_json(self._content), n.JSON.bare_type, headers=headers)
 
     async def get(self, call: HttpCall) -> Reply:
         """The document itself."""

@@ -6,7 +6,7 @@ own module, and one line here. The order matters only for paths that fit several
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from smartfeeds.core import urls
@@ -177,8 +177,9 @@ TABLE: tuple[Route, ...] = (
 # fmt: on
 
 
+@cache
 def document() -> dict[str, Any]:
-    """The OpenAPI document of the table."""
+    """The OpenAPI document of the table, made once. Callers must not change it."""
     return openapi.document((route.method, route.path, route.operation) for route in TABLE if route.operation.described)
 
 

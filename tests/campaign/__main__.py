@@ -16,6 +16,7 @@ from pathlib import Path
 from campaign import report
 from campaign.clock import clock
 from campaign.disk import disk
+from campaign.failover import failover
 from campaign.federation import federation
 from campaign.fuzz import fuzz
 from campaign.kill import kill
@@ -29,6 +30,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "clock": clock,
     "federation": federation,
     "fuzz": fuzz,
+    "failover": failover,
 }
 
 

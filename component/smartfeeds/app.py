@@ -112,6 +112,7 @@ class App:
         self.settings = settings
         self.failed = False
         self._on_failure = on_failure
+        age_clock = clock or system.AgeClock(system.now_us, system.monotonic)
         clock = clock or system.now_us
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
@@ -140,7 +141,7 @@ class App:
         self.sender = PushSender(
             self.service,
             outbox,
-            clock=clock,
+            clock=age_clock,
             max_age_s=settings.push.max_age_s,
             encode_form=partial(configuration_form, limits=policy.options),
             encode_request=authorization_form,

@@ -3,6 +3,7 @@
 import secrets
 import time
 import uuid
+from collections.abc import Callable
 
 
 def now_us() -> int:
@@ -13,6 +14,22 @@ def now_us() -> int:
 def monotonic() -> float:
     """The seconds since some time in the past. Unlike `now_us` it never steps back."""
     return time.monotonic()
+
+
+class AgeClock:
+    """The time for ages, in microseconds: it follows `clock`, but not its jumps forward after the start.
+
+    Setting the clock forward must not make waiting notifications too old to be sent. Keys that are given after such a
+    jump are in the future of this clock, so their ages count as zero until the next start.
+    """
+
+    def __init__(self, clock: Callable[[], int], monotonic: Callable[[], float]) -> None:
+        self._clock = clock
+        self._monotonic = monotonic
+        self._offset_us = clock() - int(monotonic() * 1_000_000)
+
+    def __call__(self) -> int:
+        return min(self._clock(), self._offset_us + int(self._monotonic() * 1_000_000))
 
 
 def new_id() -> str:

@@ -16,12 +16,22 @@ from pathlib import Path
 from campaign import report
 from campaign.clock import clock
 from campaign.disk import disk
+from campaign.failover import failover
 from campaign.federation import federation
+from campaign.fuzz import fuzz
 from campaign.kill import kill
 from campaign.pieces import Campaign, Task, Total
 from campaign.power import power
 
-CAMPAIGNS: dict[str, Campaign] = {"kill": kill, "power": power, "disk": disk, "clock": clock, "federation": federation}
+CAMPAIGNS: dict[str, Campaign] = {
+    "kill": kill,
+    "power": power,
+    "disk": disk,
+    "clock": clock,
+    "federation": federation,
+    "fuzz": fuzz,
+    "failover": failover,
+}
 
 
 async def run(name: str, task: Task) -> Total:

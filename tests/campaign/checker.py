@@ -368,14 +368,17 @@ def _owners(events: Sequence[Event]) -> Iterator[Finding]:
 
 
 def _recoveries(events: Sequence[Event], recovery_s: float) -> tuple[dict[str, list[float]], list[Finding]]:
-    """Seconds from each fault to the next acknowledgement of a write that began after it."""
+    """Seconds from each fault to the next acknowledgement of a write that began after it.
+
+    A fault that hits before the service has recovered from the one before starts the time again.
+    """
     recoveries: dict[str, list[float]] = defaultdict(list)
     findings: list[Finding] = []
     open_faults: list[Event] = []
     invoked_s: dict[int, float] = {}
     for event in events:
         if event.kind is Kind.FAULT:
-            open_faults.append(event)
+            open_faults = [event]
         elif event.kind in _WRITES and event.status is Status.INVOKE:
             invoked_s[event.op] = event.at_s
         elif event.kind in _WRITES and event.status is Status.OK:

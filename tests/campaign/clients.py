@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from campaign.checker import RECOVERY_S
 from campaign.history import DELETED, Event, History, Kind, Shown, Status, digest_of
 from campaign.service import NODE, Service
 from smartfeeds.core.cursor import parse_cursor
@@ -169,6 +170,17 @@ class Follower:
             complete=complete,
         )
         return complete
+
+
+async def writes_again(history: History) -> None:
+    """Returns when a write that began after this call is acknowledged, or after `RECOVERY_S`, which a rule reports."""
+    start = len(history.events)
+    for _ in range(int(RECOVERY_S / 0.05)):
+        new = history.events[start:]
+        begun = {event.op for event in new if event.status is Status.INVOKE and event.kind is Kind.PUBLISH}
+        if any(event.status is Status.OK and event.op in begun for event in new):
+            return
+        await asyncio.sleep(0.05)
 
 
 async def walk(

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from campaign.clients import load_on, new_session, walk
+from campaign.clients import load_on, new_session, walk, writes_again
 from campaign.moved_clock import VARIABLE, MovedClock
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.pushes import SUBSCRIBER, notified
@@ -54,6 +54,7 @@ async def clock_piece(
                     if jump and chance.random() < 0.3:
                         service.end()
                         await service.start()
+                await writes_again(history)
             for follower in followers:
                 await follower.catch_up()
             items = await walk(service, history, session)

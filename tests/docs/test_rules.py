@@ -40,6 +40,8 @@ def test_every_rule_of_all_lists_is_there() -> None:
     expected |= {f"OPS-{number:03d}" for number in (80, 83, 85, 86, 90)}
     moving = (range(1, 13), range(20, 33), range(40, 47), range(60, 72))
     expected |= {f"IMP-{number:03d}" for numbers in moving for number in numbers}
+    campaign = (range(1, 14), range(20, 22), range(30, 39), range(50, 61), range(70, 78), range(80, 83))
+    expected |= {f"CAM-{number:03d}" for numbers in campaign for number in numbers}
     resolved = (range(1, 39), range(40, 65), range(70, 88), range(100, 115), range(120, 140), range(150, 158))
     expected |= {f"A-{number:02d}" for numbers in resolved for number in numbers}
 

@@ -3,19 +3,24 @@
 `python -m campaign` runs the long versions. A seed that failed there becomes a test here.
 """
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from campaign.cable import Cable
 from campaign.checker import Rule
-from campaign.clock import clock_piece
+from campaign.clients import Writer, new_session, walk
+from campaign.clock import YEAR_S, clock_piece
 from campaign.disk import disk_piece, full_disk_piece
-from campaign.history import read_history
+from campaign.history import History, Kind, Status, read_history
 from campaign.kill import kill_piece
+from campaign.moved_clock import VARIABLE, MovedClock
 from campaign.pieces import Piece
 from campaign.power import power_piece
-from campaign.service import Preload
+from campaign.pushes import SUBSCRIBER, notified
+from campaign.service import Preload, Service
 from support.servers import TestServer
 
 pytestmark = pytest.mark.timeout(240)
@@ -88,6 +93,34 @@ async def test_full_disk_is_survived_without_loss(preload: Preload, tmp_path: Pa
 async def test_clock_that_jumps_changes_no_order(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:
     """[CAM-057] Jumps of an hour and ten years in both directions, and small steps."""
     check(await clock_piece(preload, prosody, tmp_path / "run", 20267, 20), 20)
+
+
+async def test_notification_that_waits_is_not_too_old_after_the_clock_was_set_forward(
+    preload: Preload, prosody: TestServer, tmp_path: Path
+) -> None:
+    """[CAM-057] [CAM-082] Seed 8004 of the campaign: ten years forward between a commit and its notification.
+
+    The link to the server is cut meanwhile, so that the notification waits for certain.
+    """
+    moved = MovedClock(tmp_path / "clock")
+    with History(tmp_path / "history.jsonl", time.monotonic) as history:
+        async with notified(prosody, history) as wire, Cable(wire.relay.port) as link, new_session() as session:
+            address = {"jid": prosody.take_name(), "port": link.port}
+            service = Service(preload, tmp_path / "run", environment={VARIABLE: str(moved.path)}, component=address)
+            await service.prepare(subscriber=f"{SUBSCRIBER}@localhost")
+            await service.start()
+            await wire.relay.ready()
+            writer = Writer(service, history, session, "w0", 8004)
+            assert await writer.publish("first") is Status.OK
+            await wire.until(1)
+            await link.cut()
+            assert await writer.publish("waits") is Status.OK
+            moved.move(10 * YEAR_S)
+            await link.heal()
+            items = await walk(service, history, session)
+            await wire.until(items[-1].key_us)
+            service.end()
+    assert [event.item for event in history.events if event.kind is Kind.PUSH] == ["first", "waits"]
 
 
 async def test_keys_from_the_clock_alone_are_seen(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ async def _explain_nothing(_node: Node, _event: NodeEvent) -> list[bytes]:
 class PushSender:
     """Sends the notifications of nodes (`delivery.deliverer.Deliverer`).
 
+    `clock` returns the time in microseconds. A change that is `max_age_s` older than this time is not sent.
     `release` starts the delivery to a consumer of held events. `explain` returns the stanzas that repeat an event about
     a subscription in words, for people who use the chat bot.
     """

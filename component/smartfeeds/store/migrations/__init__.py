@@ -6,11 +6,11 @@ from pathlib import Path
 from alembic import command, op
 from alembic.config import Config
 from alembic.util.exc import CommandError
-from sqlalchemy import Connection, create_engine, event, exc
+from sqlalchemy import Connection, create_engine, event, exc, inspect, text
 from sqlalchemy.pool import NullPool
 
 from smartfeeds.errors import StoreError
-from smartfeeds.store.migrate import statements
+from smartfeeds.store.migrate import oldest_of, statements
 
 LOCATION = "smartfeeds.store:migrations"
 
@@ -37,8 +37,17 @@ def run(path: Path, target: str) -> None:
         with engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, target)
+            _set_compatibility(connection)
     except (exc.SQLAlchemyError, CommandError) as error:
         raise StoreError(f"its migration to {target} failed and was undone: {error}") from error
+
+
+def _set_compatibility(connection: Connection) -> None:
+    if "compatibility" not in inspect(connection).get_table_names():
+        return  # the target is older than this table
+    revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    connection.execute(text("DELETE FROM compatibility"))
+    connection.execute(text("INSERT INTO compatibility (oldest) VALUES (:oldest)"), {"oldest": oldest_of(revision)})
 
 
 def run_script(script: str) -> None:

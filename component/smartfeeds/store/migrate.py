@@ -8,6 +8,7 @@ A database also stores the oldest schema whose programs can work with it (table 
 newer database, unless it knows that schema. So the processes of a service can be upgraded one after the other.
 """
 
+import hashlib
 import sqlite3
 from collections.abc import Mapping
 from enum import Enum
@@ -78,6 +79,14 @@ def version(connection: sqlite3.Connection) -> str | None:
     return str(rows[0][0])
 
 
+_COPYING = "copy:"
+
+
+def copy_marker(source: str) -> str:
+    """Returns what stands for the version of a database while `db copy` fills it from the database `source`."""
+    return _COPYING + hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
 class Step(Enum):
     """What a program does with a database before it uses it."""
 
@@ -103,6 +112,8 @@ def next_step(revision: str | None, oldest: str | None, mode: OpenMode) -> Step:
         if mode.creates:
             return Step.CREATE
         raise StoreError(f"it is empty; check the path, or {CREATE_IT}")
+    if revision.startswith(_COPYING):
+        raise StoreError("it is an unfinished copy; run smartfeeds db copy again, or remove the database")
     if revision not in REVISIONS:
         if oldest in REVISIONS:
             return Step.NOTHING

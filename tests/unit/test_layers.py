@@ -75,7 +75,10 @@ OWNERS = {
     "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
     "aiosqlite": ("store/",),
     "sqlite3": ("store/",),
-    "psycopg": ("store/postgres", "store/migrate_postgres.py", "store/lock_session.py"),
+    "psycopg": (
+        "store/postgres", "store/migrate_postgres.py", "store/lock_session.py", "store/copy_postgres.py",
+        "store/migrations/__init__.py",
+    ),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
     "aiohttp": ("http/", "net/"),

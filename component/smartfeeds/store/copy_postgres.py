@@ -130,7 +130,8 @@ class PostgresCopy:
     def sequences(self) -> dict[str, int]:
         values = {}
         for table, _, sequence in self._connection.execute(_SEQUENCES).fetchall():
-            last, is_called = _row(self._connection.execute(f"SELECT last_value, is_called FROM {sequence}".encode()))
+            query = f"SELECT last_value, is_called FROM {sequence}"
+            last, is_called = _row(self._connection.execute(query.encode()))
             if is_called:
                 values[table] = last
         return values

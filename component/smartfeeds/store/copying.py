@@ -1,9 +1,9 @@
 """Copies a store into another database, of either engine, row by row (OPS-092).
 
 Both databases have the same tables and columns, so every number and key is kept: cursors that were handed out before
-stay valid. The tables come from the schema, so that none can be forgotten. Rows are copied in the order of their primary
-key, each chunk in a transaction of its own. So a copy that was interrupted continues behind the last row of each table.
-At the end both sides are compared by digests.
+stay valid. The tables come from the schema, so that none can be forgotten. Rows are copied in the order of their
+primary key, each chunk in a transaction of its own. So an interrupted copy continues behind the last row of each
+table. At the end both sides are compared by digests.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +16,8 @@ from smartfeeds.store.engine import Row
 
 CHUNK_ROWS = 5_000
 CHUNK_BYTES = 8_000_000  # of texts and payloads: the memory of a copy does not depend on the sizes of rows
+# Receives what is done, the number of rows so far, and their total.
+Progress = Callable[[str, int, int], None]
 # What the schema of the target has already, or what says something about a database alone.
 OWN_TABLES = frozenset({"alembic_version", "compatibility"})
 
@@ -62,15 +64,12 @@ class CopyTarget(CopySource, Protocol):
         """Creates the indexes, sets the sequences, and makes the database usable, in one transaction."""
 
 
-class Progress(Protocol):
-    """Receives the progress of a copy."""
-
-    def __call__(self, work: str, done: int, total: int) -> None:
-        """`work` names what is done, `done` and `total` count its rows."""
+def no_progress(_work: str, _done: int, _total: int) -> None:
+    """Ignores the progress."""
 
 
 def copy_store(
-    source: CopySource, target: CopyTarget, source_name: str, on_progress: Progress = lambda work, done, total: None
+    source: CopySource, target: CopyTarget, source_name: str, on_progress: Progress = no_progress
 ) -> list[TableDigest]:
     """Copies all rows of `source` to `target` and returns the digests of the tables, which are equal on both sides.
 
@@ -88,15 +87,15 @@ def copy_store(
         if actual != expected:
             raise StoreError(
                 f"the copy differs from its source in the table {table.name}: {actual.rows} rows instead of "
-                f"{expected.rows}, sha256 {actual.sha256} instead of {expected.sha256}; the source was probably changed "
-                "between two runs: remove the target and copy again"
+                f"{expected.rows}, sha256 {actual.sha256} instead of {expected.sha256}; the source was probably "
+                "changed between two runs: remove the target and copy again"
             )
         digests.append(actual)
     target.finish(source.sequences())
     return digests
 
 
-def table_digests(source: CopySource, on_progress: Progress = lambda work, done, total: None) -> list[TableDigest]:
+def table_digests(source: CopySource, on_progress: Progress = no_progress) -> list[TableDigest]:
     """Returns the digests of all tables. Raises StoreError."""
     return [
         _digest(source, table, _call(on_progress, f"read {table.name}", source.count(table)))

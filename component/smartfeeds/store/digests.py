@@ -1,4 +1,4 @@
-"""Digests of stored rows, which are equal for equal data in every engine: the proof that a copy or a backup is complete.
+"""Digests of stored rows, which are equal for equal data in every engine. They prove that a copy is complete.
 
 A row is written as bytes in one way only. The digest of a table covers its rows in the order of its primary key. The
 digest of a feed covers what followers of the feed can see of its items: ids, both keys, changes, payloads, sync data.
@@ -12,7 +12,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 
 _ENCODERS: Mapping[type, Callable[[object], bytes]] = {
-    int: lambda value: b"i%d;" % value,  # type: ignore[str-bytes-safe,str-format]
+    int: lambda value: b"i%d;" % value,  # type: ignore[str-format]
     str: lambda value: _sized(b"s", str(value).encode()),
     bytes: lambda value: _sized(b"b", value),  # type: ignore[arg-type]
     float: lambda value: b"f" + float.hex(value).encode() + b";",  # type: ignore[arg-type]

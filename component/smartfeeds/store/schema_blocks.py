@@ -1,4 +1,4 @@
-"""The schema files in parts: tables first, indexes after the rows of a copy, because one build is faster than updates."""
+"""The schema files in parts. A copy builds the indexes after its rows, which is faster than updating them."""
 
 import re
 

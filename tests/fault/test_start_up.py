@@ -70,6 +70,7 @@ def database(folder: Path, *statements: str) -> None:
 
 def newer(folder: Path) -> None:
     database(folder, "UPDATE alembic_version SET version_num = '9999'")
+    database(folder, "UPDATE compatibility SET oldest = '9998'")
 
 
 def foreign(folder: Path) -> None:

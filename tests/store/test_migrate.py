@@ -24,7 +24,7 @@ from smartfeeds.core.model import Edge, Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate, migrations
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.store.rows import STATES, digest, item_values
 from smartfeeds.store.sql_tables import ITEM, NODE_ROW
 from smartfeeds.store.sqlite import SqliteStore
@@ -62,7 +62,7 @@ def test_migrated_schema_equals_the_declared_one(path: Path, raw: sqlite3.Connec
         migrate.create(fresh)
         assert schema(raw) == schema(fresh)
         assert columns(raw) == columns(fresh)
-        for table in ("alembic_version", "tally"):
+        for table in ("alembic_version", "compatibility", "tally"):
             rows = f"SELECT * FROM {table}"
             assert raw.execute(rows).fetchall() == fresh.execute(rows).fetchall() != []
 
@@ -291,14 +291,57 @@ async def test_failed_migration_is_undone_and_told(path: Path, raw: sqlite3.Conn
     assert schema(raw) == before
 
 
-async def test_open_newer_schema_is_refused_untouched(path: Path, raw: sqlite3.Connection) -> None:
+@pytest.mark.parametrize("statement", ["DROP TABLE compatibility", "UPDATE compatibility SET oldest = '9998'"])
+async def test_open_newer_schema_is_refused_untouched(path: Path, raw: sqlite3.Connection, statement: str) -> None:
+    """[OPS-091]"""
     migrate.create(raw)
     raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    raw.execute(statement)
     before = schema(raw)
     store = SqliteStore(path, read_payload)
     with pytest.raises(StoreError, match=r"9999 is newer .* install a newer smartfeeds"):
         await store.open()
     assert schema(raw) == before
+
+
+@pytest.mark.parametrize("mode", OpenMode)
+async def test_newer_schema_that_supports_this_program_is_used_as_it_is(
+    path: Path, raw: sqlite3.Connection, mode: OpenMode
+) -> None:
+    """[OPS-091] As during a rolling upgrade: a process of a newer version has upgraded the database."""
+    migrate.create(raw)
+    raw.execute("ALTER TABLE node ADD COLUMN colour TEXT NOT NULL DEFAULT ''")
+    raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    raw.execute("UPDATE compatibility SET oldest = ?", (migrate.HEAD,))
+    before = schema(raw)
+    store = SqliteStore(path, read_payload, mode=mode)
+    await store.open()
+    if mode is not OpenMode.READ:
+        made = await store.write(add_feed(item("a", 1)))
+        assert await store.read(lambda tx: tx.item(made.node_no, "a")) is not None
+    await store.close()
+    assert schema(raw) == before
+    assert migrate.version(raw) == "9999"
+
+
+async def test_upgrade_stores_which_programs_may_still_use_the_database(
+    path: Path, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[OPS-091]"""
+    monkeypatch.setattr(migrate, "COMPATIBLE", {migrate.HEAD: "0032"})
+    migrations.run(path, "0032")
+    assert migrate.oldest_program(raw) is None
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    await store.close()
+    assert (migrate.version(raw), migrate.oldest_program(raw)) == (migrate.HEAD, "0032")
+
+
+def test_compatible_schemas_are_known_and_older() -> None:
+    """[OPS-091]"""
+    order = migrate.REVISIONS.index
+    assert all(order(oldest) < order(revision) for revision, oldest in migrate.COMPATIBLE.items())
+    assert migrate.oldest_of(migrate.HEAD) in migrate.REVISIONS
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE song (x)", "CREATE TABLE alembic_version (version_num)"])

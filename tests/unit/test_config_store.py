@@ -91,4 +91,4 @@ def test_command_for_database_files_refuses_postgres(run: Run, monkeypatch: pyte
     monkeypatch.setenv("SMARTFEEDS_STORE__URL", "postgresql://feeds@db.example/feeds")
     run("init", "feeds.example.org")
 
-    assert "the database postgresql://feeds@db.example/feeds is no file" in run("backup", "copy.db", code=3).stderr
+    assert "back it up with pg_dump or base backups" in run("backup", "copy.db", code=3).stderr

@@ -4,14 +4,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from rich.progress import TaskID
 
+from smartfeeds.cli.addresses import open_source, open_target, store_address, with_password
 from smartfeeds.cli.common import FILE, config_option, read_settings
 from smartfeeds.cli.offline import run_offline
 from smartfeeds.console import Commands, print_out, progress_bar
+from smartfeeds.core.stores import StoreAddress
+from smartfeeds.errors import ConfigError
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode
+from smartfeeds.store.copying import copy_store
+from smartfeeds.store.digests import digest_of
 from smartfeeds.store.files import copy_files, folder_of
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
@@ -29,7 +35,12 @@ def upgrade(config: Path | None) -> None:
 
     Stop the service and take a backup first. A database of a newer version is rejected and left unchanged.
     """
-    path = read_settings(config).store.path
+    store = read_settings(config).store
+    if store.is_shared:
+        run_offline(config, _open, OpenMode.SERVE)
+        print_out(f"{store.address.name} has schema {HEAD}.")
+        return
+    path = store.path
     before = maintenance.schema_version(path)
     if before == HEAD:
         print_out(f"{path} has schema {before} already.")
@@ -42,6 +53,35 @@ def upgrade(config: Path | None) -> None:
         release()
     after = maintenance.schema_version(path)
     print_out(f"{path}: schema {before or 'none'} is now {after}.")
+
+
+@db_command.command("copy")
+@click.argument("source", metavar="FROM", type=store_address)
+@click.argument("target", metavar="TO", type=store_address)
+@click.option("--password-file", type=FILE, help="The file with the password of the PostgreSQL database.")
+def copy(source: StoreAddress, target: StoreAddress, password_file: Path | None) -> None:
+    """Copy everything from the database FROM into the new or empty database TO: addresses as in store.url.
+
+    Stop the service first. All numbers and times are copied, so the cursors of followers stay valid. A copy that was
+    interrupted continues when the command runs again. At the end the digests of both databases are compared.
+    """
+    if source.name == target.name:
+        raise click.UsageError("FROM and TO are the same database; name another target")
+    ends = [with_password(address, password_file) for address in (source, target)]
+    with progress_bar() as progress, open_source(ends[0]) as original, open_target(ends[1]) as copied:
+        tasks: dict[str, TaskID] = {}
+
+        def show(work: str, done: int, total: int) -> None:
+            if work not in tasks:
+                tasks[work] = progress.add_task(work, total=total)
+            progress.update(tasks[work], completed=done)
+
+        tables = copy_store(original, copied, source.name, show)
+    rows = sum(table.rows for table in tables)
+    print_out(f"Copied {rows} rows of {len(tables)} tables to {target.name}. Both have the sha256 {digest_of(tables)}.")
+    folder = folder_of(Path(source.path)) if source.path else None
+    if folder is not None and folder.is_dir():
+        print_out(f"Uploaded files are not copied. Set store.files to {folder.absolute()}, or to a copy of it.")
 
 
 async def _open(_service: FeedService) -> None:
@@ -57,7 +97,13 @@ def backup_command(file: Path, config: Path | None) -> None:
     The copy is a consistent state. To restore it, stop the service, remove the old database, its -wal and -shm files
     and its folder, and put the copies in their places.
     """
-    path = read_settings(config).store.path
+    store = read_settings(config).store
+    if store.is_shared:
+        raise ConfigError(
+            f"the database {store.address.name} is PostgreSQL; back it up with pg_dump or base "
+            "backups (docs/postgres.md)"
+        )
+    path = store.path
     maintenance.schema_version(path)  # raises if the file is not a database of smartfeeds
     former = next((path for path in (file, folder_of(file)) if path.exists()), None)
     if former is not None:

@@ -154,18 +154,21 @@ def _check_database(path: Path) -> Finding:
         if not path.exists():
             maintenance.check_writable(path)
             return _STORE.ok(f"{path} does not exist yet; smartfeeds run creates it")
-        version = maintenance.schema_version(path)
+        version, oldest = maintenance.schema_version(path), maintenance.oldest_program(path)
         sound = maintenance.is_sound(path)
         maintenance.check_writable(path)
     except StoreError as error:
         return _STORE.fix(str(error))
     if not sound:
         return _STORE.fix(f"{path} is damaged", "stop the service, move the file away, and restore a backup")
-    if version not in (None, *REVISIONS):
+    if version not in (None, *REVISIONS) and oldest not in REVISIONS:
         return _STORE.fix(
             f"{path} has schema {version}, which is newer than this program",
             f"install a newer version of smartfeeds; this one reads schemas up to {HEAD}",
         )
+    if version not in (None, *REVISIONS):
+        advice = f"install a newer version of smartfeeds; this one was made for schema {HEAD}, and can still use it"
+        return _STORE.note(f"{path} has the newer schema {version}", advice)
     if version != HEAD:
         advice = f"make a backup; the next start of smartfeeds run upgrades the database to schema {HEAD}"
         return _STORE.note(f"{path} has the older schema {version or '(none)'}", advice)

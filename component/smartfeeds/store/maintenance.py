@@ -19,6 +19,12 @@ def schema_version(path: Path) -> str | None:
         return migrate.version(connection)
 
 
+def oldest_program(path: Path) -> str | None:
+    """Returns the oldest schema whose programs can work with the database, None if the database does not say it."""
+    with _reading(path) as connection:
+        return migrate.oldest_program(connection)
+
+
 def is_sound(path: Path) -> bool:
     """Returns whether SQLite's quick check finds no damage."""
     with _reading(path) as connection:

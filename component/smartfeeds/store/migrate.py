@@ -2,10 +2,16 @@
 
 A new database is created from `sqlite.sql`. An older one is upgraded by the alembic versions under `migrations/` in one
 transaction, so that an interrupted migration leaves no trace. alembic and SQLAlchemy are imported only then, because
-they use more memory than a running service. Data that is newer than the code is rejected.
+they use more memory than a running service.
+
+A database also stores the oldest schema whose programs can work with it (table `compatibility`). A program rejects a
+newer database, unless it knows that schema. So the processes of a service can be upgraded one after the other.
 """
 
+import hashlib
 import sqlite3
+from collections.abc import Mapping
+from enum import Enum
 from importlib import resources
 from pathlib import Path
 
@@ -45,8 +51,13 @@ REVISIONS = (
     "0030",
     "0031",
     "0032",
+    "0041",
 )
 HEAD = REVISIONS[-1]
+# Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of
+# its own. A release may add tables, and columns with defaults, under the same oldest schema. What older programs use is
+# removed one release later.
+COMPATIBLE: Mapping[str, str] = {}
 SCHEMA = "sqlite.sql"
 
 
@@ -68,6 +79,64 @@ def version(connection: sqlite3.Connection) -> str | None:
     return str(rows[0][0])
 
 
+_COPYING = "copy:"
+
+
+def copy_marker(source: str) -> str:
+    """Returns what stands for the version of a database while `db copy` fills it from the database `source`."""
+    return _COPYING + hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+class Step(Enum):
+    """What a program does with a database before it uses it."""
+
+    NOTHING = "nothing"
+    CREATE = "create"
+    UPGRADE = "upgrade"
+
+
+def oldest_of(revision: str) -> str:
+    """Returns the oldest schema whose programs can work with the schema `revision` of this program."""
+    return COMPATIBLE.get(revision, revision)
+
+
+def next_step(revision: str | None, oldest: str | None, mode: OpenMode) -> Step:
+    """Returns what to do with a database of the schema `revision`, which is None for an empty database.
+
+    `oldest` is what the database says about older programs, None if it says nothing. Raises StoreError if this program
+    cannot use the database, and NewerSchemaError if the schema is newer.
+    """
+    if revision == HEAD:
+        return Step.NOTHING
+    if revision is None:
+        if mode.creates:
+            return Step.CREATE
+        raise StoreError(f"it is empty; check the path, or {CREATE_IT}")
+    if revision.startswith(_COPYING):
+        raise StoreError("it is an unfinished copy; run smartfeeds db copy again, or remove the database")
+    if revision not in REVISIONS:
+        if oldest in REVISIONS:
+            return Step.NOTHING
+        raise NewerSchemaError(
+            f"its schema {revision} is newer than this program, which knows up to {HEAD}; "
+            "install a newer smartfeeds, or restore the backup from before the upgrade"
+        )
+    if mode is not OpenMode.SERVE:
+        raise StoreError(
+            f"its schema {revision} is older than this program, which needs {HEAD}; "
+            "run smartfeeds db upgrade, or start the service with this version"
+        )
+    return Step.UPGRADE
+
+
+def oldest_program(connection: sqlite3.Connection) -> str | None:
+    """Returns the oldest schema whose programs can work with the database, None if the database does not say it."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'compatibility'").fetchone():
+        return None
+    row: tuple[str] | None = connection.execute("SELECT oldest FROM compatibility").fetchone()
+    return None if row is None else row[0]
+
+
 def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMode.SERVE) -> None:
     """Ensures that the database at `path`, open as `connection`, has the schema of this code.
 
@@ -76,25 +145,13 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
     is newer.
     """
     try:
-        revision = version(connection)
-        if revision is None and mode.creates:
+        step = next_step(version(connection), oldest_program(connection), mode)
+        if step is Step.CREATE:
             create(connection)
-            revision = version(connection)
-        if revision == HEAD:
-            return
-        if revision is None:
-            raise StoreError(f"it is empty; check the path, or {CREATE_IT}")
-        if revision not in REVISIONS:
-            raise NewerSchemaError(
-                f"its schema {revision} is newer than this program, which knows up to {HEAD}; "
-                "install a newer smartfeeds, or restore the backup from before the upgrade"
-            )
-        if mode is not OpenMode.SERVE:
-            raise StoreError(
-                f"its schema {revision} is older than this program, which needs {HEAD}; "
-                "run smartfeeds db upgrade, or start the service with this version"
-            )
-        upgrade(path, HEAD)
+            # Another process, perhaps of another version, may have created the schema first.
+            step = next_step(version(connection), oldest_program(connection), mode)
+        if step is Step.UPGRADE:
+            upgrade(path, HEAD)
     except sqlite3.Error as error:
         raise store_error(error, str(path)) from error
     except StoreError as error:
@@ -110,6 +167,7 @@ def create(connection: sqlite3.Connection) -> None:
             for statement in statements(text):
                 connection.execute(statement)
             connection.execute("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+            connection.execute("INSERT INTO compatibility (oldest) VALUES (?)", (oldest_of(HEAD),))
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

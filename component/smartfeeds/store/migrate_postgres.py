@@ -1,19 +1,23 @@
-"""The version of the schema in PostgreSQL: checked at every start, and created from `postgres.sql` if it is missing."""
+"""The version of the schema in PostgreSQL: checked at every start, created or upgraded if necessary.
+
+A new database is created from `postgres.sql`. The first one had the schema of the first release with PostgreSQL, so the
+versions under `migrations/` before it have statements for SQLite only.
+"""
 
 from importlib import resources
 
 import psycopg
 
+from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.migrate import HEAD, REVISIONS
+from smartfeeds.store.migrate import HEAD, Step, next_step, oldest_of
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession
-from smartfeeds.store.sqlite_engine import CREATE_IT
 
 SCHEMA = "postgres.sql"
 # The advisory lock of a transaction that creates or upgrades the schema: "smartfee" as a number.
-_LOCK = int.from_bytes(b"smartfee")
+SCHEMA_LOCK = int.from_bytes(b"smartfee")
 
 
 def postgres_version(session: PostgresSession) -> str | None:
@@ -33,29 +37,44 @@ def postgres_version(session: PostgresSession) -> str | None:
     return str(versions[0][0])
 
 
+def oldest_postgres_program(session: PostgresSession) -> str | None:
+    """Returns the oldest schema whose programs can work with the database, None if the database does not say it.
+
+    Raises psycopg.Error.
+    """
+    if session.execute("SELECT to_regclass('compatibility') IS NOT NULL") != [(True,)]:
+        return None
+    rows = session.execute("SELECT oldest FROM compatibility")
+    return str(rows[0][0]) if rows else None
+
+
 def prepare_postgres(session: PostgresSession, mode: OpenMode = OpenMode.SERVE) -> None:
     """Ensures that the database has the schema of this code (`migrate.prepare`). Raises StoreError."""
     try:
-        revision = postgres_version(session)
-        if revision is None and mode.creates:
+        step = _step(session, mode)
+        if step is Step.CREATE:
             create_schema(session)
-            revision = postgres_version(session)
-        if revision == HEAD:
-            return
-        if revision is None:
-            raise StoreError(f"it is empty; check store.url, or {CREATE_IT}")
-        if revision not in REVISIONS:
-            raise StoreError(
-                f"its schema {revision} is newer than this program, which knows up to {HEAD}; "
-                "install a newer smartfeeds"
-            )
-        raise StoreError(
-            f"its schema {revision} is older than this program, which needs {HEAD}; run smartfeeds db upgrade"
-        )
+            # Another process, perhaps of another version, may have created the schema first.
+            step = _step(session, mode)
+        if step is Step.UPGRADE:
+            upgrade_postgres(session.address, HEAD)
     except psycopg.Error as error:
         raise postgres_error(error, session.name) from error
     except StoreError as error:
-        raise StoreError(f"the database {session.name}: {error}") from error
+        raise type(error)(f"the database {session.name}: {error}") from error
+
+
+def _step(session: PostgresSession, mode: OpenMode) -> Step:
+    return next_step(postgres_version(session), oldest_postgres_program(session), mode)
+
+
+def upgrade_postgres(address: StoreAddress, target: str) -> None:
+    """Runs the migrations up to `target` in one transaction. Processes that start at the same time do it one after the
+    other. Raises StoreError."""
+    # Imported here only, because alembic and SQLAlchemy use much memory.
+    from smartfeeds.store.migrations import run_on_postgres
+
+    run_on_postgres(address, target)
 
 
 def create_schema(session: PostgresSession) -> None:
@@ -63,8 +82,9 @@ def create_schema(session: PostgresSession) -> None:
     text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8")
     with session.connection.transaction():
         # Processes that start at the same time create the schema one after the other.
-        session.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        session.execute("SELECT pg_advisory_xact_lock(?)", (SCHEMA_LOCK,))
         if postgres_version(session) is None:
             session.execute_script(text)
             session.queue("INSERT INTO alembic_version (version_num) VALUES (?)", ((HEAD,),))
+            session.queue("INSERT INTO compatibility (oldest) VALUES (?)", ((oldest_of(HEAD),),))
             session.flush()

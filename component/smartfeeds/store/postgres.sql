@@ -11,6 +11,11 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
+-- The oldest schema whose programs can work with this database, in one row (store/migrate.py).
+CREATE TABLE compatibility (
+    oldest TEXT COLLATE "C" NOT NULL PRIMARY KEY
+);
+
 -- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN`, `subscriptions@DOMAIN`
 -- and `contacts@DOMAIN` are what the JIDs of a domain have.
 CREATE TABLE tally (

@@ -52,7 +52,7 @@ class PostgresSession:
 
     def __init__(self, address: StoreAddress, *, statement_timeout_ms: int = 0) -> None:
         self.name = address.name
-        self._address = address
+        self.address = address
         self._settings = {**_SETTINGS, "statement_timeout": str(statement_timeout_ms)}
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None
@@ -104,9 +104,9 @@ class PostgresSession:
 
     def _open(self) -> None:
         self.close()
-        options: dict[str, Any] = {"password": self._address.password} if self._address.password else {}
+        options: dict[str, Any] = {"password": self.address.password} if self.address.password else {}
         connection = psycopg.connect(
-            self._address.url,
+            self.address.url,
             autocommit=True,
             connect_timeout=CONNECT_S,
             prepare_threshold=2,

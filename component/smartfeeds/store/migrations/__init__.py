@@ -6,11 +6,12 @@ from pathlib import Path
 from alembic import command, op
 from alembic.config import Config
 from alembic.util.exc import CommandError
-from sqlalchemy import Connection, create_engine, event, exc
+from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, text
 from sqlalchemy.pool import NullPool
 
+from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
-from smartfeeds.store.migrate import statements
+from smartfeeds.store.migrate import oldest_of, statements
 
 LOCATION = "smartfeeds.store:migrations"
 
@@ -25,7 +26,6 @@ def configuration() -> Config:
 
 def run(path: Path, target: str) -> None:
     """Runs the versions up to `target` on the database at `path`: all of them, or none. Raises StoreError."""
-    config = configuration()
     # sqlite3 would begin no transaction before DDL, so it is left out of that (isolation_level None).
     engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path, isolation_level=None), poolclass=NullPool)
 
@@ -33,15 +33,58 @@ def run(path: Path, target: str) -> None:
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
+    _run(engine, target)
+
+
+def run_on_postgres(address: StoreAddress, target: str) -> None:
+    """Runs the versions up to `target`: all of them, or none. Raises StoreError.
+
+    One process at a time does it. Another process that starts meanwhile waits, and has nothing left to do.
+    """
+    import psycopg
+
+    from smartfeeds.store.migrate_postgres import SCHEMA_LOCK
+
+    def connect() -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(address.url, password=address.password or None, application_name="smartfeeds upgrade")
+
+    engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
+
+    _run(engine, target)
+
+
+def _run(engine: Engine, target: str) -> None:
+    config = configuration()
     try:
         with engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, target)
+            _set_compatibility(connection)
     except (exc.SQLAlchemyError, CommandError) as error:
         raise StoreError(f"its migration to {target} failed and was undone: {error}") from error
 
 
-def run_script(script: str) -> None:
-    """Runs the statements of a version. Each ends with a semicolon at the end of a line."""
+def _set_compatibility(connection: Connection) -> None:
+    if "compatibility" not in inspect(connection).get_table_names():
+        return  # the target is older than this table
+    revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    connection.execute(text("DELETE FROM compatibility"))
+    connection.execute(text("INSERT INTO compatibility (oldest) VALUES (:oldest)"), {"oldest": oldest_of(revision)})
+
+
+def run_script(script: str, postgres: str | None = None) -> None:
+    """Runs the statements of a version. Each ends with a semicolon at the end of a line.
+
+    `script` is for SQLite. `postgres` is for PostgreSQL; versions before the first release with PostgreSQL lack it.
+    Raises StoreError if it is missing and needed.
+    """
+    if op.get_bind().dialect.name == "postgresql":
+        if postgres is None:
+            raise StoreError("a version of the schema has no statements for PostgreSQL; report this as a bug")
+        script = postgres
     for statement in statements(script):
         op.execute(statement)

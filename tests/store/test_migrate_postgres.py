@@ -1,0 +1,198 @@
+"""The schema in PostgreSQL: created and upgraded by several processes at once, and compared with that of SQLite."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic.config import Config
+
+from smartfeeds.core.stores import StoreAddress, parse_store
+from smartfeeds.errors import StoreError
+from smartfeeds.store import migrate, migrate_postgres, migrations
+from smartfeeds.store.base import OpenMode
+from smartfeeds.store.copy_postgres import PostgresCopy
+from smartfeeds.store.copy_sqlite import SqliteCopy
+from smartfeeds.store.migrate_postgres import postgres_version, prepare_postgres
+from smartfeeds.store.postgres_session import PostgresSession
+from support.postgres import PostgresServer
+
+NEXT = "9000"
+VERSIONS = Path(migrations.__file__).parent / "versions"
+COLOUR = '''"""A column that the next version might add."""
+
+from smartfeeds.store.migrations import run_script
+
+revision = "9000"
+down_revision = "{head}"
+
+_COLUMN = """
+ALTER TABLE node ADD COLUMN colour TEXT NOT NULL DEFAULT '';
+"""
+
+
+def upgrade() -> None:
+    run_script(_COLUMN, postgres=_COLUMN)
+'''
+TYPES = {"INTEGER": "bigint", "TEXT": "text", "BLOB": "bytea", "REAL": "double precision"}
+
+
+@pytest.fixture
+def address(postgres: PostgresServer) -> Iterator[StoreAddress]:
+    url = postgres.create_database()
+    yield parse_store(url)
+    postgres.drop_database(url)
+
+
+@contextmanager
+def opened(address: StoreAddress) -> Iterator[PostgresSession]:
+    session = PostgresSession(address)
+    session.open_at_once()
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def prepare(address: StoreAddress, mode: OpenMode = OpenMode.SERVE) -> str | None:
+    """Prepares a database as a process does at its start. Returns the version after that."""
+    with opened(address) as session:
+        prepare_postgres(session, mode)
+        return postgres_version(session)
+
+
+def run(address: StoreAddress, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(address.url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of the next version, which adds a column."""
+    (tmp_path / "9000_colour.py").write_text(COLOUR.format(head=migrate.HEAD))
+    configuration = migrations.configuration
+
+    def extended() -> Config:
+        config = configuration()
+        config.set_main_option("version_locations", f"{VERSIONS}{os.pathsep}{tmp_path}")
+        return config
+
+    monkeypatch.setattr(migrations, "configuration", extended)
+    monkeypatch.setattr(migrate, "REVISIONS", (*migrate.REVISIONS, NEXT))
+    for module in (migrate, migrate_postgres):
+        monkeypatch.setattr(module, "HEAD", NEXT)
+
+
+def test_several_processes_create_the_schema_at_once(address: StoreAddress) -> None:
+    """[OPS-091]"""
+    with ThreadPoolExecutor(4) as threads:
+        versions = list(threads.map(prepare, [address] * 4))
+
+    assert versions == [migrate.HEAD] * 4
+    assert run(address, "SELECT oldest FROM compatibility") == [(migrate.oldest_of(migrate.HEAD),)]
+
+
+def test_several_processes_upgrade_at_once(
+    address: StoreAddress, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[OPS-091]"""
+    prepare(address)
+    first = migrate.HEAD
+    request.getfixturevalue("next_version")
+    monkeypatch.setattr(migrate, "COMPATIBLE", {NEXT: first})
+
+    with ThreadPoolExecutor(4) as threads:
+        versions = list(threads.map(prepare, [address] * 4))
+
+    assert versions == [NEXT] * 4
+    assert run(address, "SELECT oldest FROM compatibility") == [(first,)]
+    assert run(address, "SELECT column_name FROM information_schema.columns WHERE column_name = 'colour'")
+
+
+def test_former_program_goes_on_with_a_newer_schema_that_supports_it(address: StoreAddress) -> None:
+    """[OPS-091]"""
+    prepare(address)
+    run(address, "UPDATE alembic_version SET version_num = '9999'")
+
+    assert prepare(address) == "9999"
+    run(address, "UPDATE compatibility SET oldest = '9998'")
+    with pytest.raises(StoreError, match=r"9999 is newer .* install a newer smartfeeds"):
+        prepare(address)
+
+
+@pytest.mark.usefixtures("next_version")
+@pytest.mark.parametrize("mode", [OpenMode.READ, OpenMode.WRITE, OpenMode.CREATE])
+def test_commands_leave_an_older_schema_alone(address: StoreAddress, mode: OpenMode) -> None:
+    prepare(address)
+    run(address, f"UPDATE alembic_version SET version_num = '{migrate.REVISIONS[-2]}'")
+
+    with pytest.raises(StoreError, match="is older than this program"):
+        prepare(address, mode)
+
+
+def test_version_without_statements_for_postgres_is_undone(address: StoreAddress) -> None:
+    """Versions before the first release with PostgreSQL have no such statements."""
+    prepare(address)
+    run(address, f"UPDATE alembic_version SET version_num = '{migrate.REVISIONS[-2]}'")
+
+    with pytest.raises(StoreError, match="no statements for PostgreSQL"):
+        prepare(address)
+    assert run(address, "SELECT version_num FROM alembic_version") == [(migrate.REVISIONS[-2],)]
+
+
+def test_both_engines_have_the_same_tables_columns_and_keys(address: StoreAddress, tmp_path: Path) -> None:
+    """[PG-010] test_migrate.py compares the file for SQLite with the migrations."""
+    prepare(address)
+    with (
+        closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as sqlite,
+        psycopg.connect(address.url, autocommit=True) as postgres,
+    ):
+        migrate.create(sqlite)
+        tables = SqliteCopy(sqlite, tmp_path / "s.db").tables()
+        assert set(tables) == set(PostgresCopy(postgres, address).tables())
+        assert len(tables) > 25
+        for table in tables:
+            if table.name == "word":  # FTS5 has no types; here its texts are a tsvector
+                continue
+            assert columns_of_sqlite(sqlite, table.name) == columns_of_postgres(postgres, table.name), table.name
+
+
+@pytest.mark.parametrize("unique", [True, False])
+def test_both_engines_have_the_same_indexes(address: StoreAddress, tmp_path: Path, *, unique: bool) -> None:
+    """[PG-010]"""
+    prepare(address)
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as sqlite:
+        migrate.create(sqlite)
+        names = sqlite.execute(
+            'SELECT l.name FROM sqlite_master m, pragma_index_list(m.tbl_name) l WHERE l."unique" = ?'
+            " AND m.sql IS NOT NULL AND l.origin = 'c' AND l.name = m.name",
+            (unique,),
+        ).fetchall()
+    rows = run(
+        address,
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_constraint k"
+        " ON k.conindid = c.oid WHERE k.oid IS NULL AND c.relnamespace = 'public'::regnamespace"
+        f" AND i.indisunique = {unique}",
+    )
+    only_postgres = set() if unique else {("word_tokens",)}
+
+    assert set(rows) == {*names, *only_postgres}
+
+
+def columns_of_sqlite(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, bool]]:
+    """Name, type as in PostgreSQL, and whether the column must have a value."""
+    query = 'SELECT name, type, "notnull" OR pk > 0 FROM pragma_table_info(?) ORDER BY 1'
+    return [(name, TYPES[kind], bool(needed)) for name, kind, needed in connection.execute(query, (table,))]
+
+
+def columns_of_postgres(connection: psycopg.Connection[tuple[object, ...]], table: str) -> list[tuple[object, ...]]:
+    query = (
+        "SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
+        ' WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attname COLLATE "C"'
+    )
+    return connection.execute(query, (table,)).fetchall()

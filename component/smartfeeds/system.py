@@ -15,6 +15,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def new_instance() -> str:
+    """A fresh id for a running process: 8 letters and digits."""
+    return secrets.token_hex(4)
+
+
 def new_id() -> str:
     """A fresh id for an item or a node: a UUID of version 7 (RFC 9562 5.7).
 

@@ -15,6 +15,7 @@ from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
+from smartfeeds.formats.atom import read_traits
 from smartfeeds.polling_setup import Polls
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
@@ -52,7 +53,9 @@ class ProcessGroup:
             # psycopg is an extra: a service on SQLite starts without it.
             from smartfeeds.store.lock_session import LockSession
 
-            return await LockSession.open(store.address, self.instance, lease_s=store.lease_s, events=events)
+            return await LockSession.open(
+                store.address, self.instance, lease_s=store.lease_s, events=events, reader=read_traits
+            )
 
         return Ownership(
             open_locks,

@@ -47,7 +47,7 @@ LAYERS: dict[str, set[str]] = {
     "webhooks_setup": {"config", "core", "delivery", "formats", "net", "service", "webhooks"},
     "bot_setup": {"bot", "config", "core", "delivery", "service", "sources", "system", "xmpp"},
     "ownership_setup": {
-        "config", "core", "delivery", "polling_setup", "service", "store", "system", "webhooks", "xmpp",
+        "config", "core", "delivery", "formats", "polling_setup", "service", "store", "system", "webhooks", "xmpp",
     },
     "app": {"bot_setup", "ownership_setup", "opening", "webhooks_setup", "system", "http_setup", "polling_setup",
             "errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",

@@ -13,17 +13,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
 import psycopg
-from psycopg import sql
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
+from smartfeeds.store.base import WriteTx
+from smartfeeds.store.indexer import ReadAhead, TraitsReader
 from smartfeeds.store.notices import ChangeNotice, SessionEvents, change_text, letter_text, read_notice
+from smartfeeds.store.postgres_engine import PostgresEngine
+from smartfeeds.store.postgres_session import PostgresSession
 
 T = TypeVar("T")
 
@@ -33,11 +36,10 @@ _MEMBER: Final = 0x5346_0002  # the second key is _LINKED or _UNLINKED; each pro
 _LINK: Final = 0x5346_0003
 _LINKED: Final = 1
 _UNLINKED: Final = 0
-CHANNEL: Final = "smartfeeds"
+CHANNEL: Final[LiteralString] = "smartfeeds"
 # Changes within this time share a notice: each notice takes a lock of the whole server.
 NOTICE_S: Final = 0.01
 LETTER_S: Final = 60.0  # a letter that was not read for so long is for a process that has ended
-MIN_VERSION: Final = 140_000  # idle_session_timeout is new in PostgreSQL 14
 
 _VIEW: Final[LiteralString] = """
 SELECT classid::bigint, objid::bigint, count(*) FROM pg_locks
@@ -79,8 +81,11 @@ class LockSession:
     Every method except `announce` raises SessionLostError.
     """
 
-    def __init__(self, connection: "psycopg.Connection[Any]", instance: str, events: SessionEvents) -> None:
-        self._connection = connection
+    def __init__(self, session: "_LockedSession", instance: str, events: SessionEvents, reader: TraitsReader) -> None:
+        self._session = session
+        self._connection = connection = session.connection
+        self._engine = PostgresEngine(session)
+        self._tx = WriteTx(self._engine, ReadAhead(reader))
         self._instance = instance
         self._events = events
         self._loop = asyncio.get_running_loop()
@@ -95,12 +100,15 @@ class LockSession:
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
-    async def open(cls, address: StoreAddress, instance: str, *, lease_s: float, events: SessionEvents) -> Self:
-        """Connects and joins the members without a link. Raises StoreError."""
-        connection = await asyncio.to_thread(_connect, address, instance, lease_s)
-        session = cls(connection, instance, events)
-        session._thread.start()
-        return session
+    async def open(
+        cls, address: StoreAddress, instance: str, *, lease_s: float, events: SessionEvents, reader: TraitsReader
+    ) -> Self:
+        """Connects and joins the members without a link. `reader` indexes items, as in the store. Raises StoreError."""
+        session = _LockedSession(address, lease_s)
+        await asyncio.to_thread(session.prepare, instance)
+        locks = cls(session, instance, events, reader)
+        locks._thread.start()
+        return locks
 
     # Locks.
 
@@ -189,10 +197,21 @@ class LockSession:
         self._wake()
         return await future
 
-    @property
-    def connection(self) -> "psycopg.Connection[Any]":
-        """The connection, for work that `run` runs."""
-        return self._connection
+    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
+        """Runs work in a transaction of this session: it fails if the locks are lost."""
+
+        def write() -> T:
+            try:
+                self._engine.begin()
+                result = work(self._tx)
+                self._tx.settle()
+                self._engine.commit()
+            finally:
+                self._tx.forget()
+                self._engine.rollback()
+            return result
+
+        return await self.run(write)
 
     async def close(self) -> None:
         """Ends the session and releases all locks."""
@@ -253,11 +272,11 @@ class LockSession:
             try:
                 result = work()
             except Exception as error:
-                is_end = isinstance(error, psycopg.Error) and self._connection.closed
+                is_end = self._connection.closed
                 lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
                 self._settle(future, error=lost)
                 if is_end:
-                    raise
+                    raise psycopg.OperationalError(str(error)) from None
             else:
                 self._settle(future, result)
 
@@ -314,45 +333,45 @@ class LockSession:
             self._call(self._events.on_letter, bytes(row[0]))
 
 
-def _connect(address: StoreAddress, instance: str, lease_s: float) -> "psycopg.Connection[Any]":
-    """Returns a session with its timeouts, as a member without a link. Raises StoreError."""
-    timeout_ms = max(1, int(lease_s * 1_000))
-    try:
-        connection = psycopg.connect(
-            address.url,
-            autocommit=True,
-            connect_timeout=max(2, int(lease_s)),
-            application_name=f"smartfeeds {instance} locks",
-            # A database that has vanished without a word must not hold a beat for longer than the lease.
-            keepalives_idle=max(1, int(lease_s)),
-            keepalives_interval=1,
-            keepalives_count=3,
-            tcp_user_timeout=timeout_ms,
-            password=address.password or None,
-        )
-    except psycopg.Error as error:
-        raise StoreError(f"the lock session cannot be opened: {str(error).strip()}") from None
-    try:
-        if connection.info.server_version < MIN_VERSION:
-            raise StoreError("several processes need PostgreSQL 14 or newer; upgrade the database server")
-        for setting in ("idle_session_timeout", "idle_in_transaction_session_timeout"):
-            connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(setting), sql.Literal(timeout_ms)))
-        # What a crash of the database loses is a mark, whose items are sent once more, or a notice.
-        connection.execute("SET synchronous_commit = off")
-        connection.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_MEMBER, _UNLINKED))
-        _create_letters(connection)
-        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
-    except psycopg.Error as error:
-        connection.close()
-        raise StoreError(f"the lock session cannot be set up: {str(error).strip()}") from None
-    except StoreError:
-        connection.close()
-        raise
-    return connection
+class _LockedSession(PostgresSession):
+    """A connection that is not opened again after it was lost, because its locks are lost, too."""
 
+    def __init__(self, address: StoreAddress, lease_s: float) -> None:
+        timeout_ms = max(1, int(lease_s * 1_000))
+        # A database that has vanished without a word must not hold a beat for longer than the lease.
+        options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"
+        url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
+        super().__init__(replace(address, url=url))
+        self._lease_settings = {
+            "idle_session_timeout": timeout_ms,
+            "idle_in_transaction_session_timeout": timeout_ms,
+            # A mark that waits for a row must not hold up the beats.
+            "lock_timeout": max(1, timeout_ms // 2),
+            # What a crash of the database loses is a mark, whose items are sent once more, or a notice.
+            "synchronous_commit": "off",
+        }
 
-def _create_letters(connection: "psycopg.Connection[Any]") -> None:
-    with connection.transaction():
-        # Processes that start together would both create the table, and one of them would fail.
-        connection.execute("SELECT pg_advisory_xact_lock(%s, 1)", (_LINK,))
-        connection.execute(_LETTERS)
+    def renew(self, sleep: Callable[[float], None] = time.sleep) -> None:  # noqa: ARG002 - the signature of the base
+        """Raises SessionLostError if the connection is lost."""
+        if not self.is_open:
+            raise SessionLostError(f"the database {self.name}: the lock session was lost")
+
+    def prepare(self, instance: str) -> None:
+        """Opens the connection and joins the members without a link. Raises StoreError."""
+        self.open_at_once()
+        connection = self.connection
+        try:
+            for name, value in self._lease_settings.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
+            connection.execute("SELECT set_config('application_name', %s, false)", (f"smartfeeds {instance} locks",))
+            connection.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_MEMBER, _UNLINKED))
+            with connection.transaction():
+                # Processes that start together would both create the table, and one of them would fail.
+                connection.execute("SELECT pg_advisory_xact_lock(%s, 1)", (_LINK,))
+                connection.execute(_LETTERS)
+            connection.execute(f"LISTEN {CHANNEL}")
+        except psycopg.Error as error:
+            self.close()
+            raise StoreError(
+                f"the database {self.name}: the lock session cannot be set up: {str(error).strip()}"
+            ) from error

@@ -15,6 +15,7 @@ from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, starting
 from support.postgres import PostgresServer, running_postgres
+from support.postgres_store import EmptyDatabase
 from support.servers import TestServer, run_server
 from support.web import Web, WebStarter, starting_web
 
@@ -57,6 +58,14 @@ def postgres() -> Iterator[PostgresServer]:
     """A real PostgreSQL, which each test asks for a database of its own."""
     with running_postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def empty_database(postgres: PostgresServer) -> Iterator[EmptyDatabase]:
+    """A PostgreSQL database with the schema, which a test empties before it uses it."""
+    database = EmptyDatabase(postgres)
+    yield database
+    database.close()
 
 
 @pytest.fixture(params=["prosody", "ejabberd"])

@@ -79,6 +79,7 @@ OWNERS = {
     "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
     "aiosqlite": ("store/",),
     "sqlite3": ("store/",),
+    "psycopg": ("store/postgres", "store/migrate_postgres.py", "store/lock_session.py"),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
     "aiohttp": ("http/", "net/"),

@@ -10,11 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.model import Edge
-from smartfeeds.core.view import Traits
+from smartfeeds.errors import StoreError
 from smartfeeds.store.sql_tables import Table
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+
+
+class TransientError(StoreError):
+    """The transaction failed without effect and may succeed when it runs again: a lost connection, a deadlock, a row
+    that another process has added at the same time.
+    """
 
 
 class OverBudgetError(Exception):
@@ -45,6 +51,10 @@ class Engine(Protocol):
     def for_update(self) -> str:
         """The end of a SELECT that locks its row; empty if writers are serialised anyway."""
 
+    @property
+    def skip_locked(self) -> str:
+        """As `for_update`, for a SELECT that ignores rows which another transaction has locked."""
+
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         """Returns all rows of a query."""
 
@@ -73,9 +83,6 @@ class Engine(Protocol):
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         """Returns the result of the work, or None if it needs more than this number of steps (`allow`)."""
-
-    def tokens(self, node_no: int, traits: Traits) -> frozenset[str]:
-        """Returns the facets and words of a version of an item in the form of the full-text index."""
 
     def documents(self, item_no: int) -> dict[int, str]:
         """Returns the versions of an item by number (`rows.STATES`): their tokens, each between two spaces.

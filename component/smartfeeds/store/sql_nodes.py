@@ -35,7 +35,7 @@ def item_above(order: Order) -> str:
 
 # The marks of held events never are behind: their number is that of the absent subscribers, and the return of a
 # subscriber starts their delivery. The look for consumers that are behind would read all of them again and again.
-LOOKED_FOR = f"consumer NOT GLOB '{HELD}:*'"
+LOOKED_FOR = f"substr(consumer, 1, {len(HELD) + 1}) <> '{HELD}:'"
 FALL_BEHIND = (
     f"UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ? AND {LOOKED_FOR}"
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"

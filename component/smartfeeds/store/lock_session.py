@@ -49,9 +49,9 @@ GROUP BY classid, objid
 """
 _LOCK: Final[LiteralString] = (
     "SELECT shard FROM unnest(%s::int[]) WITH ORDINALITY AS wish(shard, place) "
-    "WHERE pg_try_advisory_lock(%s, shard) ORDER BY place"
+    "WHERE pg_try_advisory_lock(%s::int, shard) ORDER BY place"
 )
-_UNLOCK: Final[LiteralString] = "SELECT pg_advisory_unlock(%s, shard) FROM unnest(%s::int[]) AS shard"
+_UNLOCK: Final[LiteralString] = "SELECT pg_advisory_unlock(%s::int, shard) FROM unnest(%s::int[]) AS shard"
 # Not logged: letters live for a second, and a crash of the server ends all sessions anyway.
 _LETTERS: Final[LiteralString] = """
 CREATE UNLOGGED TABLE IF NOT EXISTS letter (
@@ -121,8 +121,8 @@ class LockSession:
         new, former = (_LINKED, _UNLINKED) if is_linked else (_UNLINKED, _LINKED)
 
         def change() -> None:
-            self._connection.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_MEMBER, new))
-            self._connection.execute("SELECT pg_advisory_unlock_shared(%s, %s)", (_MEMBER, former))
+            self._connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, new))
+            self._connection.execute("SELECT pg_advisory_unlock_shared(%s::int, %s::int)", (_MEMBER, former))
 
         await self.run(change)
 
@@ -142,14 +142,14 @@ class LockSession:
         """Locks the link of the component. Returns whether this process has it now."""
 
         def lock() -> bool:
-            row = self._connection.execute("SELECT pg_try_advisory_lock(%s, 0)", (_LINK,)).fetchone()
+            row = self._connection.execute("SELECT pg_try_advisory_lock(%s::int, 0)", (_LINK,)).fetchone()
             return row is not None and bool(row[0])
 
         return await self.run(lock)
 
     async def return_link(self) -> None:
         """Releases the link of the component."""
-        await self.run(lambda: self._connection.execute("SELECT pg_advisory_unlock(%s, 0)", (_LINK,)))
+        await self.run(lambda: self._connection.execute("SELECT pg_advisory_unlock(%s::int, 0)", (_LINK,)))
 
     # Notices and letters.
 
@@ -181,7 +181,7 @@ class LockSession:
         """Removes letters that were not read in time."""
         await self.run(
             lambda: self._connection.execute(
-                "DELETE FROM letter WHERE sent < clock_timestamp() - make_interval(secs => %s)", (LETTER_S,)
+                "DELETE FROM letter WHERE sent < clock_timestamp() - make_interval(secs => %s::float8)", (LETTER_S,)
             )
         )
 
@@ -271,7 +271,7 @@ class LockSession:
             work, future = self._jobs.popleft()
             try:
                 result = work()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the caller receives it
                 is_end = self._connection.closed
                 lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
                 self._settle(future, error=lost)
@@ -364,10 +364,10 @@ class _LockedSession(PostgresSession):
             for name, value in self._lease_settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
             connection.execute("SELECT set_config('application_name', %s, false)", (f"smartfeeds {instance} locks",))
-            connection.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_MEMBER, _UNLINKED))
+            connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, _UNLINKED))
             with connection.transaction():
                 # Processes that start together would both create the table, and one of them would fail.
-                connection.execute("SELECT pg_advisory_xact_lock(%s, 1)", (_LINK,))
+                connection.execute("SELECT pg_advisory_xact_lock(%s::int, 1)", (_LINK,))
                 connection.execute(_LETTERS)
             connection.execute(f"LISTEN {CHANNEL}")
         except psycopg.Error as error:

@@ -134,9 +134,8 @@ class App:
             request_bytes=max(REQUEST_BYTES, policy.max_request_bytes),
             bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
             software_version=__version__,
-            instance=self.group.instance,
-            post=self.group.post,
-            has_others=self.group.has_others,
+            relay=self.group.relay,
+            on_shared=lambda element: self.router.on_shared(element),
         )
         outbox = self.stream.outbox
         self.availability = Availability()
@@ -358,12 +357,15 @@ class App:
             for server in self._webhooks:
                 parts.push_async_callback(log_failures_of, server.stop)
             parts.push_async_callback(self._end_tasks)
+            parts.push_async_callback(self.group.stop)
             parts.push_async_callback(self.supervisor.stop)
-            parts.push_async_callback(self.presences.leave)
+            parts.push_async_callback(self.group.unless_shared, self.presences.leave)
             parts.push_async_callback(self.presences.stop)
-            # The order of a stop: deliveries end and store their marks, then their shards are unlocked for the next
-            # process, and only then the link is closed. The server sends requests elsewhere from then on.
-            parts.push_async_callback(self.ownership.stop)
+            # The order of a stop: deliveries end and store their marks, their shards are unlocked for the next process,
+            # new requests go to another process, those in progress are answered, and then the link is closed.
+            parts.push_async_callback(self._drain)
+            parts.callback(self.group.relay.leave)
+            parts.push_async_callback(self.ownership.release)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
             for client in (*self._fetchers, self._image_fetcher, *self.polls.clients):

@@ -21,6 +21,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.notices import SessionEvents
 from smartfeeds.webhooks.hub import Hub
+from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
 Spawn = Callable[[Coroutine[None, None, None], str], "asyncio.Task[None]"]
@@ -40,7 +41,9 @@ class ProcessGroup:
         self._spawn = spawn
         self._stream: ComponentStream | None = None
         self._online = asyncio.Event()
+        self._letters: set[asyncio.Task[None]] = set()
         self.ownership = self._make_ownership()
+        self.relay = StanzaRelay(self.instance, self._post, self.has_others)
         changes.forward(self.ownership.announce)
 
     def _make_ownership(self) -> Ownership:
@@ -94,9 +97,20 @@ class ProcessGroup:
         """Whether another process has a link, too: the server may send to it what is for this process."""
         return self.ownership.processes > 1
 
-    def post(self, recipient: str, stanza: bytes) -> None:
-        """Passes a stanza to the process that it is for, or to all others ("*")."""
-        self._spawn(self.ownership.send_letter(recipient, stanza), "letter")
+    async def unless_shared(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Does work that ends the service for users, unless another process goes on to serve them."""
+        if not self.has_others():
+            await work()
+
+    async def stop(self) -> None:
+        """Sends the last letters and closes the locks. The link is closed before."""
+        await asyncio.gather(*self._letters, return_exceptions=True)
+        await self.ownership.stop()
+
+    def _post(self, recipient: str, stanza: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(self.ownership.send_letter(recipient, stanza), name="letter")
+        self._letters.add(task)
+        task.add_done_callback(self._letters.discard)
 
     def _on_letter(self, stanza: bytes) -> None:
         if self._stream is not None:

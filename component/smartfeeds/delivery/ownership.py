@@ -80,6 +80,7 @@ class Ownership:
         self._members = Members(0, 0)
         self._joined_linked = False
         self._has_link = False
+        self._is_leaving = False
         self._beat_s = -math.inf if locks is None else clock()
         self._letters_s = -math.inf
         self._moving: asyncio.Task[None] | None = None
@@ -158,18 +159,22 @@ class Ownership:
         while self._moving is not None and not self._moving.done():
             await asyncio.wait((self._moving,))
 
-    async def stop(self) -> None:
-        """Hands all shards over and closes the locks."""
+    async def release(self) -> None:
+        """Hands all shards over. This process takes no more of them."""
+        self._is_leaving = True
         if self._moving is not None:
             self._moving.cancel()
             await asyncio.gather(self._moving, return_exceptions=True)
+        if self._locks is not None:
+            with failures_logged():
+                await self._end(self._locks, self._owned)
+
+    async def stop(self) -> None:
+        """Closes the locks. `release` comes first."""
         locks, self._locks = self._locks, None
-        if locks is None:
-            return
-        with failures_logged():
-            await self._end(locks, self._owned)
-        with failures_logged():
-            await locks.close()
+        if locks is not None:
+            with failures_logged():
+                await locks.close()
 
     # Locks.
 
@@ -220,7 +225,7 @@ class Ownership:
         if began_s - self._letters_s >= LETTERS_S:
             self._letters_s = began_s
             await locks.remove_letters()
-        if self._moving is not None and not self._moving.done():
+        if self._is_leaving or (self._moving is not None and not self._moving.done()):
             return
         plan = plan_shards(self._owned, view.held, self._members.share(is_linked=is_linked), self._start_shard)
         if plan.release or plan.take:

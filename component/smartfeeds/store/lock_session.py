@@ -24,7 +24,7 @@ from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
-from smartfeeds.store.notices import ChangeNotice, SessionEvents, change_text, letter_text, read_notice
+from smartfeeds.store.notices import ChangeNotice, LetterNotice, SessionEvents, change_text, letter_text, read_notice
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 
@@ -52,6 +52,8 @@ _LOCK: Final[LiteralString] = (
     "WHERE pg_try_advisory_lock(%s::int, shard) ORDER BY place"
 )
 _UNLOCK: Final[LiteralString] = "SELECT pg_advisory_unlock(%s::int, shard) FROM unnest(%s::int[]) AS shard"
+_READ_LETTER: Final[LiteralString] = "SELECT body FROM letter WHERE letter_no = %s"
+_CLAIM_LETTER: Final[LiteralString] = "DELETE FROM letter WHERE letter_no = %s RETURNING body"
 # Not logged: letters live for a second, and a crash of the server ends all sessions anyway.
 _LETTERS: Final[LiteralString] = """
 CREATE UNLOGGED TABLE IF NOT EXISTS letter (
@@ -95,6 +97,7 @@ class LockSession:
         self._notice_at_s: float | None = None
         self._ending = False
         self._is_over = False
+        self._is_linked = False
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
@@ -123,6 +126,7 @@ class LockSession:
         def change() -> None:
             self._connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, new))
             self._connection.execute("SELECT pg_advisory_unlock_shared(%s::int, %s::int)", (_MEMBER, former))
+            self._is_linked = is_linked
 
         await self.run(change)
 
@@ -147,10 +151,6 @@ class LockSession:
 
         return await self.run(lock)
 
-    async def return_link(self) -> None:
-        """Releases the link of the component."""
-        await self.run(lambda: self._connection.execute("SELECT pg_advisory_unlock(%s::int, 0)", (_LINK,)))
-
     # Notices and letters.
 
     def announce(self, node_nos: Collection[int]) -> None:
@@ -166,7 +166,8 @@ class LockSession:
             self._wake()
 
     async def send_letter(self, recipient: str, body: bytes) -> None:
-        """Passes bytes to the process with the instance `recipient`; to all others if it is "*"."""
+        """Passes bytes to the process with the instance `recipient`; to all others if it is "*", and to one of those
+        with a link if it is "?"."""
 
         def send() -> None:
             row = self._connection.execute(
@@ -324,11 +325,14 @@ class LockSession:
             self._call(self._events.on_changed, notice.node_nos)
         elif notice is not None:
             # Not now: a notice may arrive in the middle of a statement.
-            self._jobs.append((partial(self._read_letter, notice.letter_no), None))
+            self._jobs.append((partial(self._read_letter, notice), None))
             self._wake()
 
-    def _read_letter(self, letter_no: int) -> None:
-        row = self._connection.execute("SELECT body FROM letter WHERE letter_no = %s", (letter_no,)).fetchone()
+    def _read_letter(self, notice: LetterNotice) -> None:
+        if notice.is_claimed and not self._is_linked:
+            return  # this process could not answer the stanza
+        statement = _CLAIM_LETTER if notice.is_claimed else _READ_LETTER
+        row = self._connection.execute(statement, (notice.letter_no,)).fetchone()
         if row is not None:
             self._call(self._events.on_letter, bytes(row[0]))
 

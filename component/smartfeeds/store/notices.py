@@ -10,6 +10,7 @@ from typing import Final
 # PostgreSQL refuses a payload of 8,000 bytes.
 PAYLOAD_BYTES: Final = 7_900
 EVERY_PROCESS: Final = "*"
+ANY_PROCESS: Final = "?"
 _MANY: Final = "*"
 
 
@@ -32,9 +33,10 @@ class ChangeNotice:
 
 @dataclass(frozen=True, slots=True)
 class LetterNotice:
-    """The number of a letter for this process."""
+    """The number of a letter for this process. `is_claimed`: only the process that removes it reads it."""
 
     letter_no: int
+    is_claimed: bool = False
 
 
 def change_text(instance: str, node_nos: Collection[int]) -> str:
@@ -44,7 +46,7 @@ def change_text(instance: str, node_nos: Collection[int]) -> str:
 
 
 def letter_text(instance: str, recipient: str, letter_no: int) -> str:
-    """Returns the notice of a letter to the process `recipient`, or to EVERY_PROCESS."""
+    """Returns the notice of a letter to the process `recipient`, to EVERY_PROCESS or to ANY_PROCESS."""
     return f"{instance} letter {recipient} {letter_no}"
 
 
@@ -58,7 +60,8 @@ def read_notice(text: str, instance: str) -> ChangeNotice | LetterNotice | None:
                 return ChangeNotice(None)
             parts = numbers.split(",")
             return ChangeNotice(tuple(map(int, parts))) if all(part.isdecimal() for part in parts) else None
-        case [_, "letter", recipient, number] if recipient in (instance, EVERY_PROCESS) and number.isdecimal():
-            return LetterNotice(int(number))
+        case [_, "letter", recipient, number] if number.isdecimal():
+            is_mine = recipient in (instance, EVERY_PROCESS, ANY_PROCESS)
+            return LetterNotice(int(number), is_claimed=recipient == ANY_PROCESS) if is_mine else None
         case _:
             return None

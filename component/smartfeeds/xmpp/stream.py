@@ -34,7 +34,8 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
-from smartfeeds.xmpp.requests import Requests, instance_of
+from smartfeeds.xmpp.relay import StanzaRelay, read_letter
+from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
 from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
@@ -53,7 +54,6 @@ _CLIENT_STANZAS = frozenset(f"{{{CLIENT_NS}}}{kind}" for kind in ("iq", "message
 _CUT = f"{{{CUT_NS}}}cut"
 _STREAM_ERROR = f"{{{STREAM_NS}}}error"
 _FOOTER = b"</stream:stream>"
-EVERYBODY = "*"  # the recipient of a stanza for all other processes
 
 log = structlog.get_logger()
 
@@ -70,8 +70,8 @@ class ComponentStream(ComponentXMPP):
     it handled the stanza. It must not block or store the element, which keeps its document in memory. `on_full`
     receives the name and attributes of a rejected stanza. `request_bytes` is the size of the largest request.
 
-    Several processes may share the domain (`has_others`), each with an id (`instance`). The server then sends each
-    stanza to any of them. `post` passes a stanza to the process that it is for, or to all others ("*").
+    Several processes may share the domain; `relay` passes stanzas to them. `on_shared` receives presence that the
+    server has sent to another process.
     """
 
     def __init__(
@@ -86,9 +86,8 @@ class ComponentStream(ComponentXMPP):
         request_bytes: int = REQUEST_BYTES,
         bounds: QueueBounds | None = None,
         software_version: str = "",
-        instance: str = "",
-        post: Callable[[str, bytes], object] = lambda _recipient, _stanza: None,
-        has_others: Callable[[], bool] = lambda: False,
+        relay: StanzaRelay | None = None,
+        on_shared: Callable[[etree._Element], object] = lambda _presence: None,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
         self.on_stanza = on_stanza
@@ -103,10 +102,9 @@ class ComponentStream(ComponentXMPP):
         self._stanzas: StanzaParser | None = None
         self._received_bytes = 0
         self._pings = 0
-        self._instance = instance
-        self._post = post
-        self._has_others = has_others
-        self._requests = Requests(instance)
+        self._relay = relay or StanzaRelay()
+        self._on_shared = on_shared
+        self._requests = Requests(self._relay.instance)
         self._listeners = Listeners()
         self._down: LinkDownError | None = None
         self._online = False  # from the handshake until the connection is lost
@@ -166,7 +164,7 @@ class ComponentStream(ComponentXMPP):
     def ping(self) -> None:
         """Sends a ping to our own address. It passes through the server and does not depend on any other host."""
         self._pings += 1
-        self.outbox.reply(own_ping(self.domain, f"{self._instance}-{self._pings}"))
+        self.outbox.reply(own_ping(self.domain, f"{self._relay.instance}-{self._pings}"))
 
     def drop(self, condition: str) -> None:
         """Aborts the connection, without a footer."""
@@ -415,36 +413,37 @@ class ComponentStream(ComponentXMPP):
         if tag in _STANZAS:
             if not self._online or is_own_ping(element, self.domain):
                 return True
+            if self._relay.hand_over(element):
+                return True
             outcome = self._call_back(element)
-            if outcome or tag == _PRESENCE or (tag == _IQ and self._answers(element)):
+            if tag == _PRESENCE or (tag == _MESSAGE and not outcome):
+                # Each process knows who is available, and the mirror of a message may run in another process.
+                self._relay.share(element)
+            if outcome or tag == _PRESENCE or (tag == _IQ and self._is_answer(element)):
                 return outcome
             if tag == _MESSAGE:
                 self._listeners.pass_message(element, self._failed)
-                if self._has_others():  # the mirror that it is for may run in another process
-                    self._post(EVERYBODY, etree.tostring(element, with_tail=False))
                 return True
         elif tag == _STREAM_ERROR:
             self._down = stream_error(element)
         self._pass_to_slixmpp(element)
         return True
 
-    def _answers(self, iq: etree._Element) -> bool:
+    def _is_answer(self, iq: etree._Element) -> bool:
         """Passes a response to the caller of its request, in this process or another one."""
-        if self._requests.resolve(iq):
-            return True
-        instance = instance_of(iq)
-        is_foreign = instance not in ("", self._instance) and self._has_others()
-        if is_foreign:
-            self._post(instance, etree.tostring(iq, with_tail=False))
-        return is_foreign
+        return self._requests.resolve(iq) or self._relay.return_answer(iq)
 
     def receive_letter(self, data: bytes) -> None:
-        """Reads a stanza that the server has sent to another process of this domain. That process has checked it."""
-        element = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
-        if element.tag == _IQ:
+        """Reads a stanza that the server has sent to another process of this domain."""
+        element, is_mine = read_letter(data)
+        if is_mine:
+            self._handle(element)
+        elif element.tag == _IQ:
             self._requests.resolve(element)
         elif element.tag == _MESSAGE:
             self._listeners.pass_message(element, self._failed)
+        else:
+            self._on_shared(element)
 
     def _call_back(self, element: etree._Element) -> StanzaOutcome:
         """Calls the callback. An exception from it must not end the link for everybody."""

@@ -13,7 +13,7 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__, system
-from smartfeeds.bot.bot import Bot, BotOptions
+from smartfeeds.bot_setup import make_bot
 from smartfeeds.config import Settings
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
@@ -25,10 +25,8 @@ from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.files import tidy_files
 from smartfeeds.delivery.indexing import Indexer
-from smartfeeds.delivery.lane import DeliveryTiming
-from smartfeeds.delivery.sweeps import SWEEPS
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
 from smartfeeds.http.site import Site
@@ -38,8 +36,10 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.opening import lock_store, open_service
+from smartfeeds.ownership_setup import ProcessGroup
 from smartfeeds.polling_setup import Polls
 from smartfeeds.push.bounces import Bounces
+from smartfeeds.push.fencing import FencedSender
 from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
@@ -59,6 +59,7 @@ from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import (
     GATHERED,
     SCHEMA_VERSION,
+    ProcessReading,
     Readings,
     metrics_text,
     observe_request,
@@ -116,6 +117,9 @@ class App:
         clock = clock or system.now_us
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
+        self.group = ProcessGroup(settings, self.service, self.changes, self._spawn)
+        self.ownership = self.group.ownership
+        self._draining = False
         self.files = FileFolder(settings.store.files_folder)
         self._indexer = Indexer(self.service.store)
         self._tasks: list[asyncio.Task[None]] = []
@@ -132,15 +136,18 @@ class App:
             request_bytes=max(REQUEST_BYTES, policy.max_request_bytes),
             bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
             software_version=__version__,
+            relay=self.group.relay,
+            on_shared=lambda element: self.router.on_shared(element),
         )
         outbox = self.stream.outbox
         self.availability = Availability()
         interests = Interests()
-        self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
+        self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random), self.ownership)
         self.backlog = BacklogWatch(self.service, clock)
+        fenced = FencedSender(outbox, lambda: self.ownership.is_current)
         self.sender = PushSender(
             self.service,
-            outbox,
+            fenced,
             clock=age_clock,
             max_age_s=settings.push.max_age_s,
             encode_form=partial(configuration_form, limits=policy.options),
@@ -150,14 +157,24 @@ class App:
             release=self.dispatcher.follow,
             explain=self._explain,
         )
-        held = HeldSender(self.service, outbox, self.sender.counters, self.availability, clock=clock)
+        held = HeldSender(self.service, fenced, self.sender.counters, self.availability, clock=clock)
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         self._bounces = Bounces(self.service, clock=clock)
         self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
         self.polls = Polls(settings, self.service, self._source_tools)
         self.sign_ins = SignIns(clock)
-        self.bot = self._make_bot(clock) if settings.bot.enabled else None
+        self.bot = make_bot(
+            settings,
+            self.service,
+            self.handle,
+            self.dispatcher,
+            self.stream,
+            self.sign_ins,
+            self.polls.finder,
+            self.availability,
+            clock,
+        )
         info = ServiceInfo(
             domain=domain,
             default_kind=settings.pubsub.default_kind,
@@ -256,7 +273,11 @@ class App:
             random=random.random,
             pace=Pace(**settings.link.model_dump(exclude={"answer_s"})),
             on_online=self._on_online,
+            may_connect=self.ownership.await_link if settings.component.link == "lease" else None,
+            processes=lambda: self.ownership.processes,
         )
+        self.group.attach(self.stream, self.online)
+        self.group.add_duties(self.files, self._indexer, self.polls, self.hub)
 
     def _on_online(self) -> None:
         if self.bot is not None:
@@ -266,31 +287,6 @@ class App:
 
     async def _explain(self, node: Node, event: NodeEvent) -> list[bytes]:
         return [] if self.bot is None else await self.bot.explain(node, event)
-
-    def _make_bot(self, clock: Callable[[], int]) -> Bot:
-        settings = self.settings
-        options = BotOptions(
-            settings.component.jid,
-            settings.bot.name,
-            settings.http.base_url if settings.http.listen else "",
-            settings.bot.rooms,
-            settings.bot.rooms_max,
-            settings.bot.messages_per_minute,
-        )
-        stream = self.stream
-        return Bot(
-            options,
-            self.service,
-            self.handle,
-            self.dispatcher,
-            stream.outbox,
-            stream.call,
-            self.sign_ins,
-            self.polls.finder,
-            is_available=self.availability.is_available,
-            clock=clock,
-            monotonic=system.monotonic,
-        )
 
     def _listen(self) -> None:
         """Adds the listeners of changes, in the order in which they are called."""
@@ -364,9 +360,15 @@ class App:
             for server in self._webhooks:
                 parts.push_async_callback(log_failures_of, server.stop)
             parts.push_async_callback(self._end_tasks)
+            parts.push_async_callback(self.group.stop)
             parts.push_async_callback(self.supervisor.stop)
-            parts.push_async_callback(self.presences.leave)
+            parts.push_async_callback(self.group.unless_shared, self.presences.leave)
             parts.push_async_callback(self.presences.stop)
+            # The order of a stop: deliveries end and store their marks, their shards are unlocked for the next process,
+            # new requests go to another process, those in progress are answered, and then the link is closed.
+            parts.push_async_callback(self._drain)
+            parts.callback(self.group.relay.leave)
+            parts.push_async_callback(self.ownership.release)
             parts.push_async_callback(log_failures_of, self.dispatcher.stop)
             parts.push_async_callback(self._drain)
             for client in (*self._fetchers, self._image_fetcher, *self.polls.clients):
@@ -375,32 +377,36 @@ class App:
                 parts.push_async_callback(self.site.stop)
                 await self.site.listener.start()
                 self._spawn(self.site.listener.watch(), "http watch")
-            self._spawn(self.supervisor.run(), "link")
+            if self.settings.component.link != "off":
+                self._spawn(self.supervisor.run(), "link")
             self._spawn(watch_loop(), "loop watch")
             self._spawn(self.recent.run(), "rates")
-            self._spawn(tidy_files(self.service, self.files, asyncio.sleep), "files")
             self._spawn(self.changes.run(), "other processes")
-            self._spawn(self._indexer.run(), "filter index")
+            await self.ownership.start()
+            self._spawn(self.ownership.run(), "ownership")
             self._spawn(self.backlog.run(), "backlog")
-            for sweep in SWEEPS:
-                self._spawn(sweep.run(self.service), sweep.name)
             parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
             for server in self._webhooks:
                 await server.start()
-            if self.hub is not None:
-                self._spawn(self.hub.run(), "hub questions")
             await self.polls.start()
             for name, work in self.polls.tasks():
-                self._spawn(work, name)
+                self._spawn(work(), name)
             planets = [section.node for section in self.settings.nno]
             await self.service.write(partial(remove_unread_documents, planets=planets))
             self._parts = parts.pop_all()
 
     async def stop(self) -> None:
-        """Undoes `start` in reverse order: finishes requests, ends the stream, saves marks, closes the store."""
+        """Undoes `start` in reverse order: finishes requests, saves marks, ends the stream, closes the store.
+
+        Before it, the service reports for `http.drain_s` that it is not ready, so that a load balancer sends requests
+        elsewhere.
+        """
+        if self.settings.http.drain_s and self.site is not None:
+            self._draining = True
+            await asyncio.sleep(self.settings.http.drain_s)
         await self._parts.aclose()
 
     async def _drain(self) -> None:
@@ -435,6 +441,8 @@ class App:
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
             backlog=self.backlog.readings(),
+            ownership=self.ownership.reading(),
+            process=(ProcessReading(self.group.role, __version__, HEAD),),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             **self.polls.readings(),
             **(self.site.readings() if self.site is not None else {}),
@@ -448,7 +456,9 @@ class App:
                 await self.service.read(lambda tx, _context: tx.node_by_no(0))
         except (StoreError, TimeoutError):
             reasons["store"] = "it cannot be read"
-        if not self.online.is_set():
+        if self._draining:
+            reasons["process"] = "it is stopping"
+        if self.settings.component.link == "always" and not self.online.is_set():
             reasons["link"] = "the XMPP server does not accept us at the moment"
         if self.failed:
             reasons["process"] = "a part that should never end has ended; restart the service"

@@ -73,9 +73,12 @@ class ComponentSettings(SettingsSection):
     secret_file: FilePath | None = None
     host: str = "127.0.0.1"
     port: Port = 5347
+    link: Literal["always", "lease", "off"] = "always"
 
     @model_validator(mode="after")
     def _one_secret(self) -> "ComponentSettings":
+        if self.link == "off" and self.secret is None and self.secret_file is None:
+            return self
         if (self.secret is None) == (self.secret_file is None):
             raise ValueError("set exactly one of secret and secret_file")
         if not self.reveal_secret():
@@ -83,10 +86,12 @@ class ComponentSettings(SettingsSection):
         return self
 
     def reveal_secret(self) -> str:
-        """Returns the shared secret for the handshake. Raises ValueError if `secret_file` cannot be read."""
+        """Returns the shared secret for the handshake, empty without a link. Raises ValueError if `secret_file` cannot
+        be read."""
         if self.secret is not None:
             return self.secret.get_secret_value()
-        assert self.secret_file is not None
+        if self.secret_file is None:
+            return ""
         try:
             return self.secret_file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -110,6 +115,7 @@ class HttpSettings(SettingsSection):
     idle_s: Seconds = 75.0
     unread_s: Seconds = 60.0
     upload_bytes: Annotated[int, Field(ge=0, le=1_073_741_824)] = 16_777_216
+    drain_s: Annotated[float, Field(ge=0, le=300)] = 0.0
 
 
 class SiteSettings(SettingsSection):
@@ -267,6 +273,7 @@ class RunSettings(SettingsSection):
 
     event_loop: Literal["asyncio", "uvloop"] = "asyncio"
     restarts: bool = False
+    watchdog_s: Annotated[int, Field(ge=0, le=3_600)] = 10
 
 
 class CompatSettings(SettingsSection):

@@ -1,7 +1,7 @@
 """What polls other servers and follows their hubs, from the settings: sources, and the nodes of `[[nno]]` sections."""
 
 import secrets
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
@@ -27,6 +27,8 @@ from smartfeeds.sources.push_inbox import PushInbox
 from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import EnclosureReading, SourcePushReading, SourceReadings
+
+Work = Callable[[], Coroutine[None, None, None]]
 
 SEARCH_S: Final = 20.0  # a person waits so long for each request of a search
 
@@ -104,15 +106,22 @@ class Polls:
         """What has to be open while they run."""
         return (*self._search_fetchers, *self._fetchers, *self._push_clients, *self.prefetch.clients)
 
-    def tasks(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """What runs until it is cancelled, with its names."""
-        yield "sources", self.poller.run()
+    def duties(self) -> Iterator[tuple[str, Work]]:
+        """The work that one process does, with its names. Each call of a work returns a run of it."""
+        yield "sources", self.poller.run
         if self.inbox is not None:
-            yield "pushes of sources", self.inbox.run()
-            yield "hubs of sources", self.subscriber.run()
-        yield from self.prefetch.tasks()
+            yield "hubs of sources", self.subscriber.run
+        yield from self.prefetch.duties()
         for section in self._settings.nno:
-            yield f"nno {section.node}", self._planet(section).run()
+            yield f"nno {section.node}", partial(self._run_planet, section)
+
+    def tasks(self) -> Iterator[tuple[str, Work]]:
+        """The work that every process does, with its names."""
+        if self.inbox is not None:
+            yield "pushes of sources", self.inbox.run
+
+    async def _run_planet(self, section: NnoSettings) -> None:
+        await self._planet(section).run()
 
     def _planet(self, section: NnoSettings) -> Planet:
         """Fills a node with the newest entries of other feeds (`sources.planet`)."""

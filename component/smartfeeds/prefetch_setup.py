@@ -1,6 +1,6 @@
 """What loads enclosures in advance, from the settings. Without a folder it does nothing (PRE-036)."""
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from ipaddress import ip_network
 
@@ -33,10 +33,10 @@ class Prefetch:
         self.clients, self.files = (client,), folder.complete
         self.prefetcher = Prefetcher(service, client, folder, plan, tools)
 
-    def tasks(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """What runs until it is cancelled, with its name."""
+    def duties(self) -> Iterator[tuple[str, Callable[[], Coroutine[None, None, None]]]]:
+        """The work that one process does, with its name."""
         if self.prefetcher is not None:
-            yield "prefetch", self.prefetcher.run()
+            yield "prefetch", self.prefetcher.run
 
     def readings(self) -> tuple[EnclosureReading, ...]:
         """The numbers of enclosures, for metrics."""

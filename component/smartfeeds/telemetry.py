@@ -259,6 +259,29 @@ class SourcePushReading:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnershipReading:
+    """The shards of this process, and what it knows of the other processes on the database."""
+
+    shards: Annotated[int, "smartfeeds_shards_owned", "Shards that this process owns, of 64"] = 0
+    processes: Annotated[int, "smartfeeds_processes", "Processes on the database, as this process has seen them"] = 1
+    lease_age_s: Annotated[
+        float,
+        "smartfeeds_lease_age_seconds",
+        "Seconds since the last beat on the lock session; above store.lease_s this process owns nothing",
+    ] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReading:
+    """What this process is. The number is always 1: Prometheus joins its labels to other metrics."""
+
+    role: str
+    version: str
+    schema: str
+    count: Annotated[int, "smartfeeds_process_info", "1, with the role, version and schema of the process"] = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
@@ -304,6 +327,8 @@ class Readings:
     sources: SourceReadings = SourceReadings()
     enclosures: tuple[EnclosureReading, ...] = ()
     source_pushes: tuple[SourcePushReading, ...] = ()
+    ownership: OwnershipReading = OwnershipReading()
+    process: tuple[ProcessReading, ...] = ()
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
@@ -330,6 +355,8 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     states = now.sources.states if now else {}
     yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))
     yield from _families(SourcePushReading, now.source_pushes if now else (), ("state",))
+    yield from _families(OwnershipReading, (now.ownership,) if now else ())
+    yield from _families(ProcessReading, now.process if now else (), ("role", "version", "schema"))
 
 
 class ReadingsCollector(Collector):

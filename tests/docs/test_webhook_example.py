@@ -17,7 +17,7 @@ from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, RetryAfter
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy

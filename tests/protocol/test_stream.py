@@ -466,8 +466,8 @@ async def test_stream_own_ping_through_the_server_is_neither_offered_nor_answere
         await synchronise(session)
 
         assert taken.stanzas == [] and session.stanzas.empty()
-        assert b"id='link-1'" in session.received
-        assert session.received.count(b"link-1") == 1
+        assert b"id='link--1'" in session.received
+        assert session.received.count(b"link--1") == 1
         assert stream.received_bytes > before + 100
 
 

@@ -14,7 +14,7 @@ from lxml import etree
 from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.service.callbacks import NOBODY, CallbackReader

@@ -58,6 +58,8 @@ class Ejabberd(LocalServer):
             "module": "ejabberd_service",
             "access": "all",
             "shaper": "none",
+            # By default each connection would get the stanzas of all these hosts.
+            "global_routes": False,
             "hosts": {name: {"password": secret} for name, secret in self.components.items()},
         }
         return {

@@ -25,7 +25,7 @@ from smartfeeds.core.text import escape
 from smartfeeds.core.view import SHARED
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.conflicts import ResolveConflicts

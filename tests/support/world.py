@@ -26,7 +26,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.presence import Availability
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, LinkError
 from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
 from smartfeeds.formats.payload import accept_payload

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from smartfeeds import app as app_module
 from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.core.consumers import PUSH
+from smartfeeds.delivery import changes as changes_module
 from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.service.publishing import purge
 from smartfeeds.service.requests import CreateNode, Publish, Purge
@@ -194,7 +194,7 @@ async def test_store_that_fails_at_the_handshake_does_not_end_the_notifications(
         await resume(name)
 
     monkeypatch.setattr(app.dispatcher, "resume", failing_resume)
-    monkeypatch.setattr(app_module, "RETRY_S", 0.0)
+    monkeypatch.setattr(changes_module, "RETRY_S", 0.0)
     await app._resume()
 
     assert not errors and not app.dispatcher._lanes[PUSH].paused
@@ -256,7 +256,7 @@ async def test_link_that_is_back_resumes_pushes_mirrors_and_chat(
     monkeypatch.setattr(app.presences, "load", nothing)
     monkeypatch.setattr(app.presences, "resume", nothing)
     monkeypatch.setattr(app.dispatcher, "resume", resume)
-    monkeypatch.setattr(app_module, "RETRY_S", 0.0)
+    monkeypatch.setattr(changes_module, "RETRY_S", 0.0)
     await app._resume()
 
     assert kinds == ["push", "held", "mirror", "chat"] * 2

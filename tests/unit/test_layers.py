@@ -47,7 +47,11 @@ LAYERS: dict[str, set[str]] = {
     "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
     "http_setup": {"core", "config", "http", "xmpp"},
     "webhooks_setup": {"config", "core", "delivery", "formats", "net", "service", "webhooks"},
-    "app": {"opening", "webhooks_setup", "system", "http_setup", "polling_setup",
+    "bot_setup": {"bot", "config", "core", "delivery", "service", "sources", "system", "xmpp"},
+    "ownership_setup": {
+        "config", "core", "delivery", "formats", "polling_setup", "service", "store", "system", "webhooks", "xmpp",
+    },
+    "app": {"bot_setup", "ownership_setup", "opening", "webhooks_setup", "system", "http_setup", "polling_setup",
             "errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
             "client", "net", "delivery", "bot", "recent", "webhooks"},
     "console": {"errors", "core"},

@@ -15,6 +15,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import FeedService
 
+RETRY_S = 1.0  # the pause after a failure of the store
 LOOK_S = 5.0  # the longest delay of a change that another process has written
 RETRY_S = 1.0  # how long a delivery waits for a store that fails
 
@@ -36,24 +37,39 @@ class ChangeNotifier:
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._listeners: list[ChangeListener] = []
+        self._forwards: list[Callable[[Collection[int]], None]] = []
         self._sleep = sleep
 
     def listen(self, listener: ChangeListener) -> None:
         """Adds a listener."""
         self._listeners.append(listener)
 
+    def forward(self, function: Callable[[Collection[int]], None]) -> None:
+        """Adds a function for the changes by this process only: it tells other processes of them."""
+        self._forwards.append(function)
+
     def announce(self, node_nos: Collection[int]) -> None:
         """Wakes every listener: this process has changed these nodes."""
+        self.receive(node_nos)
+        for function in self._forwards:
+            function(node_nos)
+
+    def receive(self, node_nos: Collection[int]) -> None:
+        """Wakes every listener: another process has changed these nodes."""
         for listener in self._listeners:
             listener.wake(node_nos)
+
+    async def look(self) -> None:
+        """Calls `look` of every listener. Failures are logged."""
+        for listener in self._listeners:
+            with failures_logged():
+                await listener.look()
 
     async def run(self) -> None:
         """Calls `look` of every listener every `LOOK_S` seconds, for ever. Failures are logged."""
         while True:
             await self._sleep(LOOK_S)
-            for listener in self._listeners:
-                with failures_logged():
-                    await listener.look()
+            await self.look()
 
 
 class Waiters(Protocol):
@@ -115,7 +131,7 @@ async def log_failures_of(work: Callable[[], Coroutine[None, None, None]]) -> No
 
 
 async def repeat_until_stored(work: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Repeats the start of deliveries until the store allows it: nothing else would start them before a reconnect."""
+    """Repeats work until the store allows it, because nothing else would do it soon."""
     while True:
         try:
             return await work()

@@ -11,10 +11,13 @@ import structlog
 
 from smartfeeds.core.consumers import Consumer, Failure, Wait, failure_of, is_retry_request
 from smartfeeds.core.model import Mark
+from smartfeeds.core.shards import shard_of_consumer
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
-from smartfeeds.delivery.lane import DeliveryLane, DeliveryTiming
+from smartfeeds.delivery.lane import DeliveryLane
+from smartfeeds.delivery.ownership import Ownership, sole_ownership
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import StoreError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
@@ -36,11 +39,14 @@ _log = structlog.get_logger()
 class Dispatcher:
     """Delivers changes to consumers. `wake` may be called anywhere in the event loop, `stop` once.
 
-    A kind of consumers is registered once and is paused until `resume`.
+    A kind of consumers is registered once and is paused until `resume`. `ownership` decides which consumers this
+    process serves; None if it serves all of them.
     """
 
-    def __init__(self, service: FeedService, timing: DeliveryTiming) -> None:
+    def __init__(self, service: FeedService, timing: DeliveryTiming, ownership: Ownership | None = None) -> None:
         self._service = service
+        self.ownership = ownership or sole_ownership(service)
+        self.ownership.register(self)
         self._timing = timing
         self._lanes: dict[str, DeliveryLane] = {}
         self._unsaved: set[Consumer] = set()
@@ -50,7 +56,9 @@ class Dispatcher:
 
     def register(self, name: str, kind: ConsumerKind) -> None:
         """Adds a kind of consumers."""
-        self._lanes[name] = DeliveryLane(name, kind, self._timing, self._moved, self._remove)
+        self._lanes[name] = DeliveryLane(
+            name, kind, self._timing, self._moved, self._remove, self.ownership.owns_consumer
+        )
 
     @property
     def busy(self) -> bool:
@@ -67,9 +75,40 @@ class Dispatcher:
                 self._waiting.add(consumer)
                 if is_retry_request(wait):
                     self._requested.add(consumer)
-                if consumer not in lane.positions:
+                if consumer not in lane.positions and self.ownership.owns_consumer(consumer):
                     lane.waits.setdefault(consumer, wait)
         lane.resume(behind.get(name, ()))
+
+    async def begin(self, shards: frozenset[int]) -> None:
+        """Starts the deliveries of shards that another process had, from the stored marks. Raises StoreError."""
+        if all(lane.paused for lane in self._lanes.values()):
+            return  # `resume` reads the marks
+        behind, waits = await self._service.read(_read_states)
+        for consumer, wait in waits:
+            if consumer.kind in self._lanes and shard_of_consumer(consumer) in shards:
+                self._waiting.add(consumer)
+                self._lane(consumer).waits[consumer] = wait
+        for name, lane in self._lanes.items():
+            lane.resume_shards(behind.get(name, ()), lambda consumer: shard_of_consumer(consumer) in shards)
+
+    async def end(self, shards: frozenset[int]) -> None:
+        """Ends the deliveries of shards and stores their marks. Raises StoreError."""
+        lanes = self._lanes.values()
+        await asyncio.gather(*(lane.release(lambda each: shard_of_consumer(each) in shards, GRACE_S) for lane in lanes))
+        await self.save_marks()
+        self._forget(shards)
+
+    def drop(self, shards: frozenset[int]) -> None:
+        """Cancels the deliveries of shards. Their marks belong to another process now."""
+        for lane in self._lanes.values():
+            lane.cancel(lambda each: shard_of_consumer(each) in shards)
+        self._forget(shards)
+
+    def _forget(self, shards: frozenset[int]) -> None:
+        for lane in self._lanes.values():
+            lane.drop_positions(lambda each: shard_of_consumer(each) in shards)
+        for consumers in (self._unsaved, self._waiting, self._requested):
+            consumers -= {each for each in consumers if shard_of_consumer(each) in shards}
 
     async def pause(self, name: str) -> None:
         """Cancels the deliveries of a kind."""
@@ -94,7 +133,8 @@ class Dispatcher:
         for consumer, wait in waits:
             # The request comes from another process (`smartfeeds consumer retry`). The failure here may be newer than
             # the stored one, so only an explicit request may replace it.
-            if is_retry_request(wait) and consumer.kind in self._lanes:
+            is_mine = consumer.kind in self._lanes and self.ownership.owns_consumer(consumer)
+            if is_mine and is_retry_request(wait):
                 self._waiting.add(consumer)
                 self._requested.add(consumer)
                 self._lane(consumer).waits[consumer] = wait
@@ -158,7 +198,8 @@ class Dispatcher:
         requested = unsaved & self._requested
         self._requested -= requested
         try:
-            await self._service.write(lambda tx, _context: _save(tx, states, ended, requested))
+            # Fenced: a process that was asleep must not store an old mark over the mark of the next owner.
+            await self.ownership.write_marks(lambda tx: _save(tx, states, ended, requested))
         except BaseException:
             # BaseException, because `stop` cancels this task. Storing a mark twice does no harm.
             self._unsaved |= unsaved
@@ -183,6 +224,8 @@ class Dispatcher:
         await self._service.write(lambda tx, _context: tx.remove_consumer(consumer))
 
     def _moved(self, consumer: Consumer) -> None:
+        if not self.ownership.owns_consumer(consumer) and consumer not in self._lane(consumer).tasks:
+            return
         self._unsaved.add(consumer)
         if self._saver is None or self._saver.done():
             self._saver = asyncio.get_running_loop().create_task(self._save_later(), name="marks")

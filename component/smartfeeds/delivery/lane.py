@@ -6,15 +6,14 @@ Each kind has its own bound on deliveries that run, so slow receivers of one kin
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 import structlog
 
 from smartfeeds.core.consumers import BROKEN, Consumer, Failure, Pause, Wait, failure_of, next_failure, seconds_until
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.delivery.changes import RETRY_S
+from smartfeeds.delivery.changes import RETRY_S, repeat_until_stored
 from smartfeeds.delivery.deliverer import (
     ConsumerKind,
     ConsumerPosition,
@@ -27,6 +26,7 @@ from smartfeeds.delivery.deliverer import (
     Skip,
     Unreachable,
 )
+from smartfeeds.delivery.timing import DeliveryTiming, PlannedCall
 from smartfeeds.delivery.turns import DeliveryTurns, HostPlaces
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
@@ -36,38 +36,11 @@ SLOW_S = 0.5  # most deliveries to a callback take less
 _log = structlog.get_logger()
 
 
-class PlannedCall(Protocol):
-    """The handle of a planned call (`asyncio.TimerHandle`)."""
-
-    def cancel(self) -> object:
-        """Cancels the call."""
-
-
-class CallScheduler(Protocol):
-    """The part of an event loop that plans calls."""
-
-    def call_later(self, delay: float, callback: Callable[[], None], /) -> PlannedCall:
-        """Calls `callback` after `delay` seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryTiming:
-    """The clock, the random numbers and the timers of the mechanism.
-
-    `clock` returns microseconds since the Unix epoch, `spread` a random number in 0..1. `timers` is the running event
-    loop if it is None.
-    """
-
-    clock: Callable[[], int]
-    spread: Callable[[], float]
-    timers: CallScheduler | None = None
-
-
 class DeliveryLane:
     """The deliveries to one kind of consumers.
 
     `on_moved` is called when a position or a wait has changed and must be stored. `remove` removes a consumer from
-    the store.
+    the store. `owns` returns whether this process delivers to a consumer.
     """
 
     def __init__(
@@ -77,6 +50,7 @@ class DeliveryLane:
         timing: DeliveryTiming,
         on_moved: Callable[[Consumer], None],
         remove: Callable[[Consumer], Awaitable[None]],
+        owns: Callable[[Consumer], bool],
     ) -> None:
         self.name = name
         self.paused = True
@@ -87,6 +61,7 @@ class DeliveryLane:
         self._timing = timing
         self._on_moved = on_moved
         self._remove = remove
+        self._owns = owns
         self._followed: dict[int, set[Consumer]] = {}
         self._places = HostPlaces(kind.host_at_once)
         self._turns = DeliveryTurns(kind.deliverer.host, self._places)
@@ -158,6 +133,9 @@ class DeliveryLane:
         if self._kind.stored:
             for consumer in behind:
                 self._followed.setdefault(consumer.node_no, set()).add(consumer)
+                # A stored wait stays, however the consumer was learnt of.
+                if consumer in self.waits:
+                    self.plan(consumer)
         self.wake_consumers(behind)
 
     def wake_consumers(self, consumers: Iterable[Consumer]) -> None:
@@ -230,6 +208,41 @@ class DeliveryLane:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def release(self, is_released: Callable[[Consumer], bool], grace_s: float) -> None:
+        """Ends the deliveries to consumers that go to another process. Those that run end within `grace_s`."""
+        running = [task for consumer, task in self.tasks.items() if is_released(consumer)]
+        if running:
+            await asyncio.wait(running, timeout=grace_s)
+        await asyncio.gather(*self.cancel(is_released), return_exceptions=True)
+
+    def cancel(self, is_released: Callable[[Consumer], bool]) -> "list[asyncio.Task[None]]":
+        """Cancels the deliveries to consumers that go to another process, and returns them."""
+        tasks = [task for consumer, task in self.tasks.items() if is_released(consumer)]
+        for task in tasks:
+            task.cancel()
+        for consumer in filter(is_released, {*self._retries, *self._late_us, *self._again}):
+            self._cancel_retry(consumer)
+            self._turns.discard(consumer)
+            self._failing_turns.discard(consumer)
+            self._late_us.pop(consumer, None)
+            self._again.discard(consumer)
+        return tasks
+
+    def drop_positions(self, is_released: Callable[[Consumer], bool]) -> None:
+        """Forgets the positions and waits of consumers: their next owner stores others."""
+        for consumer in list(filter(is_released, {*self.positions, *self.waits})):
+            self.forget(consumer)
+
+    def resume_shards(self, behind: Collection[Consumer], is_gained: Callable[[Consumer], bool]) -> None:
+        """Starts the deliveries to consumers that another process has served, from the stored marks."""
+        if self.paused:
+            return
+        self.wake_stored(list(filter(is_gained, behind)))
+        for consumers in list(self._followed.values()):
+            for consumer in filter(is_gained, consumers):
+                if consumer in self.waits or self._kind.on_demand:
+                    self.plan(consumer)
+
     @property
     def busy(self) -> bool:
         """Whether deliveries run or are about to start."""
@@ -270,6 +283,8 @@ class DeliveryLane:
 
     def _make_ready(self, consumer: Consumer) -> None:
         """Puts a consumer into the queue, unless its next attempt is planned or the service has given up."""
+        if not self._owns(consumer):
+            return
         if consumer in self.waits and (consumer in self._retries or self.waits[consumer].next_us is None):
             return
         if consumer in self.tasks:
@@ -337,6 +352,8 @@ class DeliveryLane:
         more = True
         while more:
             self._again.discard(consumer)
+            if not self._owns(consumer):
+                return
             outcome = await self._attempt(consumer)
             if outcome is None:
                 # Its time in `_late_us` stays: the lag grows while the link is down.
@@ -408,17 +425,11 @@ class DeliveryLane:
                 self.forget(consumer)
                 # A consumer of this name may have been added again since its deliverer removed it.
                 if not removed:
-                    await self._remove_for_good(consumer)
+                    await repeat_until_stored(partial(self._remove_consumer, consumer))
                 return False
 
-    async def _remove_for_good(self, consumer: Consumer) -> None:
-        """Removes a consumer from the store. Repeats that until it succeeds: no other code would remove its mark."""
-        while True:
-            try:
-                return await self._remove(consumer)
-            except StoreError as error:
-                _log.error("store_failed", consumer=consumer.name, node_no=consumer.node_no, reason=str(error))
-                await asyncio.sleep(RETRY_S)
+    async def _remove_consumer(self, consumer: Consumer) -> None:
+        await self._remove(consumer)
 
     def _move(self, consumer: Consumer, position: ConsumerPosition) -> None:
         before = self.positions.get(consumer)

@@ -30,11 +30,18 @@ _log = structlog.get_logger()
 class MirrorStateStore:
     """The state of one direction, in memory and in the store.
 
-    Changes of `note` are stored soon, or with the next `write`, in the order of the calls.
+    Changes of `note` are stored soon, or with the next `write`, in the order of the calls. `may_store` returns False
+    once another process may run the mirror.
     """
 
     def __init__(
-        self, service: FeedService, name: str, direction: Direction, state: MirrorState, tools: SourceTools
+        self,
+        service: FeedService,
+        name: str,
+        direction: Direction,
+        state: MirrorState,
+        tools: SourceTools,
+        may_store: Callable[[], bool] = lambda: True,
     ) -> None:
         self.name = name
         self.direction = direction
@@ -43,6 +50,7 @@ class MirrorStateStore:
         self._sleep = tools.sleep
         self._stored = state
         self._service = service
+        self._may_store = may_store
         self._turn = asyncio.Lock()
         self._writes: set[asyncio.Task[Any]] = set()  # that run
         self._writer: asyncio.Task[None] | None = None
@@ -69,6 +77,8 @@ class MirrorStateStore:
     async def _write(self, work: StateWork[T], on_stored: Callable[[T], None] | None) -> T:
         # Two writes must not overlap: each starts from the state that the last one stored.
         async with self._turn:
+            if not self._may_store():
+                raise StoreError("this process does not run the mirror any more")
             before = self.state
 
             def both(tx: WriteTx, context: Context) -> tuple[T, StateChange, MirrorState]:

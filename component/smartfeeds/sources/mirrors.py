@@ -17,6 +17,7 @@ from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
 from smartfeeds.core.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
+from smartfeeds.core.shards import shard_of_name
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
@@ -34,6 +35,7 @@ from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import MirrorReading
 
+CONFIGURED: Final = "configured mirrors"  # the work that stores the mirrors of the configuration
 HOST_AT_ONCE: Final = 8  # outgoing mirrors of one service that send at a time
 
 _log = structlog.get_logger()
@@ -64,14 +66,20 @@ class MirrorRun:
         delivery: Dispatcher,
     ) -> None:
         self.mirror = mirror = row.mirror
+        self.is_dropped = False  # another process may run the mirror
         self.incoming: IncomingMirror | None = None
         self.outlet: MirrorOutlet | None = None
         # The feed that it follows over XMPP.
-        self.followed = mirror.feed if Direction.IN in mirror.direction.ways else None
+        self.followed = _followed(mirror)
         self._begun_us = tools.now_us()
         self._tools = tools
+
+        def may_store() -> bool:
+            return not self.is_dropped and delivery.ownership.is_current
+
         stores = {
-            way: MirrorStateStore(service, mirror.name, way, row.state(way), tools) for way in mirror.direction.ways
+            way: MirrorStateStore(service, mirror.name, way, row.state(way), tools, may_store)
+            for way in mirror.direction.ways
         }
         if is_web(mirror.address):
             fetch = connections.fetch_private if mirror.allow_private else connections.fetch
@@ -143,6 +151,11 @@ class MirrorRun:
             self.outlet.check()
 
 
+def _followed(mirror: Mirror) -> FeedAddress | None:
+    """Returns the feed that a mirror follows over XMPP, or None."""
+    return mirror.feed if Direction.IN in mirror.direction.ways else None
+
+
 class Mirrors:
     """Runs the mirrors of the store, and is the deliverer of their outgoing directions. `configured` are the mirrors of
     the configuration."""
@@ -166,15 +179,52 @@ class Mirrors:
         self._followed: frozenset[str] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         self._attaching: asyncio.Task[None] | None = None
+        self._started = False
         self._stopped = False
+        delivery.ownership.register(self)
         delivery.register(CONSUMER_KIND, ConsumerKind(self, host_at_once=HOST_AT_ONCE, backoff=mirror_state.BACKOFF))
 
     async def start(self) -> None:
         """Brings the store in line with the configuration, and begins. Raises StoreError, and ConfigError
         where the configuration cannot be."""
-        await self._service.write(lambda tx, context: set_configured(tx, context, self._configured))
+        self._started = True
+        if self._delivery.ownership.owns_name(CONFIGURED):
+            await self._store_configured()
         await self.resume()
         await self.look()
+
+    async def begin(self, shards: frozenset[int]) -> None:
+        """Starts the mirrors of shards that this process owns now. Raises StoreError, ConfigError."""
+        if not self._started:
+            return  # `start` does it
+        if shard_of_name(CONFIGURED) in shards:
+            await self._store_configured()
+        await self.look()
+
+    async def end(self, shards: frozenset[int]) -> None:
+        """Ends the mirrors of shards; their state is stored. Their subscriptions stay, for the next process."""
+        await asyncio.gather(*(log_failures_of(run.end) for run in self._remove(shards)))
+
+    def drop(self, shards: frozenset[int]) -> None:
+        """Ends the mirrors of shards, and stores nothing: another process may run them already."""
+        for run in self._remove(shards):
+            run.is_dropped = True
+            self._spawn(log_failures_of(run.end), f"mirror {run.mirror.name} dropped")
+
+    def _remove(self, shards: frozenset[int]) -> list[MirrorRun]:
+        """Returns the runs of shards, which are not listed any more."""
+        runs = [run for run in self.runs.values() if shard_of_name(run.mirror.consumer_name) in shards]
+        for run in runs:
+            self._forget(run)
+        return runs
+
+    def _forget(self, run: MirrorRun) -> None:
+        del self.runs[run.mirror.name]
+        if run.outlet is not None and run.outlet.consumer is not None:
+            self._outlets.pop(run.outlet.consumer, None)
+
+    async def _store_configured(self) -> None:
+        await self._service.write(lambda tx, context: set_configured(tx, context, self._configured))
 
     async def resume(self) -> None:
         """Starts the outgoing deliveries that the end of our link has interrupted. Raises StoreError."""
@@ -186,23 +236,23 @@ class Mirrors:
         if self._stopped:
             return  # the end of a service takes seconds, in which the look at the store goes on
         rows = {row.mirror.name: row for row in await self._service.read(lambda tx, _context: tx.mirrors())}
+        owns = self._delivery.ownership.owns_name
         ended: list[Mirror] = []
         for name, run in list(self.runs.items()):
             row = rows.get(name)
             if row is None or run.is_old(row):
-                del self.runs[name]
-                if run.outlet is not None and run.outlet.consumer is not None:
-                    self._outlets.pop(run.outlet.consumer, None)
+                self._forget(run)
                 ended.append(run.mirror)
                 # The others must go on although this one fails.
                 await log_failures_of(run.end)
         for name, row in rows.items():
-            if name not in self.runs:
+            if name not in self.runs and owns(row.mirror.consumer_name):
                 run = self.runs[name] = MirrorRun(
                     row, self._service, self._connections, self._tools, self.peers, self._delivery
                 )
                 run.begin()
-        self._followed = frozenset(run.followed.service for run in self.runs.values() if run.followed is not None)
+        # Those of other processes, too: the server may send their events to this process.
+        self._followed = frozenset(feed.service for row in rows.values() if (feed := _followed(row.mirror)) is not None)
         for mirror in ended:
             self._leave(mirror)
         await self._attach()
@@ -218,6 +268,8 @@ class Mirrors:
             # The outlets are gone, but the mirrors are not: their marks must stay. `resume` may have come in between.
             raise LinkError("the service ends")
         outlet = self._outlets.get(consumer)
+        if outlet is None and not self._delivery.ownership.owns_consumer(consumer):
+            raise LinkError("another process runs the mirror")
         outcome = await outlet.deliver(consumer, position) if outlet is not None else Gone("the mirror was removed")
         if isinstance(outcome, Gone):
             self._outlets.pop(consumer, None)

@@ -60,6 +60,8 @@ class CallbackConsumers:
                 starts=STARTS,
                 pause_s=PAUSE_S,
                 backoff=pauses,
+                # Another process may have taken the registration.
+                stored=True,
             ),
         )
 

@@ -1,9 +1,15 @@
-"""The reasons for which a component connection ends (XEP-0114 section 3; RFC 6120 section 4.9)."""
+"""A component connection: how it begins, the reasons for which it ends, and its pings (XEP-0114 section 3; RFC 6120
+section 4.9).
+"""
 
 from lxml import etree
 
+from smartfeeds.core.text import attribute
 from smartfeeds.errors import LinkError
+from smartfeeds.xmpp.parsing import COMPONENT_NS, STREAM_NS
 
+_IQ = f"{{{COMPONENT_NS}}}iq"
+_PING = "link-"
 _STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
 
 
@@ -11,7 +17,7 @@ class LinkDownError(LinkError):
     """The connection ended or could not be established.
 
     `condition` is the stream error of RFC 6120 section 4.9.3 that the server sent, or a condition of this project:
-    `connect-failed`, `handshake-refused`, `closed`, `timeout`, `ping-timeout`, `lost`, `not-well-formed`,
+    `connect-failed`, `handshake-refused`, `closed`, `timeout`, `ping-timeout`, `lease-lost`, `lost`, `not-well-formed`,
     `restricted-xml`, `stopped`. `detail` is for the log.
     """
 
@@ -32,3 +38,25 @@ def stream_error(element: etree._Element) -> LinkDownError:
             else:
                 condition = name
     return LinkDownError(condition, text)
+
+
+def error_bytes(condition: str) -> bytes:
+    """Returns a stream error that ends a connection."""
+    return f"<stream:error><{condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>".encode()
+
+
+def stream_header(domain: str) -> str:
+    """Returns the start of the stream of a component."""
+    return f"<stream:stream xmlns='{COMPONENT_NS}' xmlns:stream='{STREAM_NS}' to='{attribute(domain)}'>"
+
+
+def own_ping(domain: str, ping_id: str) -> bytes:
+    """Returns a ping from a component to itself, which the server sends to any connection of the component."""
+    name = attribute(domain)
+    return f"<iq type='get' id='{_PING}{ping_id}' from='{name}' to='{name}'><ping xmlns='urn:xmpp:ping'/></iq>".encode()
+
+
+def is_own_ping(element: etree._Element, domain: str) -> bool:
+    """Returns whether a stanza is such a ping, of any process: each byte that arrives shows that a link is alive."""
+    is_ping = element.tag == _IQ and (element.get("id") or "").startswith(_PING)
+    return is_ping and element.get("from") == domain

@@ -153,6 +153,20 @@ class Presences:
             names = [sender.resource]
         return self._note_departure(sender, address, names)
 
+    def note_shared(self, element: Element, sender: Jid, address: str) -> None:
+        """Notes presence that another process has handled. Held events may be waiting in this process."""
+        request = self.read(element, sender, address)
+        if isinstance(request, ContactArrived):
+            self._tasks.spawn(_logged(self._release_held(request)))
+
+    async def _release_held(self, request: ContactArrived) -> None:
+        after_no: int | None = request.after_no
+        while after_no is not None:
+            answer = await ask(self._service.handle, replace(request, after_no=after_no), Arrival)
+            for consumer in answer.held:
+                self._release(consumer)
+            after_no = answer.next_after
+
     def _read_available(self, element: Element, sender: Jid, address: str) -> ContactArrived | None:
         bare = str(sender.bare)
         former = self.availability.resources_of(bare).get(sender.resource)

@@ -13,7 +13,16 @@ from lxml import etree
 from smartfeeds.errors import LinkError
 from smartfeeds.xmpp.framer import start_of
 
+PREFIX = "call-"
 _RESPONSES = frozenset({"result", "error"})
+
+
+def instance_of(iq: etree._Element) -> str:
+    """Returns the process that a response is for, empty if the stanza is no response to a request of this service."""
+    stanza_id = iq.get("id") or ""
+    if iq.get("type") not in _RESPONSES or not stanza_id.startswith(PREFIX):
+        return ""
+    return stanza_id.removeprefix(PREFIX).partition("-")[0]
 
 
 @dataclass(slots=True)
@@ -28,9 +37,13 @@ class _Request:
 
 
 class Requests:
-    """IQs without a response."""
+    """IQs without a response.
 
-    def __init__(self) -> None:
+    `instance` is the id of this process. Other processes may share its address, and their ids must differ.
+    """
+
+    def __init__(self, instance: str) -> None:
+        self._prefix = f"{PREFIX}{instance}-"
         self._open: dict[str, _Request] = {}
         self._count = 0
 
@@ -40,7 +53,7 @@ class Requests:
     def add(self, to: str) -> "tuple[str, asyncio.Future[etree._Element]]":
         """Returns the id of a new request to this address and the future of its response. Callers `remove` it."""
         self._count += 1
-        stanza_id = f"call-{self._count}"
+        stanza_id = f"{self._prefix}{self._count}"
         response: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
         self._open[stanza_id] = _Request(to, response)
         return stanza_id, response

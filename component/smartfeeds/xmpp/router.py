@@ -415,6 +415,17 @@ class StanzaRouter:
             request = self._presences.read(element, sender.jid, address.bare)
         return True if request is None else self._start(request)
 
+    def on_shared(self, element: Element) -> None:
+        """Notes presence that another process of this domain has handled: who is available, and who is in a room."""
+        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        if sender is None or address is None:
+            return
+        room = read_room_presence(element, sender.jid, address.bare) if self._chat is not None else None
+        if room is not None:
+            self._start(room)
+        elif self._presences is not None:
+            self._presences.note_shared(element, sender.jid, address.bare)
+
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
         if element.get("type") == "error" and element.find(CONFIRM) is None:
             return self._on_error(element)

@@ -12,7 +12,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import structlog
 from lxml import etree
@@ -22,7 +22,8 @@ from slixmpp.stanza import Handshake
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import Condition
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
-from smartfeeds.xmpp.link import LinkDownError, stream_error
+from smartfeeds.xmpp.link import LinkDownError, error_bytes, is_own_ping, own_ping, stream_error, stream_header
+from smartfeeds.xmpp.listeners import Listeners
 from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
 from smartfeeds.xmpp.parsing import (
@@ -33,6 +34,7 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
+from smartfeeds.xmpp.relay import StanzaRelay, read_letter
 from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
 from smartfeeds.xmpp.stanza_errors import error_answer
@@ -61,18 +63,15 @@ StanzaOutcome = bool | asyncio.Task[float]
 StanzaCallback = Callable[[etree._Element], StanzaOutcome]
 
 
-class _Listener(NamedTuple):
-    on_up: Callable[[], None]
-    on_down: Callable[[], None]
-    on_message: Callable[[etree._Element], None]
-
-
 class ComponentStream(ComponentXMPP):
     """One component connection at a time. The supervisor opens and closes it.
 
     `on_stanza` receives each iq, message and presence as an lxml element in the component namespace and returns whether
     it handled the stanza. It must not block or store the element, which keeps its document in memory. `on_full`
     receives the name and attributes of a rejected stanza. `request_bytes` is the size of the largest request.
+
+    Several processes may share the domain; `relay` passes stanzas to them. `on_shared` receives presence that the
+    server has sent to another process.
     """
 
     def __init__(
@@ -87,6 +86,8 @@ class ComponentStream(ComponentXMPP):
         request_bytes: int = REQUEST_BYTES,
         bounds: QueueBounds | None = None,
         software_version: str = "",
+        relay: StanzaRelay | None = None,
+        on_shared: Callable[[etree._Element], object] = lambda _presence: None,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
         self.on_stanza = on_stanza
@@ -101,16 +102,16 @@ class ComponentStream(ComponentXMPP):
         self._stanzas: StanzaParser | None = None
         self._received_bytes = 0
         self._pings = 0
-        self._requests = Requests()
-        self._listeners: list[_Listener] = []
+        self._relay = relay or StanzaRelay()
+        self._on_shared = on_shared
+        self._requests = Requests(self._relay.instance)
+        self._listeners = Listeners()
         self._down: LinkDownError | None = None
         self._online = False  # from the handshake until the connection is lost
         self._opened: asyncio.Future[LinkDownError | None] | None = None
         self._closed: asyncio.Future[LinkDownError] | None = None
         self._abort_handle: asyncio.TimerHandle | None = None
-        self.stream_header = (
-            f"<stream:stream xmlns='{COMPONENT_NS}' xmlns:stream='{STREAM_NS}' to='{attribute(domain)}'>"
-        )
+        self.stream_header = stream_header(domain)
         self.stream_footer = _FOOTER.decode()
         self.register_plugin("xep_0199", {"keepalive": False})
         self.register_plugin("xep_0092", {"software_name": "smartfeeds", "version": software_version, "os": ""})
@@ -163,9 +164,7 @@ class ComponentStream(ComponentXMPP):
     def ping(self) -> None:
         """Sends a ping to our own address. It passes through the server and does not depend on any other host."""
         self._pings += 1
-        domain = attribute(self.domain)
-        start = f"<iq type='get' id='link-{self._pings}' from='{domain}' to='{domain}'>"
-        self.outbox.reply(f"{start}<ping xmlns='urn:xmpp:ping'/></iq>".encode())
+        self.outbox.reply(own_ping(self.domain, f"{self._relay.instance}-{self._pings}"))
 
     def drop(self, condition: str) -> None:
         """Aborts the connection, without a footer."""
@@ -214,11 +213,10 @@ class ComponentStream(ComponentXMPP):
         `on_up` is called after each handshake, and at once if the stream is online. `on_down` is called when the stream
         has ended, `on_message` for each message that `on_stanza` did not handle. It must not store the element.
         """
-        listener = _Listener(on_up, on_down, on_message)
-        self._listeners.append(listener)
+        remove = self._listeners.add(on_up, on_down, on_message)
         if self._online:
             on_up()
-        return lambda: self._listeners.remove(listener)
+        return remove
 
     # Callbacks of asyncio and slixmpp
 
@@ -278,8 +276,7 @@ class ComponentStream(ComponentXMPP):
         self.sessionstarted = False
         self._requests.fail(self._down)
         if was_online:
-            for listener in tuple(self._listeners):
-                listener.on_down()
+            self._listeners.down()
         super().connection_lost(exception)
         if self._opened is not None and not self._opened.done():
             self._opened.set_result(self._down)
@@ -307,8 +304,7 @@ class ComponentStream(ComponentXMPP):
         if not self._opened.done():
             self._opened.set_result(None)
         self.outbox.attach(self.transport)
-        for listener in tuple(self._listeners):
-            listener.on_up()
+        self._listeners.up()
 
     def _start_keepalive(self, event: Any) -> None:
         """Disables slixmpp's whitespace keepalive, because nobody answers it. The supervisor sends pings instead."""
@@ -415,18 +411,39 @@ class ComponentStream(ComponentXMPP):
             element = as_component_stanza(element)
             tag = element.tag
         if tag in _STANZAS:
-            if not self._online or self._is_own_ping(element):
+            if not self._online or is_own_ping(element, self.domain):
+                return True
+            if self._relay.hand_over(element):
                 return True
             outcome = self._call_back(element)
-            if outcome or tag == _PRESENCE or (tag == _IQ and self._requests.resolve(element)):
+            if tag == _PRESENCE or (tag == _MESSAGE and not outcome):
+                # Each process knows who is available, and the mirror of a message may run in another process.
+                self._relay.share(element)
+            if outcome or tag == _PRESENCE or (tag == _IQ and self._is_answer(element)):
                 return outcome
             if tag == _MESSAGE:
-                self._pass_to_listeners(element)
+                self._listeners.pass_message(element, self._failed)
                 return True
         elif tag == _STREAM_ERROR:
             self._down = stream_error(element)
         self._pass_to_slixmpp(element)
         return True
+
+    def _is_answer(self, iq: etree._Element) -> bool:
+        """Passes a response to the caller of its request, in this process or another one."""
+        return self._requests.resolve(iq) or self._relay.return_answer(iq)
+
+    def receive_letter(self, data: bytes) -> None:
+        """Reads a stanza that the server has sent to another process of this domain."""
+        element, is_mine = read_letter(data)
+        if is_mine:
+            self._handle(element)
+        elif element.tag == _IQ:
+            self._requests.resolve(element)
+        elif element.tag == _MESSAGE:
+            self._listeners.pass_message(element, self._failed)
+        else:
+            self._on_shared(element)
 
     def _call_back(self, element: etree._Element) -> StanzaOutcome:
         """Calls the callback. An exception from it must not end the link for everybody."""
@@ -434,13 +451,6 @@ class ComponentStream(ComponentXMPP):
             return self.on_stanza(element)
         except Exception:  # noqa: BLE001
             return self._failed(element)
-
-    def _pass_to_listeners(self, message: etree._Element) -> None:
-        for listener in tuple(self._listeners):
-            try:
-                listener.on_message(message)
-            except Exception:  # noqa: BLE001 - one follower must not end the link for everybody
-                self._failed(message)
 
     def _pass_to_slixmpp(self, element: etree._Element) -> None:
         try:
@@ -462,21 +472,10 @@ class ComponentStream(ComponentXMPP):
         if element.tag == _IQ and element.get("type") in ("get", "set"):
             self.outbox.reply(error_answer(element.attrib, condition))
 
-    def _is_own_ping(self, element: etree._Element) -> bool:
-        return (
-            self._pings > 0
-            and element.tag == _IQ
-            and element.get("from") == self.domain
-            and (element.get("id") or "").startswith("link-")
-        )
-
     def _end_stream(self, condition: str) -> None:
         """Ends the stream after a violation by the server, with a stream error. The supervisor reconnects."""
         self._down = self._down or LinkDownError(condition, "the stream from the server is not valid")
-        self._shut(
-            f"<stream:error><{condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>".encode()
-            + _FOOTER
-        )
+        self._shut(error_bytes(condition) + _FOOTER)
 
     def _is_leaving(self) -> bool:
         return self.transport is None or bool(self.transport.is_closing())

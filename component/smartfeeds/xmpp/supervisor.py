@@ -12,6 +12,7 @@ from typing import Any, Final, Never, TypeVar
 import structlog
 
 from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.shards import pings_for
 from smartfeeds.telemetry import STREAM_ERRORS
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
@@ -33,6 +34,7 @@ ADVICE: Final = {
     "conflict": "another process is connected under this name; standing by",
     "policy-violation": "the server rejected a stanza; compare its stanza size limit with pubsub.stanza_bytes",
     "timeout": "the server accepts connections but does not answer",
+    "lease-lost": "this process has lost the lease of the link, and another process may connect",
     "ping-timeout": "the connection was open, but the server did not answer a ping",
 }
 
@@ -54,7 +56,8 @@ class Supervisor:
 
     `online` is set while the stream is authenticated. `epoch` counts the successful handshakes, `connects` the
     attempts. `last_error` is the reason of the latest end or failed attempt, None before the first. `on_online` is
-    called after each handshake.
+    called after each handshake. `may_connect` returns when this process may connect, None if it always may. `processes`
+    returns how many processes have a link of this domain.
     """
 
     def __init__(
@@ -66,9 +69,13 @@ class Supervisor:
         random: Callable[[], float],
         pace: Pace,
         on_online: Callable[[], None] = lambda: None,
+        may_connect: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        processes: Callable[[], int] = lambda: 1,
     ) -> None:
         self._link = link
         self._on_online = on_online
+        self._may_connect = may_connect
+        self._processes = processes
         self._clock = clock
         self._sleep = sleep
         self._random = random
@@ -109,6 +116,8 @@ class Supervisor:
 
     async def _connect_once(self) -> LinkDownError:
         """Makes one attempt to connect, and returns the reason of its failure or of the end of the connection."""
+        if self._may_connect is not None:
+            await self._may_connect()
         self.connects += 1
         try:
             await _first(self._link.open(), self._time_out())
@@ -139,7 +148,9 @@ class Supervisor:
             await self._sleep(self._pace.ping_idle_s)
             if self._link.received_bytes != received_bytes:
                 continue
-            self._link.ping()
+            # The server sends each ping to any link of the domain, so a burst finds a sound link.
+            for _ in range(pings_for(self._processes())):
+                self._link.ping()
             await self._sleep(self._pace.ping_timeout_s)
             if self._link.received_bytes == received_bytes:
                 self._link.drop("ping-timeout")

@@ -29,8 +29,8 @@ from smartfeeds.delivery.deliverer import (
     Skip,
 )
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.delivery.slices import read_changes
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.service.consumers import add_consumer, retry_consumers
 from support.faketime import settle
@@ -630,7 +630,7 @@ class HeldSaves:
         self.bench.world.service.write = self  # type: ignore[assignment, method-assign]
 
     async def __call__(self, work: Callable[..., object], *, turn: str = "") -> object:
-        if "save_marks" in getattr(work, "__qualname__", ""):
+        if "write_marks" in getattr(work, "__qualname__", ""):
             await self.gate.wait()
             if self.errors:
                 raise self.errors.pop()

@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver
 from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.rsscloud import LIFE_S, CloudProtocol, CloudRequestError, check_request
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import soap, xml_rpc
 from smartfeeds.formats.remote_calls import read_message

@@ -17,7 +17,7 @@ def iq(stanza_id: str, kind: str = "result", sender: str = FEEDS, name: str = "i
 
 @pytest.mark.parametrize("kind", ["result", "error"])
 async def test_answer_of_the_entity_that_was_asked_is_claimed_once_and_resolves(kind: str) -> None:
-    requests = Requests()
+    requests = Requests("p")
     stanza_id, answer = requests.add(FEEDS)
     other_id, other = requests.add(FEEDS)
     assert stanza_id != other_id
@@ -37,17 +37,17 @@ async def test_answer_of_the_entity_that_was_asked_is_claimed_once_and_resolves(
 @pytest.mark.parametrize(
     "frame",
     [
-        iq("call-1", sender="evil.example"),
-        iq("call-1", "get"),
-        iq("call-2"),
-        iq("call-1", name="message"),
-        b"<iq type='result' id='call-1'/>",
+        iq("call-p-1", sender="evil.example"),
+        iq("call-p-1", "get"),
+        iq("call-p-2"),
+        iq("call-p-1", name="message"),
+        b"<iq type='result' id='call-p-1'/>",
         b"<iq type='result' from='feeds.b.example'/>",
     ],
     ids=["another sender", "a request", "another id", "a message", "no sender", "no id"],
 )
 async def test_stanza_that_answers_no_request_claims_none(frame: bytes) -> None:
-    requests = Requests()
+    requests = Requests("p")
     assert not requests.claim(frame)
     _, answer = requests.add(FEEDS)
 
@@ -59,7 +59,7 @@ async def test_stanza_that_answers_no_request_claims_none(frame: bytes) -> None:
 
 async def test_answer_that_comes_too_late_is_no_error() -> None:
     """The caller has given up, and its request is about to be removed."""
-    requests = Requests()
+    requests = Requests("p")
     stanza_id, answer = requests.add(FEEDS)
     answer.cancel()
 
@@ -68,7 +68,7 @@ async def test_answer_that_comes_too_late_is_no_error() -> None:
 
 
 async def test_lost_link_ends_all_requests() -> None:
-    requests = Requests()
+    requests = Requests("p")
     answers = [requests.add(FEEDS)[1] for _ in range(3)]
     requests.fail(LinkError("gone"))
 

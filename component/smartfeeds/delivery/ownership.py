@@ -1,0 +1,290 @@
+"""Which work this process does: the ownership of shards (docs/scaling.md).
+
+Each feed, and each piece of background work, belongs to a shard, and a shard has one owner among the processes on a
+database. A process with a database of its own owns all shards, by the same code.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, Protocol, TypeVar
+
+import structlog
+
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.shards import (
+    ALL_SHARDS,
+    Members,
+    plan_shards,
+    shard_of_consumer,
+    shard_of_name,
+    shards_text,
+)
+from smartfeeds.delivery.changes import RETRY_S, failures_logged
+from smartfeeds.delivery.locks import ShardLocks, SoleLocks
+from smartfeeds.errors import StoreError
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.base import WriteTx
+from smartfeeds.telemetry import OwnershipReading
+
+T = TypeVar("T")
+
+BEAT_S: Final = 1.0
+LETTERS_S: Final = 60.0  # between two removals of letters that nobody has read
+
+_log = structlog.get_logger()
+
+
+class ShardWork(Protocol):
+    """Work that depends on the ownership of shards."""
+
+    async def begin(self, shards: frozenset[int]) -> None:
+        """Starts the work of shards that this process owns now. Raises StoreError."""
+
+    async def end(self, shards: frozenset[int]) -> None:
+        """Ends the work of shards, and stores its state. They are unlocked afterwards. Raises StoreError."""
+
+    def drop(self, shards: frozenset[int]) -> None:
+        """Ends the work of shards at once, and stores nothing: another process may own them already."""
+
+
+class Ownership:
+    """The shards of this process. `start` and `stop` are called once; `run` runs in between.
+
+    `open_locks` opens the locks. Without a beat for `lease_s` seconds of `clock` they are lost, and nothing is owned.
+    `is_linked` returns whether this process can send over XMPP now. `start_shard` differs between processes. `locks`
+    are open locks that have every shard.
+    """
+
+    def __init__(
+        self,
+        open_locks: Callable[[], Awaitable[ShardLocks]],
+        *,
+        lease_s: float,
+        is_linked: Callable[[], bool],
+        start_shard: int = 0,
+        locks: ShardLocks | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._open_locks = open_locks
+        self._lease_s = lease_s
+        self._is_linked = is_linked
+        self._start_shard = start_shard
+        self._clock = clock
+        self._sleep = sleep
+        self._locks = locks
+        self._works: list[ShardWork] = []
+        self._owned: frozenset[int] = frozenset() if locks is None else ALL_SHARDS
+        self._members = Members(0, 0)
+        self._joined_linked = False
+        self._has_link = False
+        self._is_leaving = False
+        self._beat_s = -math.inf if locks is None else clock()
+        self._letters_s = -math.inf
+        self._moving: asyncio.Task[None] | None = None
+        self.on_link_lost: Callable[[], object] = lambda: None
+
+    # What this process owns.
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """The shards of this process."""
+        return self._owned if self.is_current else frozenset()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the last beat is younger than the lease, by the clock of this process.
+
+        The database fences marks. This fences what is sent: a process that was asleep must not send the rest of a batch
+        that another process sends, too.
+        """
+        return self._clock() < self._beat_s + self._lease_s
+
+    def owns(self, shard: int) -> bool:
+        """Whether this process does the work of a shard."""
+        return shard in self._owned and self.is_current
+
+    def owns_consumer(self, consumer: Consumer) -> bool:
+        """Whether this process delivers to a consumer."""
+        return self.owns(shard_of_consumer(consumer))
+
+    def owns_name(self, name: str) -> bool:
+        """Whether this process does the background work of this name."""
+        return self.owns(shard_of_name(name))
+
+    @property
+    def processes(self) -> int:
+        """The number of processes on the database that have a link, at least one."""
+        return max(1, self._members.linked)
+
+    def reading(self) -> OwnershipReading:
+        """The numbers for metrics and `status`."""
+        age_s = self._clock() - self._beat_s
+        return OwnershipReading(len(self.owned), max(1, self._members.total), age_s if math.isfinite(age_s) else 0.0)
+
+    def register(self, work: ShardWork) -> None:
+        """Adds work that follows the ownership. Works begin in the order of the calls."""
+        self._works.append(work)
+
+    # Life.
+
+    async def start(self) -> None:
+        """Opens the locks, takes a share of the shards, and begins their work. Raises StoreError."""
+        owned = self._owned
+        await self._beat()
+        if owned:
+            await self._begin(owned)
+        if self._moving is not None:
+            await self._moving
+
+    async def run(self) -> None:
+        """Keeps the locks and the share of this process, for ever. Failures are logged."""
+        while True:
+            await self._sleep(BEAT_S)
+            with failures_logged():
+                await self.step()
+
+    async def step(self) -> None:
+        """Sends one beat. A failure loses all shards; the next step opens new locks."""
+        try:
+            async with asyncio.timeout(None if math.isinf(self._lease_s) else self._lease_s):
+                await self._beat()
+        except (StoreError, TimeoutError) as error:
+            await self._lose(str(error) or "the database does not answer")
+
+    async def settle(self) -> None:
+        """Waits until the shards that are being taken or released have moved."""
+        while self._moving is not None and not self._moving.done():
+            await asyncio.wait((self._moving,))
+
+    async def release(self) -> None:
+        """Hands all shards over. This process takes no more of them."""
+        self._is_leaving = True
+        if self._moving is not None:
+            self._moving.cancel()
+            await asyncio.gather(self._moving, return_exceptions=True)
+        if self._locks is not None:
+            with failures_logged():
+                await self._end(self._locks, self._owned)
+
+    async def stop(self) -> None:
+        """Closes the locks. `release` comes first."""
+        locks, self._locks = self._locks, None
+        if locks is not None:
+            with failures_logged():
+                await locks.close()
+
+    # Locks.
+
+    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
+        """Runs work in a transaction that fails if this process has lost its shards. Raises StoreError."""
+        if self._locks is None:
+            raise StoreError("this process owns no feeds now, because the lock session was lost")
+        return await self._locks.write_marks(work)
+
+    async def await_link(self) -> None:
+        """Returns when this process has the lease of the component's link."""
+        while not self._has_link:
+            with failures_logged():
+                if self._locks is not None:
+                    self._has_link = await self._locks.lease_link()
+            if not self._has_link:
+                await self._sleep(BEAT_S)
+
+    def announce(self, node_nos: Collection[int]) -> None:
+        """Wakes the other processes: this process has changed these nodes."""
+        if self._locks is not None:
+            self._locks.announce(node_nos)
+
+    async def send_letter(self, recipient: str, body: bytes) -> None:
+        """Passes bytes to the process of an instance, or to all others ("*"). A failure is logged."""
+        with failures_logged():
+            if self._locks is not None:
+                await self._locks.send_letter(recipient, body)
+
+    def note_lost(self, reason: str) -> "asyncio.Task[None]":
+        """Gives everything up: the database has ended the session."""
+        return asyncio.get_running_loop().create_task(self._lose(reason), name="ownership lost")
+
+    async def _beat(self) -> None:
+        if self._locks is None:
+            self._locks = await self._open_locks()
+            self._joined_linked = False
+        locks, began_s = self._locks, self._clock()
+        view = await locks.beat()
+        # The time before the beat: the database may have received it right after it was sent.
+        self._beat_s = began_s
+        self._members = view.members
+        is_linked = self._is_linked()
+        if is_linked is not self._joined_linked:
+            await locks.join(is_linked=is_linked)
+            self._joined_linked = is_linked
+            self._members = view.members.moved(is_linked=is_linked)
+        if began_s - self._letters_s >= LETTERS_S:
+            self._letters_s = began_s
+            await locks.remove_letters()
+        if self._is_leaving or (self._moving is not None and not self._moving.done()):
+            return
+        plan = plan_shards(self._owned, view.held, self._members.share(is_linked=is_linked), self._start_shard)
+        if plan.release or plan.take:
+            # A task of its own: the beats must go on while a batch ends or the store is read.
+            self._moving = asyncio.get_running_loop().create_task(self._move(locks, plan.release, plan.take))
+
+    async def _move(self, locks: ShardLocks, release: frozenset[int], take: Collection[int]) -> None:
+        with failures_logged():
+            if release:
+                await self._end(locks, release)
+            if take:
+                gained = await locks.lock(take) - self._owned
+                if gained and locks is self._locks:
+                    self._owned |= gained
+                    _log.info("shards_taken", shards=shards_text(gained), processes=self._members.total)
+                    await self._begin(gained)
+
+    async def _begin(self, shards: frozenset[int]) -> None:
+        for work in self._works:
+            while shards <= self._owned:
+                try:
+                    await work.begin(shards)
+                    break
+                except StoreError as error:
+                    # Nothing else would begin the work of these shards.
+                    _log.error("store_failed", reason=str(error))
+                    await self._sleep(RETRY_S)
+
+    async def _end(self, locks: ShardLocks, shards: frozenset[int]) -> None:
+        """Ends the work of shards, then unlocks them: the next owner reads the stored marks."""
+        self._owned -= shards
+        for work in reversed(self._works):
+            with failures_logged():
+                await work.end(shards)
+        await locks.unlock(shards)
+        _log.info("shards_released", shards=shards_text(shards))
+
+    async def _lose(self, reason: str) -> None:
+        locks, self._locks = self._locks, None
+        lost, self._owned = self._owned, frozenset()
+        self._beat_s = -math.inf
+        if self._moving is not None:
+            self._moving.cancel()
+        for work in reversed(self._works):
+            with failures_logged():
+                work.drop(lost)
+        if self._has_link:
+            self._has_link = False
+            self.on_link_lost()
+        if locks is not None:
+            _log.error("shards_lost", shards=shards_text(lost), reason=reason)
+            with failures_logged():
+                await locks.close()
+
+
+def sole_ownership(service: FeedService) -> Ownership:
+    """Returns the ownership of a process with a database of its own: it owns all shards, also before `start`."""
+
+    async def open_locks() -> ShardLocks:
+        return SoleLocks(service)
+
+    return Ownership(open_locks, lease_s=math.inf, is_linked=lambda: True, locks=SoleLocks(service))

@@ -1,0 +1,123 @@
+"""This process among the processes on a database, from the settings (docs/scaling.md)."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
+from zlib import crc32
+
+from smartfeeds import system
+from smartfeeds.config import Settings
+from smartfeeds.core.shards import SHARDS
+from smartfeeds.delivery.changes import ChangeNotifier
+from smartfeeds.delivery.duties import Duty
+from smartfeeds.delivery.files import tidy_files
+from smartfeeds.delivery.indexing import Indexer
+from smartfeeds.delivery.locks import ShardLocks
+from smartfeeds.delivery.ownership import Ownership, sole_ownership
+from smartfeeds.delivery.sweeps import SWEEPS
+from smartfeeds.formats.atom import read_traits
+from smartfeeds.polling_setup import Polls
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.files import FileFolder
+from smartfeeds.store.notices import SessionEvents
+from smartfeeds.webhooks.hub import Hub
+from smartfeeds.xmpp.relay import StanzaRelay
+from smartfeeds.xmpp.stream import ComponentStream
+
+Spawn = Callable[[Coroutine[None, None, None], str], "asyncio.Task[None]"]
+
+
+class ProcessGroup:
+    """The processes on a database, as this process sees them. `instance` is its id among them.
+
+    `spawn` starts a task that has a name. `attach` is called once, before the start.
+    """
+
+    def __init__(self, settings: Settings, service: FeedService, changes: ChangeNotifier, spawn: Spawn) -> None:
+        self.instance = system.new_instance()
+        self._settings = settings
+        self._service = service
+        self._changes = changes
+        self._spawn = spawn
+        self._stream: ComponentStream | None = None
+        self._online = asyncio.Event()
+        self._letters: set[asyncio.Task[None]] = set()
+        self.ownership = self._make_ownership()
+        self.relay = StanzaRelay(self.instance, self._post, self.has_others)
+        changes.forward(self.ownership.announce)
+
+    def _make_ownership(self) -> Ownership:
+        store = self._settings.store
+        if not store.is_shared:
+            return sole_ownership(self._service)
+        events = SessionEvents(self._on_changed, self._on_letter, lambda reason: self.ownership.note_lost(reason))
+
+        async def open_locks() -> ShardLocks:
+            # psycopg is an extra: a service on SQLite starts without it.
+            from smartfeeds.store.lock_session import LockSession
+
+            return await LockSession.open(
+                store.address, self.instance, lease_s=store.lease_s, events=events, reader=read_traits
+            )
+
+        return Ownership(
+            open_locks,
+            lease_s=store.lease_s,
+            is_linked=lambda: self._online.is_set(),
+            start_shard=crc32(self.instance.encode()) % SHARDS,
+        )
+
+    def attach(self, stream: ComponentStream, online: asyncio.Event) -> None:
+        """Connects the group to the link of this process."""
+        self._stream, self._online = stream, online
+        self.ownership.on_link_lost = partial(stream.drop, "lease-lost")
+
+    def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls, hub: Hub | None) -> None:
+        """Adds the background work that one process does at a time."""
+        service = self._service
+        duties: list[tuple[str, Callable[[], Coroutine[None, None, None]]]] = [
+            ("files", partial(tidy_files, service, files, asyncio.sleep)),
+            ("filter index", indexer.run),
+            *((sweep.name, partial(sweep.run, service)) for sweep in SWEEPS),
+            *polls.duties(),
+        ]
+        if hub is not None:
+            duties.append(("hub questions", hub.run))
+        for name, work in duties:
+            self.ownership.register(Duty(name, work, self._spawn))
+
+    @property
+    def role(self) -> str:
+        """`active` with a link, `standby` without one, `http` if this process never has a link."""
+        if self._settings.component.link == "off":
+            return "http"
+        return "active" if self._online.is_set() else "standby"
+
+    def has_others(self) -> bool:
+        """Whether another process has a link, too: the server may send to it what is for this process."""
+        return self.ownership.processes > 1
+
+    async def unless_shared(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Does work that ends the service for users, unless another process goes on to serve them."""
+        if not self.has_others():
+            await work()
+
+    async def stop(self) -> None:
+        """Sends the last letters and closes the locks. The link is closed before."""
+        await asyncio.gather(*self._letters, return_exceptions=True)
+        await self.ownership.stop()
+
+    def _post(self, recipient: str, stanza: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(self.ownership.send_letter(recipient, stanza), name="letter")
+        self._letters.add(task)
+        task.add_done_callback(self._letters.discard)
+
+    def _on_letter(self, stanza: bytes) -> None:
+        if self._stream is not None:
+            self._stream.receive_letter(stanza)
+
+    def _on_changed(self, node_nos: Collection[int] | None) -> None:
+        if node_nos is None:
+            self._spawn(self._changes.look(), "look")
+        else:
+            self._changes.receive(node_nos)

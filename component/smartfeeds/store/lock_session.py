@@ -1,0 +1,381 @@
+"""One PostgreSQL session for locks, marks, notices and letters between the processes on a database (docs/scaling.md).
+
+The session holds advisory locks, and the database ends it if the process is silent for the lease
+(`idle_session_timeout`). The clock of the database alone decides who owns what, and marks that are written on the
+session cannot come from a process that has lost its locks. LISTEN needs a session, too, so notices use the same one.
+"""
+
+import asyncio
+import contextlib
+import os
+import selectors
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, LiteralString, Self, TypeVar
+
+import psycopg
+
+from smartfeeds.core.shards import Members
+from smartfeeds.core.stores import StoreAddress
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import WriteTx
+from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.notices import ChangeNotice, LetterNotice, SessionEvents, change_text, letter_text, read_notice
+from smartfeeds.store.postgres_engine import PostgresEngine
+from smartfeeds.store.postgres_session import PostgresSession
+
+T = TypeVar("T")
+
+# The first key of each advisory lock: "SF" and a number, so that locks of other programs in the database differ.
+_SHARD: Final = 0x5346_0001
+_MEMBER: Final = 0x5346_0002  # the second key is _LINKED or _UNLINKED; each process has a shared lock
+_LINK: Final = 0x5346_0003
+_LINKED: Final = 1
+_UNLINKED: Final = 0
+CHANNEL: Final[LiteralString] = "smartfeeds"
+# Changes within this time share a notice: each notice takes a lock of the whole server.
+NOTICE_S: Final = 0.01
+LETTER_S: Final = 60.0  # a letter that was not read for so long is for a process that has ended
+
+_VIEW: Final[LiteralString] = """
+SELECT classid::bigint, objid::bigint, count(*) FROM pg_locks
+WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid IN (%s::oid, %s::oid)
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+GROUP BY classid, objid
+"""
+_LOCK: Final[LiteralString] = (
+    "SELECT shard FROM unnest(%s::int[]) WITH ORDINALITY AS wish(shard, place) "
+    "WHERE pg_try_advisory_lock(%s::int, shard) ORDER BY place"
+)
+_UNLOCK: Final[LiteralString] = "SELECT pg_advisory_unlock(%s::int, shard) FROM unnest(%s::int[]) AS shard"
+_READ_LETTER: Final[LiteralString] = "SELECT body FROM letter WHERE letter_no = %s"
+_CLAIM_LETTER: Final[LiteralString] = "DELETE FROM letter WHERE letter_no = %s RETURNING body"
+# Not logged: letters live for a second, and a crash of the server ends all sessions anyway.
+_LETTERS: Final[LiteralString] = """
+CREATE UNLOGGED TABLE IF NOT EXISTS letter (
+  letter_no BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  recipient TEXT NOT NULL,
+  body BYTEA NOT NULL,
+  sent TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
+)
+"""
+
+
+class SessionLostError(StoreError):
+    """The session has ended, and with it every lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockView:
+    """The locks of all processes: the members, and the shards that have an owner."""
+
+    members: Members
+    held: frozenset[int]
+
+
+class LockSession:
+    """A session with a thread of its own. `open` returns one; a lost session is replaced by another one.
+
+    Every method except `announce` raises SessionLostError.
+    """
+
+    def __init__(self, session: "_LockedSession", instance: str, events: SessionEvents, reader: TraitsReader) -> None:
+        self._session = session
+        self._connection = connection = session.connection
+        self._engine = PostgresEngine(session)
+        self._tx = WriteTx(self._engine, ReadAhead(reader))
+        self._instance = instance
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self._jobs: deque[tuple[Callable[[], Any], asyncio.Future[Any] | None]] = deque()
+        self._changed: set[int] = set()
+        self._guard = threading.Lock()  # of the attributes below, and of the pipe
+        self._notice_at_s: float | None = None
+        self._ending = False
+        self._is_over = False
+        self._is_linked = False
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        connection.add_notify_handler(self._note)
+        self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
+
+    @classmethod
+    async def open(
+        cls, address: StoreAddress, instance: str, *, lease_s: float, events: SessionEvents, reader: TraitsReader
+    ) -> Self:
+        """Connects and joins the members without a link. `reader` indexes items, as in the store. Raises StoreError."""
+        session = _LockedSession(address, lease_s)
+        await asyncio.to_thread(session.prepare, instance)
+        locks = cls(session, instance, events, reader)
+        locks._thread.start()
+        return locks
+
+    # Locks.
+
+    async def beat(self) -> LockView:
+        """Shows the database that this process is alive, and returns the locks of all processes."""
+        return await self.run(self._read_view)
+
+    async def join(self, *, is_linked: bool) -> None:
+        """Counts this process among the members with or without a link."""
+        new, former = (_LINKED, _UNLINKED) if is_linked else (_UNLINKED, _LINKED)
+
+        def change() -> None:
+            self._connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, new))
+            self._connection.execute("SELECT pg_advisory_unlock_shared(%s::int, %s::int)", (_MEMBER, former))
+            self._is_linked = is_linked
+
+        await self.run(change)
+
+    async def lock(self, shards: Iterable[int]) -> frozenset[int]:
+        """Locks shards that have no owner. Returns those that this process owns now."""
+        wish = list(shards)
+        return await self.run(
+            lambda: frozenset(row[0] for row in self._connection.execute(_LOCK, (wish, _SHARD)).fetchall())
+        )
+
+    async def unlock(self, shards: Iterable[int]) -> None:
+        """Releases shards of this process."""
+        mine = list(shards)
+        await self.run(lambda: self._connection.execute(_UNLOCK, (_SHARD, mine)))
+
+    async def lease_link(self) -> bool:
+        """Locks the link of the component. Returns whether this process has it now."""
+
+        def lock() -> bool:
+            row = self._connection.execute("SELECT pg_try_advisory_lock(%s::int, 0)", (_LINK,)).fetchone()
+            return row is not None and bool(row[0])
+
+        return await self.run(lock)
+
+    # Notices and letters.
+
+    def announce(self, node_nos: Collection[int]) -> None:
+        """Wakes the other processes for changed nodes, at most `NOTICE_S` later. A lost session drops the notice: the
+        other processes read the store every few seconds.
+        """
+        with self._guard:
+            self._changed.update(node_nos)
+            is_planned = self._notice_at_s is not None
+            if not is_planned:
+                self._notice_at_s = time.monotonic() + NOTICE_S
+        if not is_planned:
+            self._wake()
+
+    async def send_letter(self, recipient: str, body: bytes) -> None:
+        """Passes bytes to the process with the instance `recipient`; to all others if it is "*", and to one of those
+        with a link if it is "?"."""
+
+        def send() -> None:
+            row = self._connection.execute(
+                "INSERT INTO letter (recipient, body) VALUES (%s, %s) RETURNING letter_no", (recipient, body)
+            ).fetchone()
+            assert row is not None
+            self._notify(letter_text(self._instance, recipient, row[0]))
+
+        await self.run(send)
+
+    async def remove_letters(self) -> None:
+        """Removes letters that were not read in time."""
+        await self.run(
+            lambda: self._connection.execute(
+                "DELETE FROM letter WHERE sent < clock_timestamp() - make_interval(secs => %s::float8)", (LETTER_S,)
+            )
+        )
+
+    # The thread.
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Runs work with the connection, in the thread, in the order of the calls. Raises what it raises."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        with self._guard:
+            if self._is_over or self._ending:
+                raise SessionLostError("the lock session has ended; the service opens another one")
+            self._jobs.append((work, future))
+        self._wake()
+        return await future
+
+    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
+        """Runs work in a transaction of this session: it fails if the locks are lost."""
+
+        def write() -> T:
+            try:
+                self._engine.begin()
+                result = work(self._tx)
+                self._tx.settle()
+                self._engine.commit()
+            finally:
+                self._tx.forget()
+                self._engine.rollback()
+            return result
+
+        return await self.run(write)
+
+    async def close(self) -> None:
+        """Ends the session and releases all locks."""
+        with self._guard:
+            self._ending = True
+        self._wake()
+        await asyncio.to_thread(self._thread.join)
+
+    def _wake(self) -> None:
+        with self._guard:
+            if not self._is_over:
+                # A full pipe wakes the thread, too.
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._wake_write, b"\0")
+
+    def _serve(self) -> None:
+        connection, reason = self._connection, ""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wake_read, selectors.EVENT_READ)
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            try:
+                while not self._ending:
+                    selector.select(self._pause_s())
+                    self._drain()
+                    self._run_jobs()
+                    self._send_notice()
+                    connection.pgconn.consume_input()
+                    while (notice := connection.pgconn.notifies()) is not None:
+                        self._read_notice(notice.extra.decode())
+                self._run_jobs()
+            except psycopg.Error as error:
+                reason = str(error).strip()
+        connection.close()
+        with self._guard:
+            # No job and no wake-up is added from here on: the numbers of the pipe may soon be those of other files.
+            self._is_over = True
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+        while self._jobs:
+            self._settle(self._jobs.popleft()[1], error=SessionLostError(f"the lock session was lost: {reason}"))
+        if not self._ending:
+            self._call(self._events.on_lost, reason)
+
+    def _pause_s(self) -> float | None:
+        with self._guard:
+            return None if self._notice_at_s is None else max(0.0, self._notice_at_s - time.monotonic())
+
+    def _drain(self) -> None:
+        try:
+            while os.read(self._wake_read, 4_096):
+                pass
+        except BlockingIOError:
+            return
+
+    def _run_jobs(self) -> None:
+        while self._jobs:
+            work, future = self._jobs.popleft()
+            try:
+                result = work()
+            except Exception as error:  # noqa: BLE001 - the caller receives it
+                is_end = self._connection.closed
+                lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
+                self._settle(future, error=lost)
+                if is_end:
+                    raise psycopg.OperationalError(str(error)) from None
+            else:
+                self._settle(future, result)
+
+    def _settle(
+        self, future: "asyncio.Future[Any] | None", result: object = None, error: Exception | None = None
+    ) -> None:
+        def settle() -> None:
+            if future is None or future.done():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        self._call(settle)
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _read_view(self) -> LockView:
+        counts = {(row[0], row[1]): row[2] for row in self._connection.execute(_VIEW, (_SHARD, _MEMBER)).fetchall()}
+        members = Members(counts.get((_MEMBER, _LINKED), 0), counts.get((_MEMBER, _UNLINKED), 0))
+        return LockView(members, frozenset(number for class_id, number in counts if class_id == _SHARD))
+
+    def _send_notice(self) -> None:
+        with self._guard:
+            if self._notice_at_s is None or self._notice_at_s > time.monotonic():
+                return
+            changed, self._changed = self._changed, set()
+            self._notice_at_s = None
+        self._notify(change_text(self._instance, changed))
+
+    def _notify(self, text: str) -> None:
+        # A transaction of its own, after the commit of the change: NOTIFY in the transaction of a write would make the
+        # commits of all processes wait for each other.
+        self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, text))
+
+    def _note(self, notice: psycopg.Notify) -> None:
+        self._read_notice(notice.payload)
+
+    def _read_notice(self, payload: str) -> None:
+        notice = read_notice(payload, self._instance)
+        if isinstance(notice, ChangeNotice):
+            self._call(self._events.on_changed, notice.node_nos)
+        elif notice is not None:
+            # Not now: a notice may arrive in the middle of a statement.
+            self._jobs.append((partial(self._read_letter, notice), None))
+            self._wake()
+
+    def _read_letter(self, notice: LetterNotice) -> None:
+        if notice.is_claimed and not self._is_linked:
+            return  # this process could not answer the stanza
+        statement = _CLAIM_LETTER if notice.is_claimed else _READ_LETTER
+        row = self._connection.execute(statement, (notice.letter_no,)).fetchone()
+        if row is not None:
+            self._call(self._events.on_letter, bytes(row[0]))
+
+
+class _LockedSession(PostgresSession):
+    """A connection that is not opened again after it was lost, because its locks are lost, too."""
+
+    def __init__(self, address: StoreAddress, lease_s: float) -> None:
+        timeout_ms = max(1, int(lease_s * 1_000))
+        # A database that has vanished without a word must not hold a beat for longer than the lease.
+        options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"
+        url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
+        super().__init__(replace(address, url=url))
+        self._lease_settings = {
+            "idle_session_timeout": timeout_ms,
+            "idle_in_transaction_session_timeout": timeout_ms,
+            # A mark that waits for a row must not hold up the beats.
+            "lock_timeout": max(1, timeout_ms // 2),
+            # What a crash of the database loses is a mark, whose items are sent once more, or a notice.
+            "synchronous_commit": "off",
+        }
+
+    def renew(self, sleep: Callable[[float], None] = time.sleep) -> None:  # noqa: ARG002 - the signature of the base
+        """Raises SessionLostError if the connection is lost."""
+        if not self.is_open:
+            raise SessionLostError(f"the database {self.name}: the lock session was lost")
+
+    def prepare(self, instance: str) -> None:
+        """Opens the connection and joins the members without a link. Raises StoreError."""
+        self.open_at_once()
+        connection = self.connection
+        try:
+            for name, value in self._lease_settings.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
+            connection.execute("SELECT set_config('application_name', %s, false)", (f"smartfeeds {instance} locks",))
+            connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, _UNLINKED))
+            with connection.transaction():
+                # Processes that start together would both create the table, and one of them would fail.
+                connection.execute("SELECT pg_advisory_xact_lock(%s::int, 1)", (_LINK,))
+                connection.execute(_LETTERS)
+            connection.execute(f"LISTEN {CHANNEL}")
+        except psycopg.Error as error:
+            self.close()
+            raise StoreError(
+                f"the database {self.name}: the lock session cannot be set up: {str(error).strip()}"
+            ) from error

@@ -1,0 +1,70 @@
+"""Stanzas between processes that share a component name (docs/scaling.md, "Links").
+
+The server sends each stanza to any connection of the name. Most requests can be answered by any process. A response
+goes on to the process that has sent the request. Presence, and events for mirrors, go on to all processes. A process
+that stops passes new requests to another process until the server has closed its connection.
+"""
+
+from collections.abc import Callable
+
+from lxml import etree
+
+from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.requests import instance_of
+
+EVERYBODY = "*"
+ANYBODY = "?"
+_IQ = f"{{{COMPONENT_NS}}}iq"
+_SHARED = b"shared:"  # the receiver updates its memory only, because the sender has handled the stanza
+_HANDED = b"handed:"  # the receiver handles the stanza
+
+
+class StanzaRelay:
+    """Passes stanzas on by `post`, whose parameters are the recipient and the bytes.
+
+    `instance` is the id of this process. `has_others` returns whether another process has a connection now.
+    """
+
+    def __init__(
+        self,
+        instance: str = "",
+        post: Callable[[str, bytes], object] = lambda _recipient, _data: None,
+        has_others: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.instance = instance
+        self._post = post
+        self._has_others = has_others
+        self._is_leaving = False
+
+    def leave(self) -> None:
+        """Passes all new requests to another process from now on, if there is one."""
+        self._is_leaving = self._has_others()
+
+    def hand_over(self, element: etree._Element) -> bool:
+        """Passes a stanza to another process if this process stops. Returns whether it did."""
+        # A response is for this process, which waits for it.
+        is_handed = self._is_leaving and not (element.tag == _IQ and element.get("type") in ("result", "error"))
+        if is_handed:
+            self._post(ANYBODY, _HANDED + etree.tostring(element, with_tail=False))
+        return is_handed
+
+    def share(self, element: etree._Element) -> None:
+        """Shows a stanza to all other processes."""
+        if self._has_others():
+            self._post(EVERYBODY, _SHARED + etree.tostring(element, with_tail=False))
+
+    def return_answer(self, iq: etree._Element) -> bool:
+        """Passes a response to the process that has sent the request. Returns False if there is no such process."""
+        instance = instance_of(iq)
+        is_foreign = instance not in ("", self.instance) and self._has_others()
+        if is_foreign:
+            self._post(instance, _SHARED + etree.tostring(iq, with_tail=False))
+        return is_foreign
+
+
+def read_letter(data: bytes) -> tuple[etree._Element, bool]:
+    """Returns a stanza of another process, and whether this process must handle it."""
+    # The other process has checked the stanza when it arrived.
+    stanza = data.removeprefix(_SHARED).removeprefix(_HANDED)
+    parser = etree.XMLParser(resolve_entities=False, no_network=True)
+    return etree.fromstring(stanza, parser), data.startswith(_HANDED)

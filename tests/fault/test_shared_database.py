@@ -1,0 +1,200 @@
+"""Several real processes on one PostgreSQL database, beside a real ejabberd or Prosody (docs/scaling.md)."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from support.client import Client, log_in
+from support.component import NS, PS, entry
+from support.postgres import PostgresServer
+from support.servers import TestServer
+from support.shared_service import Member, share, shared_service, until
+
+pytestmark = pytest.mark.timeout(240)
+NODES = [f"feed{number}" for number in range(8)]  # in different shards
+READER = "bob@localhost"
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+def received(client: Client) -> list[str]:
+    """The ids of the items that have been notified, in the order of their arrival."""
+    found = (message.find("ev:event/ev:items/ev:item", NS) for message in client.messages)
+    return [item.get("id", "") for item in found if item is not None]
+
+
+async def until_received(client: Client, item_ids: Sequence[str]) -> None:
+    """Returns when all these items have been notified."""
+
+    async def is_there() -> bool:
+        return set(item_ids) <= set(received(client))
+
+    await until(is_there, f"all of {item_ids[0]} to {item_ids[-1]}")
+
+
+async def begin(members: Sequence[Member]) -> None:
+    """Starts processes and returns when all of them have a link and their share."""
+    for member in members:
+        await member.process.start()
+    for member in members:
+        await until(member.is_online, "a link")
+    await share(members)
+
+
+async def test_two_processes_notify_each_item_once_and_in_order(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
+    """[TOP-010] [TOP-040] [TOP-042] [TOP-045] [PG-070] [PG-071] A process that is killed or stopped is replaced."""
+    domain = ejabberd.take_name()
+    async with shared_service(tmp_path, ejabberd, url, NODES, READER, domain=domain) as members:
+        first, second = members
+        await begin(members)
+        reader = await log_in(ejabberd, "bob")
+        ids = [f"item-{number:02}" for number in range(60)]
+        for number, item_id in enumerate(ids):
+            await members[number % 2].publish("feed0", item_id)
+        await until_received(reader, ids)
+        await reader.settle()
+        assert received(reader) == ids
+
+        reader.messages.clear()
+        os.kill(first.process.pid, signal.SIGSTOP)
+        ids = [f"stopped-{node}" for node in NODES]
+        for node in NODES:
+            await second.publish(node, f"stopped-{node}")
+        await until_received(reader, ids)
+        await share([second])
+        os.kill(first.process.pid, signal.SIGCONT)
+        await share(members)
+        for node in NODES:
+            await first.publish(node, f"woken-{node}")
+        await until_received(reader, [f"woken-{node}" for node in NODES])
+        assert sorted(received(reader)) == sorted([*ids, *(f"woken-{node}" for node in NODES)])
+        assert "shards_lost" in first.process.said
+
+        reader.messages.clear()
+        await first.process.end(signal.SIGKILL)
+        ids = [f"killed-{node}" for node in NODES]
+        for node in NODES:
+            await second.publish(node, f"killed-{node}")
+        await until_received(reader, ids)
+        await reader.settle()
+        # A kill before the marks are stored repeats the notifications before it.
+        assert sorted(item_id for item_id in received(reader) if item_id.startswith("killed")) == sorted(ids)
+        await reader.logout()
+        assert await second.process.end() == 0
+        assert "Traceback" not in second.process.said
+
+
+async def test_rolling_restart_loses_no_request_and_no_notification(
+    ejabberd: TestServer, url: str, tmp_path: Path
+) -> None:
+    """[TOP-034] Each process is stopped and started again while requests arrive over XMPP."""
+    domain = ejabberd.take_name()
+    async with shared_service(tmp_path, ejabberd, url, NODES, READER, domain=domain) as members:
+        await begin(members)
+        reader, alice = await log_in(ejabberd, "bob"), await log_in(ejabberd, "alice", presence=False)
+        ids: list[str] = []
+        is_over = asyncio.Event()
+
+        async def publish_on() -> None:
+            while not is_over.is_set():
+                item_id = f"item-{len(ids)}"
+                item = f"<item id='{item_id}'>{entry(item_id)}</item>"
+                answer = await alice.set(
+                    domain, f"<pubsub xmlns='{PS}'><publish node='feed0'>{item}</publish></pubsub>"
+                )
+                assert answer.get("type") == "result", item_id
+                ids.append(item_id)
+                await asyncio.sleep(0.01)
+
+        publisher = asyncio.create_task(publish_on())
+        for member in members:
+            assert await member.process.end() == 0
+            await member.process.start()
+            await until(member.is_online, "a link")
+            await share(members)
+        is_over.set()
+        await publisher
+        await until_received(reader, ids)
+        await reader.settle()
+        assert received(reader) == ids
+        await asyncio.gather(reader.logout(), alice.logout())
+
+
+async def test_idle_links_of_two_processes_stay(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
+    """[TOP-011] [TOP-032] The server sends the pings of a process to any of them."""
+    domain = ejabberd.take_name()
+    quick = {"ping_idle_s": 0.2, "ping_timeout_s": 0.3}
+    async with shared_service(tmp_path, ejabberd, url, [], READER, domain=domain, link=quick) as members:
+        await begin(members)
+        alice = await log_in(ejabberd, "alice", presence=False)
+        # Each round trip takes a while, so some idle times pass without a stanza for the processes.
+        for _ in range(20):
+            await alice.settle()
+            await asyncio.sleep(0.1)
+        assert [await member.metric("smartfeeds_link_connects_total") for member in members] == [1.0, 1.0]
+        await alice.logout()
+
+
+async def test_held_pull_ends_when_another_process_writes(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
+    """[PG-061] [PG-062] [PG-064] [PG-079] [TOP-024] [TOP-060] Processes without a link serve HTTP."""
+    domain = ejabberd.take_name()
+    off = {"link": "off"}
+    async with shared_service(tmp_path, ejabberd, url, ["feed0"], READER, domain=domain, component=off) as members:
+        for member in members:
+            await member.process.start()
+        await share(members)
+        first, second = members
+        pull = asyncio.create_task(titles(first, "since=time:0&timeout=60"))
+
+        async def is_held() -> bool:
+            return await first.metric("smartfeeds_http_held") == 1.0
+
+        await until(is_held, "a held pull")
+        await second.publish("feed0", "news")
+        assert await pull == ["news"]
+
+
+async def titles(member: Member, query: str) -> list[str]:
+    """The titles of the answer to a pull."""
+    url = f"{member.url}/feeds/feed0/?{query}"
+    async with member.session.get(url, headers={"Accept": "application/json"}) as answer:
+        assert answer.status == 200, await answer.text()
+        return [item["title"] for item in (await answer.json())["items"]]
+
+
+async def test_standby_takes_the_link_when_the_active_process_is_killed(
+    prosody: TestServer, url: str, tmp_path: Path
+) -> None:
+    """[TOP-001] [TOP-021] [TOP-041] With the lease of the link, the standby does not even try to connect."""
+    domain = prosody.take_name()
+    lease = {"link": "lease"}
+    async with shared_service(tmp_path, prosody, url, ["feed0"], READER, domain=domain, component=lease) as members:
+        active, standby = members
+        await active.process.start()
+        await until(active.is_online, "a link")
+        await standby.process.start()
+
+        async def is_beside() -> bool:
+            return await standby.metric("smartfeeds_processes") == 2.0
+
+        await until(is_beside, "two processes")
+        reader = await log_in(prosody, "bob")
+        await standby.publish("feed0", "while-standing-by")
+        await until_received(reader, ["while-standing-by"])
+        assert await standby.metric("smartfeeds_link_connects_total") == 0.0
+        await active.process.end(signal.SIGKILL)
+        await standby.publish("feed0", "after-the-kill")
+        await until(standby.is_online, "a link")
+        await until_received(reader, ["after-the-kill"])
+        # A kill before the mark is stored repeats a notification.
+        assert list(dict.fromkeys(received(reader))) == ["while-standing-by", "after-the-kill"]
+        await reader.logout()

@@ -1,0 +1,157 @@
+"""The session of locks, marks, notices and letters between processes, on PostgreSQL."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+import pytest
+
+from smartfeeds.core.shards import Members
+from smartfeeds.core.stores import parse_store
+from smartfeeds.errors import StoreError
+from smartfeeds.formats.atom import read_traits
+from smartfeeds.store.lock_session import LockSession, SessionLostError
+from smartfeeds.store.notices import SessionEvents
+from support.postgres import PostgresServer
+
+DEADLINE_S = 60.0
+LEASE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def url(postgres: PostgresServer) -> Iterator[str]:
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@dataclass
+class Peer:
+    """A process with a lock session, and what it was told."""
+
+    name: str
+    changed: list[Collection[int] | None] = field(default_factory=list)
+    letters: list[bytes] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    session: LockSession = field(init=False)
+
+    def events(self) -> SessionEvents:
+        def note(values: list) -> Callable:  # type: ignore[type-arg]
+            return lambda value: (values.append(value), self.news.set())
+
+        return SessionEvents(note(self.changed), note(self.letters), note(self.lost))
+
+    async def until(self, is_there: Callable[[], object]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not is_there():
+                self.news.clear()
+                await self.news.wait()
+
+
+@asynccontextmanager
+async def joined(url: str, name: str, lease_s: float = LEASE_S) -> AsyncIterator[Peer]:
+    peer = Peer(name)
+    peer.session = await LockSession.open(
+        parse_store(url), name, lease_s=lease_s, events=peer.events(), reader=read_traits
+    )
+    try:
+        yield peer
+    finally:
+        await peer.session.close()
+
+
+async def test_shard_has_one_owner_until_it_is_unlocked_or_its_session_ends(url: str) -> None:
+    """[TOP-040]"""
+    async with joined(url, "b") as second:
+        async with joined(url, "a") as first:
+            assert await first.session.lock([1, 2, 3]) == {1, 2, 3}
+            assert await second.session.lock([3, 4]) == {4}
+            assert (await second.session.beat()).held == {1, 2, 3, 4}
+            await first.session.unlock([3])
+            assert await second.session.lock([3]) == {3}
+        assert await second.session.lock([1, 2]) == {1, 2}
+
+
+async def test_members_count_by_their_link(url: str) -> None:
+    """[TOP-040]"""
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        assert (await first.session.beat()).members == Members(0, 2)
+        await second.session.join(is_linked=True)
+        assert (await first.session.beat()).members == Members(1, 1)
+        await second.session.join(is_linked=False)
+        assert (await first.session.beat()).members == Members(0, 2)
+
+
+async def test_one_process_has_the_link(url: str) -> None:
+    """[TOP-021] The lease ends with the session."""
+    async with joined(url, "b") as second:
+        async with joined(url, "a") as first:
+            assert await first.session.lease_link() is True
+            assert await second.session.lease_link() is False
+        assert await second.session.lease_link() is True
+
+
+async def test_notice_names_the_nodes_of_other_processes(url: str) -> None:
+    """[PG-061] [PG-062] Changes that come together share a notice."""
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        first.session.announce([3])
+        first.session.announce([1, 2])
+        await second.until(lambda: {1, 2, 3} <= {number for numbers in second.changed for number in numbers or ()})
+        assert first.changed == []
+
+
+async def test_notice_of_too_many_nodes_says_that_there_are_many(url: str) -> None:
+    """[PG-061] PostgreSQL refuses a payload of 8,000 bytes."""
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        first.session.announce(range(10_000, 20_000))
+        await second.until(lambda: second.changed)
+        assert second.changed == [None]
+
+
+async def test_letter_reaches_the_process_that_it_names_or_all_others(url: str) -> None:
+    """[TOP-030] It may be larger than a notice."""
+    body = b"<iq/>" * 10_000
+    async with joined(url, "a") as first, joined(url, "b") as second, joined(url, "c") as third:
+        await first.session.send_letter("b", body)
+        await first.session.send_letter("*", b"<message/>")
+        await second.until(lambda: len(second.letters) == 2)
+        await third.until(lambda: third.letters)
+        assert (first.letters, second.letters, third.letters) == ([], [body, b"<message/>"], [b"<message/>"])
+
+
+async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) -> None:
+    """[TOP-041] The database ends a session without a beat."""
+    async with joined(url, "b") as second, joined(url, "a", lease_s=0.2) as first:
+        assert await first.session.lock([7]) == {7}
+        await first.until(lambda: first.lost)
+        with pytest.raises(SessionLostError):
+            await first.session.write_marks(lambda _tx: None)
+        async with asyncio.timeout(DEADLINE_S):
+            while not await second.session.lock([7]):  # noqa: ASYNC110 - the other session reports no event
+                await asyncio.sleep(0)
+
+
+async def test_session_that_the_server_ends_is_reported(url: str) -> None:
+    """[TOP-041] A restart of the database, for example."""
+    async with joined(url, "a") as first:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'smartfeeds a locks'"
+            )
+        await first.until(lambda: first.lost)
+        with pytest.raises(SessionLostError):
+            await first.session.beat()
+
+
+async def test_work_that_fails_leaves_the_session_usable(url: str) -> None:
+    async with joined(url, "a") as first:
+
+        def fail(_tx: object) -> None:
+            raise StoreError("no")
+
+        with pytest.raises(StoreError, match="no"):
+            await first.session.write_marks(fail)
+        assert await first.session.write_marks(lambda _tx: 5) == 5

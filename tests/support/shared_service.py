@@ -1,0 +1,138 @@
+"""Several processes of the service on one PostgreSQL database and one component name."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from smartfeeds.config import load
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.shards import SHARDS
+from smartfeeds.core.tokens import ALL_FEEDS, TokenScope
+from smartfeeds.opening import open_service
+from smartfeeds.service.requests import CreateNode, Subscribe
+from smartfeeds.service.tokens import add_token, new_token
+from support.ports import free_port
+from support.process import ServiceProcess
+from support.servers import TestServer
+from support.service import write_config
+
+OWNER = "alice@localhost"
+DEADLINE_S = 60.0
+ENTRY = "<entry xmlns='http://www.w3.org/2005/Atom'><title>{}</title></entry>"
+
+
+@dataclass
+class Member:
+    """One process: its HTTP side and its metrics."""
+
+    process: ServiceProcess
+    port: int
+    session: aiohttp.ClientSession
+    token: str
+
+    @property
+    def url(self) -> str:
+        """The address of its HTTP side."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def metric(self, name: str) -> float | None:
+        """The value of a metric, None while the process does not answer."""
+        try:
+            async with self.session.get(f"{self.url}/metrics") as answer:
+                match = re.search(rf"^{name} (\S+)$", await answer.text(), re.M)
+        except aiohttp.ClientError:
+            return None
+        return None if match is None else float(match[1])
+
+    async def shards(self) -> int:
+        """The number of shards that the process owns; 0 while it does not answer."""
+        return int(await self.metric("smartfeeds_shards_owned") or 0)
+
+    async def is_online(self) -> bool:
+        """Whether the process has a link."""
+        return await self.metric("smartfeeds_link_online") == 1.0
+
+    async def publish(self, node: str, item_id: str) -> None:
+        """Publishes an item over HTTP."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/atom+xml"}
+        url = f"{self.url}/entries/{node}/{item_id}"
+        async with self.session.put(url, data=ENTRY.format(item_id), headers=headers) as answer:
+            assert answer.status == 201, await answer.text()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Returns when an asynchronous condition holds. It is read again and again, because no event announces it."""
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not await condition():  # noqa: ASYNC110 - another process reports no event
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"not reached in {DEADLINE_S:g} s: {what}") from None
+
+
+async def prepare(config: Path, domain: str, nodes: Sequence[str], subscriber: str) -> str:
+    """Creates feeds with one subscriber. Returns a token that may publish in them."""
+    service = open_service(load(config), on_change=lambda _nodes: None)
+    await service.store.open()
+    owner, reader = parse_jid(OWNER), parse_jid(subscriber)
+    assert owner is not None
+    assert reader is not None
+    for node in nodes:
+        await service.handle(CreateNode(owner, domain, node, None))
+        await service.handle(Subscribe(reader, domain, node, str(reader.bare)))
+    token, text = new_token(OWNER, TokenScope.PUBLISH, ALL_FEEDS, "")
+    await service.write(lambda tx, context: add_token(tx, context, token, None))
+    await service.store.close()
+    return text
+
+
+@asynccontextmanager
+async def shared_service(
+    folder: Path,
+    server: TestServer,
+    url: str,
+    nodes: Sequence[str],
+    subscriber: str,
+    count: int = 2,
+    *,
+    domain: str,
+    **sections: dict[str, object],
+) -> AsyncIterator[list[Member]]:
+    """Configured processes, which are not started yet."""
+    members: list[Member] = []
+    token = ""
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        for number in range(count):
+            place, port = folder / f"process{number}", free_port()
+            place.mkdir()
+            config = write_config(
+                place,
+                server,
+                domain,
+                **{
+                    "store": {"url": url, "lease_s": 2.0},
+                    "http": {"listen": f"127.0.0.1:{port}"},
+                    "log": {"level": "info"},
+                    **sections,
+                },
+            )
+            token = token or await prepare(config, domain, nodes, subscriber)
+            process = await stack.enter_async_context(ServiceProcess(config))
+            members.append(Member(process, port, session, token))
+        yield members
+
+
+async def share(members: Sequence[Member]) -> None:
+    """Returns when the processes own all shards in equal parts."""
+
+    async def is_shared() -> bool:
+        counts = [await member.shards() for member in members]
+        return sum(counts) == SHARDS and max(counts) - min(counts) <= 1
+
+    await until(is_shared, "equal shares")

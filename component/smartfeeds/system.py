@@ -30,6 +30,8 @@ class AgeClock:
 
     def __call__(self) -> int:
         return min(self._clock(), self._offset_us + int(self._monotonic() * 1_000_000))
+
+
 def new_instance() -> str:
     """A fresh id for a running process: 8 letters and digits."""
     return secrets.token_hex(4)

@@ -417,7 +417,7 @@ SAME = {
 @pytest.mark.parametrize("name", SAME)
 @pytest.mark.parametrize("kind", ["feed", "generic"])
 async def test_identical_publish_is_no_change(component: Component, kind: str, name: str) -> None:
-    """The answer is that of a change, but the item stays in its place and nothing is pushed."""
+    """[TOP-035] The answer is that of a change, but the item stays in its place and nothing is pushed."""
     await component.create(ALICE, "comments", kind=kind, publish_model="open")
     await component.subscribe(BOB, "comments")
     sent = SAME[name]

@@ -15,12 +15,32 @@ from support.postgres import PostgresServer
 _TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
 # The collation of the database is not that of code points, so that a text column without COLLATE "C" fails tests.
 _LOCALE = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+# A counter that a rollback resets, in place of each sequence.
+_GAPLESS = """
+CREATE TABLE counter (name name PRIMARY KEY, value bigint NOT NULL);
+CREATE FUNCTION draw() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE number bigint;
+BEGIN
+    INSERT INTO counter VALUES (TG_TABLE_NAME, 1) ON CONFLICT (name) DO UPDATE SET value = counter.value + 1
+    RETURNING value INTO number;
+    RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[0], number));
+END $$;
+DO $$
+DECLARE key record;
+BEGIN
+    FOR key IN SELECT attrelid::regclass AS name, attname FROM pg_attribute WHERE attidentity = 'd' LOOP
+        EXECUTE format('CREATE TRIGGER draw BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION draw(%L)',
+            key.name, key.attname);
+    END LOOP;
+END $$;
+"""
 
 
 class EmptyDatabase:
     """A database that `empty` makes new. Only one store at a time may use it."""
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, server: PostgresServer, *, gapless: bool = False) -> None:
+        """With `gapless` a transaction that is rolled back uses up no numbers, as in the other stores."""
         self.url = server.create_database(locale=_LOCALE)
         session = PostgresSession(parse_store(self.url))
         session.open_at_once()
@@ -29,6 +49,8 @@ class EmptyDatabase:
         self._connection = psycopg.connect(self.url, autocommit=True)
         # Without triggers for foreign keys, tables can be emptied in any order.
         self._connection.execute("SET session_replication_role = replica")
+        if gapless:
+            self._connection.execute(_GAPLESS.encode())
         tables = {str(row[0]) for row in self._connection.execute(_TABLES).fetchall()} - {"alembic_version", "tally"}
         self._filled = " UNION ALL ".join(
             f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for table in sorted(tables)

@@ -13,22 +13,20 @@ from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE_COLUMNS, NODE_ROW
 
 _NODES = (
-    f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"  # noqa: S608 - columns
+    f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"
     " ORDER BY node_no FOR NO KEY UPDATE"
 )
 _NAME = NODE_COLUMNS.split(", ").index("name")
+# LATERAL with LIMIT makes one look-up in an index for each key. With a plain join the planner may read a whole index
+# that is short when the plan is made.
+_KEYS = "unnest(CAST(? AS bigint[]), CAST(? AS text[])) AS t (node_no, id)"
 _AFFILIATIONS = (
-    "SELECT a.node_no, a.jid, a.affiliation"
-    " FROM unnest(CAST(? AS bigint[]), CAST(? AS text[])) AS t (node_no, jid)"
-    " JOIN affiliation a ON a.node_no = t.node_no AND a.jid = t.jid"
+    f"SELECT t.node_no, t.id, a.affiliation FROM {_KEYS} CROSS JOIN LATERAL"
+    " (SELECT affiliation FROM affiliation WHERE node_no = t.node_no AND jid = t.id LIMIT 1) AS a"
 )
-_COLUMNS = ", ".join(f"i.{column}" for column in ITEM_ROW.split(", "))
-_ITEMS = (
-    f"SELECT i.node_no, {_COLUMNS} FROM unnest(CAST(? AS bigint[]), CAST(? AS text[])) AS t (node_no, id)"  # noqa: S608
-    " JOIN item i ON i.node_no = t.node_no AND i."
-)
-_BY_ID = f"{_ITEMS}id = t.id"
-_BY_SYNC = f"{_ITEMS}sync_id = t.id AND i.sync_id <> ''"
+_ITEMS = f"SELECT t.node_no, i.* FROM {_KEYS} CROSS JOIN LATERAL (SELECT {ITEM_ROW} FROM item WHERE node_no = t.node_no"
+_BY_ID = f"{_ITEMS} AND id = t.id LIMIT 1) AS i"
+_BY_SYNC = f"{_ITEMS} AND sync_id = t.id AND sync_id <> '' LIMIT 1) AS i"
 _NUMBERS = "SELECT nextval('item_item_no_seq') FROM generate_series(1, ?)"
 
 

@@ -4,6 +4,7 @@ A session belongs to one thread. Its settings pin the plans (PG-036): every stat
 indexes, and the planner would choose other plans whenever its statistics are old.
 """
 
+import logging
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.postgres_errors import may_connect_later, postgres_error
+
+# psycopg warns of the errors that follow in a pipeline after the one that it raises.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 CONNECT_S = 5  # for each host of the address
 # A failover takes seconds. Works wait this long for a connection that was lost. After that they fail, and the works

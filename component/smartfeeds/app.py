@@ -36,7 +36,7 @@ from smartfeeds.http_setup import http_options
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
-from smartfeeds.opening import open_service
+from smartfeeds.opening import lock_store, open_service
 from smartfeeds.polling_setup import Polls
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.held import HeldSender
@@ -53,8 +53,7 @@ from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
-from smartfeeds.store.files import FileFolder, folder_of
-from smartfeeds.store.lock import lock_database
+from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import (
     GATHERED,
@@ -115,7 +114,7 @@ class App:
         clock = clock or system.now_us
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
-        self.files = FileFolder(folder_of(settings.store.path))
+        self.files = FileFolder(settings.store.files_folder)
         self._indexer = Indexer(self.service.store)
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
@@ -347,7 +346,7 @@ class App:
         If a step fails, the steps before it are undone. Raises StoreError, or ConfigError for the address.
         """
         async with contextlib.AsyncExitStack() as parts:
-            parts.callback(lock_database(self.settings.store.path, f"smartfeeds, {self.settings.component.jid}"))
+            parts.callback(lock_store(self.settings, f"smartfeeds, {self.settings.component.jid}"))
             if self.site is not None:
                 # Bound before the store is opened: a start that fails for its address creates no database.
                 parts.callback(self.site.listener.unbind)

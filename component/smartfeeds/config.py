@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
-    PrivateAttr,
     SecretStr,
     ValidationError,
     model_validator,
@@ -24,6 +23,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from smartfeeds.config_lists import MirrorSettings, NnoSettings, SourceSection
 from smartfeeds.config_prefetch import PrefetchSettings
+from smartfeeds.config_store import StoreSettings
 from smartfeeds.config_types import (
     FOLDER,
     BareJid,
@@ -38,12 +38,10 @@ from smartfeeds.config_types import (
     Port,
     Seconds,
     SettingsSection,
-    StoreUrl,
 )
 from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.core.mirror import check_elsewhere
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
-from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
 
 ENV_PREFIX = "SMARTFEEDS_"
@@ -94,32 +92,6 @@ class ComponentSettings(SettingsSection):
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise ValueError(f"cannot read secret_file {self.secret_file}: {reason}") from None
-
-
-class StoreSettings(SettingsSection):
-    """The location of the database. A relative path is relative to the folder of the configuration file."""
-
-    url: StoreUrl = "sqlite:///./smartfeeds.db"
-    _folder: Path = PrivateAttr(default_factory=lambda: FOLDER.get())
-
-    @property
-    def path(self) -> Path:
-        """The database file."""
-        return self._folder / database_path(self.url)
-
-    @property
-    def warning(self) -> str:
-        """A warning if the database does not exist, but one of its name is in the working directory; else empty."""
-        # In 0.1.0 a relative path was relative to the working directory. This check can go in the second release
-        # after it, when databases have been moved.
-        name, path = database_path(self.url), self.path
-        if path.exists() or not Path(name).exists():
-            return ""
-        return (
-            f"store.url: the database {path} does not exist, but {Path(name).absolute()} does; a relative path is "
-            "relative to the configuration file: move the database there or set an absolute path, if it is the one "
-            "you mean"
-        )
 
 
 class HttpSettings(SettingsSection):

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.stores import database_path
+from smartfeeds.core.stores import parse_store
 from smartfeeds.core.windows import parse_window
 from smartfeeds.errors import ConfigError
 
@@ -38,7 +38,7 @@ def _creator(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    database_path(text)
+    parse_store(text)
     return text
 
 

@@ -68,6 +68,10 @@ class StoreError(SmartfeedsError):
     """The database cannot be used: full, locked, read-only, corrupt, or newer than this program."""
 
 
+class UnknownOutcomeError(StoreError):
+    """The connection to the database was lost during a commit. The write may or may not have happened."""
+
+
 class LinkError(SmartfeedsError):
     """The XMPP server cannot be reached or rejects the component."""
 

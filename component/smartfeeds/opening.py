@@ -8,10 +8,12 @@ from collections.abc import Callable, Collection
 from smartfeeds import system
 from smartfeeds.config import Settings
 from smartfeeds.core.options import OptionLimits
+from smartfeeds.errors import ConfigError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import OpenMode
+from smartfeeds.store.base import OpenMode, Store
+from smartfeeds.store.lock import Release, lock_database, no_lock
 from smartfeeds.store.sqlite import SqliteStore
 
 
@@ -48,6 +50,31 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
+def lock_store(settings: Settings, purpose: str) -> Release:
+    """Locks a store that one process at a time may serve. Returns the function that releases the lock.
+
+    Raises StoreError if another process serves the store.
+    """
+    return no_lock if settings.store.is_shared else lock_database(settings.store.path, purpose)
+
+
+def open_store(settings: Settings, mode: OpenMode = OpenMode.SERVE) -> Store:
+    """The store of the settings, which the caller opens. psycopg is imported only for PostgreSQL, because it is an
+    optional dependency.
+
+    Raises ConfigError if it is not installed, or if the password of the database cannot be read.
+    """
+    if not settings.store.is_shared:
+        return SqliteStore(settings.store.path, read_traits, mode=mode)
+    try:
+        from smartfeeds.store.postgres import PostgresStore
+    except ImportError as error:
+        raise ConfigError(
+            f"store.url: PostgreSQL needs psycopg ({error}); install it with: pip install 'smartfeeds[postgres]'"
+        ) from None
+    return PostgresStore(settings.store.address, read_traits, mode=mode)
+
+
 def open_service(
     settings: Settings,
     on_change: Callable[[Collection[int]], None],
@@ -55,7 +82,7 @@ def open_service(
     mode: OpenMode = OpenMode.SERVE,
 ) -> FeedService:
     """The service over the store of the settings, which the caller opens. `clock`: `system.now_us` if it is None."""
-    store = SqliteStore(settings.store.path, read_traits, mode=mode)
+    store = open_store(settings, mode)
     return FeedService(
         store, policy_of(settings), clock=clock or system.now_us, new_id=system.new_id, on_change=on_change
     )

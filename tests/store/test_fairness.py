@@ -23,7 +23,8 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sql_items import REPLACED_BYTES
-from smartfeeds.store.sqlite import READERS, SLOW_WRITE_S, SqliteStore, hop
+from smartfeeds.store.sql_store import SLOW_WRITE_S
+from smartfeeds.store.sqlite import READERS, SqliteStore, hop
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork, SenderQueue, WorkQueue
 from store.values import add_feed, item, read_payload, view

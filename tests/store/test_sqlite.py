@@ -23,7 +23,8 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_nodes import FALL_BEHIND
-from smartfeeds.store.sqlite import SLOW_WRITE_S, SqliteStore
+from smartfeeds.store.sql_store import SLOW_WRITE_S
+from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork, SenderQueue
 from store.values import add_feed, ids, item, node, read_payload, subscription, view

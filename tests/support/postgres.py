@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -44,13 +45,17 @@ class PostgresServer:
         """The address of a database, for `store.url` and for psycopg."""
         return f"postgresql://{_SYSTEM_USER}@127.0.0.1:{self.port}/{database}"
 
-    def create_database(self, template: str = "template0") -> str:
-        """Creates an empty database, or a copy of `template`. Returns its address."""
+    def create_database(self, template: str = "template0", *, locale: LiteralString = "") -> str:
+        """Creates an empty database, or a copy of `template`, with these options of CREATE DATABASE. Returns its
+        address.
+        """
         self._databases += 1
         name = f"test_{self._databases}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+                sql.SQL("CREATE DATABASE {} TEMPLATE {} {}").format(
+                    sql.Identifier(name), sql.Identifier(template), sql.SQL(locale)
+                )
             )
         return self.url(name)
 

@@ -85,7 +85,6 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + "[pubsub]\npage_default = 600", "page_default is 600, above page_max"),
         (MINIMAL + '[pubsub]\nadmins = ["example.org"]', 'must be a bare JID such as "alice@example.org"'),
         (MINIMAL + '[pubsub]\ncreators = ["a@b/c"]', 'must be a bare JID, a domain or "*"'),
-        (MINIMAL + '[store]\nurl = "postgresql://x"', "PostgreSQL is not served by this version"),
         (MINIMAL + '[store]\nurl = "feeds.db"', "must look like sqlite:///"),
         (MINIMAL + '[store]\nurl = "sqlite:///:memory:"', "store.url: must look like sqlite:///"),
         (MINIMAL + '[store]\nurl = "sqlite:///feeds.db?mode=ro"', "store.url: must look like sqlite:///"),

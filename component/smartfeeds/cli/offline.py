@@ -30,9 +30,8 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
     `mode` says what the command may do to the database. Raises ConfigError, StoreError.
     """
     settings = read_settings(config)
-    path = settings.store.path
     if config_file(config) is None or STORE_URL in os.environ:
-        print_err(f"smartfeeds: using the database {path.absolute()}")
+        print_err(f"smartfeeds: using the database {settings.store.address.name}")
     service = open_service(settings, on_change=lambda _nodes: None, mode=mode)
     policy = service.policy
     service.policy = replace(policy, admins=policy.admins | {policy.domain})

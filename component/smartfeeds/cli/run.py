@@ -85,9 +85,7 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     await app.start()
     _spare_the_collector()
     _keep_freed_memory()
-    log.info(
-        "started", version=__version__, component=settings.component.jid, store=str(settings.store.path.absolute())
-    )
+    log.info("started", version=__version__, component=settings.component.jid, store=settings.store.address.name)
     try:
         async with _status_file(status, app.online, lambda: app.recent.rates()._asdict()):
             _notify("READY=1")

@@ -2,14 +2,15 @@
 
 A work must leave no changes when it raises. Most works that raise have changed nothing yet and cost nothing. If one has
 changed something, its whole batch is rolled back and the works run again, each in a transaction of its own. Works are
-functions of the transaction, so running them twice is safe.
+functions of the transaction, so running them twice is safe. A work runs again also after a `TransientError`: another
+process was in its way, or the connection was lost before the commit.
 """
 
 import time
 
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.engine import Engine
+from smartfeeds.store.engine import Engine, TransientError
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.work_queue import QueuedWork
 
@@ -21,6 +22,9 @@ READ_BUDGET_S = 0.002
 # full group of 256 publishes takes 5 ms, and 8 ms in a feed of a million items. So only groups with slow writes end
 # early, and such groups gain little from a shared commit, which takes about 5 ms.
 WRITE_BUDGET_S = 0.02
+# Attempts of a work that runs alone. Each of them waits for a connection that was lost, and a deadlock with another
+# process ends one of the two works, so three are enough in nearly all cases.
+ATTEMPTS = 5
 
 
 class ReadBatches:
@@ -73,12 +77,14 @@ class WriteBatches:
         for position, work in enumerate(works):
             if position and time.monotonic() > until:
                 return position
-            try:
-                self._engine.begin()
-            except StoreError as error:
-                _fail(works[position:], error)
-                break
-            self._commit([work], last=True)
+            for _ in range(ATTEMPTS):
+                try:
+                    self._engine.begin()
+                except StoreError as error:
+                    return _fail(works[position:], error) + position
+                self._commit([work], last=True)
+                if not isinstance(work.error, TransientError):
+                    break
             if work.again is not None:
                 return position + 1
         return len(works)
@@ -90,6 +96,7 @@ class WriteBatches:
         until = time.monotonic() + WRITE_BUDGET_S
         count = 0
         try:
+            self._tx.look_ahead([work.touch for work in works if work.touch is not None])
             for work in works:
                 # Slow writes must not delay the writes after them.
                 if count and time.monotonic() > until:
@@ -104,6 +111,8 @@ class WriteBatches:
                     break
             self._tx.settle()
             self._engine.commit()
+        except UnknownOutcomeError as error:
+            return _fail(works[:count], error)  # a second run would repeat what may have happened
         except StoreError as error:
             if last:
                 _fail(works, error)

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Self, TypeVar, TypeVarTuple
 
 from smartfeeds.core.files import StoredFile
+from smartfeeds.core.stores import FILES_SUFFIX
 from smartfeeds.errors import StoreError
 
 NEW = "new"  # the folder of files that are being written
@@ -26,7 +27,7 @@ Arguments = TypeVarTuple("Arguments")
 
 def folder_of(database: Path) -> Path:
     """The folder for the files of a database."""
-    return database.with_name(f"{database.name}-files")
+    return database.with_name(f"{database.name}{FILES_SUFFIX}")
 
 
 def copy_files(source: Path, target: Path) -> int:

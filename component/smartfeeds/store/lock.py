@@ -60,6 +60,10 @@ def lock_database(database: Path, purpose: str) -> Release:
         ) from None
 
 
+def no_lock() -> None:
+    """Releases nothing: the lock of a store that several processes may serve."""
+
+
 def database_holder(database: Path) -> str:
     """Returns the line about the process that serves the SQLite file `database`, "" if there is none."""
     try:

@@ -1,13 +1,12 @@
 """Registrations of callbacks in SQL (`core.callbacks`)."""
 
-import json
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import CALLBACK
+from smartfeeds.store.sql_tables import CALLBACK, none_of
 
 
 def _to_callback(row: Row) -> Callback:
@@ -71,10 +70,10 @@ class CallbackReads(NodeReads):
 
         The cost grows with the number of due questions of the hosts that are left out.
         """
-        condition = "kind = ? AND due_us <= ? AND host NOT IN (SELECT value FROM json_each(?))"
+        condition = f"kind = ? AND due_us <= ? AND {none_of('host', without_hosts)}"
         rows = self._db.rows(
             f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?",
-            (kind.value, until_us, json.dumps(list(without_hosts)), limit),
+            (kind.value, until_us, *without_hosts, limit),
         )
         return [_to_callback(row) for row in rows]
 

@@ -6,7 +6,7 @@ from typing import Final
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import ARRIVAL, ENCLOSURE, ENCLOSURE_USE
+from smartfeeds.store.sql_tables import ARRIVAL, ENCLOSURE, ENCLOSURE_USE, none_of
 
 _WAITING: Final = "state = 'waiting'"
 _ARRIVED: Final = "state = 'arrived'"
@@ -47,7 +47,7 @@ class EnclosureReads(NodeReads):
     def enclosures_asked(self, hosts: Collection[str], limit: int) -> list[Enclosure]:
         """Returns enclosures that an operator wants now and that no load of these hosts excludes, first asked first."""
         rows = self._db.rows(
-            f"{ENCLOSURE.select} WHERE asked_us IS NOT NULL AND {_WAITING} AND host NOT IN ({_marks(hosts)})"
+            f"{ENCLOSURE.select} WHERE asked_us IS NOT NULL AND {_WAITING} AND {none_of('host', hosts)}"
             " ORDER BY asked_us LIMIT ?",
             (*hosts, limit),
         )
@@ -57,7 +57,7 @@ class EnclosureReads(NodeReads):
         """Returns waiting enclosures that were not tried since a window has opened, except those of some hosts: those
         with a partial file first, then the newest first (PRE-007)."""
         rows = self._db.rows(
-            f"{ENCLOSURE.select} WHERE {_WAITING} AND tried_us < ? AND host NOT IN ({_marks(hosts)})"
+            f"{ENCLOSURE.select} WHERE {_WAITING} AND tried_us < ? AND {none_of('host', hosts)}"
             " ORDER BY condition = '', dated_us DESC LIMIT ?",
             (open_us, *hosts, limit),
         )
@@ -137,7 +137,7 @@ class EnclosureReads(NodeReads):
         """Returns the number and the bytes of the enclosures in each state. The cost grows with their number."""
         size = f"sum(CASE WHEN {_ARRIVED} THEN length_bytes ELSE partial_bytes END)"
         rows = self._db.rows(f"SELECT state, count(*), {size} FROM enclosure GROUP BY state")
-        return [(row[0], row[1], row[2]) for row in rows]
+        return [(row[0], row[1], int(row[2])) for row in rows]
 
     def known_enclosures(self, digests: Collection[str], *, complete: bool) -> set[str]:
         """Returns those of the digests that belong to complete files, or to files that wait for their rest."""
@@ -184,7 +184,3 @@ class EnclosureWrites(NodeWrites, EnclosureReads):
         self.changes += 1
         self._db.run(ARRIVAL.add, arrival[1:])
         self._db.run("DELETE FROM arrival WHERE at_us < ?", (before_us,))
-
-
-def _marks(values: Collection[object]) -> str:
-    return ", ".join("?" * len(values))

@@ -13,6 +13,7 @@ from smartfeeds.core.model import Edge
 from smartfeeds.core.view import ANYTHING, Order, Traits, View
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import KEYS, STATES, digest
+from smartfeeds.store.tokens import index_tokens
 
 Facets = frozenset[str]
 
@@ -121,11 +122,11 @@ def _searched_items(
     """Returns a query for the items with a document that has all words of a view and a facet of each filter."""
     parts = [Traits(words=frozenset({word})) for word in sorted(view.query)]
     parts += [Traits(facets) for facets in filters]
-    terms = [db.tokens(node_no, part) for part in parts]
-    anything = db.tokens(node_no, ANYTHING) if wildcard else frozenset()
+    terms = [index_tokens(node_no, part) for part in parts]
+    anything = index_tokens(node_no, ANYTHING) if wildcard else frozenset()
     documents, params = db.documents_with([term | anything for term in terms])
     query = all_items(node_no, view.order, after, before)
-    query.add(f"i.item_no IN (SELECT document / {STATES} FROM ({documents}))", *params)
+    query.add(f"i.item_no IN (SELECT document / {STATES} FROM ({documents}) AS matches)", *params)
     query.present = SqlCondition(*db.present_has("i.item_no", terms))
     return query
 

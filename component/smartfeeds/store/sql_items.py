@@ -22,6 +22,7 @@ from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
 from smartfeeds.store.sql_tables import FACET, ITEM, ITEM_ROW, ITEM_WITHOUT_SYNC
+from smartfeeds.store.tokens import index_tokens
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
 # the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
@@ -64,6 +65,8 @@ class ItemReads(NodeReads):
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
         """Returns the existing items with these ids, including tombstones, in no particular order."""
+        if not item_ids:
+            return []
         marks = ", ".join("?" * len(item_ids))
         rows = self._db.rows(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
         return to_items(rows)
@@ -170,7 +173,7 @@ class ItemReads(NodeReads):
             for alternatives in view.facets(publishers=publishers):
                 bits &= every | reduce(or_, (states.get(digest(facet), 0) for facet in alternatives))
             if view.query and bits:
-                terms = [f" {token} " for token in self._db.tokens(node_no, Traits(words=view.query))]
+                terms = [f" {token} " for token in index_tokens(node_no, Traits(words=view.query))]
                 present = max(documents, default=0)
                 matches = (number for number, text in documents.items() if all(term in text for term in terms))
                 bits &= every | sum(1 << present - number for number in matches)
@@ -287,6 +290,22 @@ class ItemWrites(FileWrites, ItemReads):
         self._last_item = (node_no, item) if item else None
         return item
 
+    def item(self, node_no: int, item_id: str) -> Item | None:
+        try:
+            item = self._ahead.item(node_no, item_id)
+        except KeyError:
+            return super().item(node_no, item_id)
+        self._last_item = (node_no, item) if item else None
+        return item
+
+    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
+        try:
+            item = self._ahead.item_of_sync(node_no, sync_id)
+        except KeyError:
+            return super().item_of_sync(node_no, sync_id)
+        self._last_item = (node_no, item) if item else None
+        return item
+
     def _stored_item(self, node_no: int, item_no: int) -> Item:
         """Returns the stored version of an item. Most callers of `put_item` have read it just before."""
         if self._last_item is not None and self._last_item[0] == node_no and self._last_item[1].item_no == item_no:
@@ -315,6 +334,7 @@ class ItemWrites(FileWrites, ItemReads):
             row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
         self._note_files(node_no, old, stored)
         self._unindex_from(row, stored)
+        self._ahead.note_item(node_no, old, stored)
         self._published.add(node_no)
         return stored
 
@@ -361,7 +381,7 @@ class ItemWrites(FileWrites, ItemReads):
         done = 0
         while done < limit:
             self.settle()
-            node_no = self._stalest(self._db.for_update)
+            node_no = self._stalest(self._db.skip_locked)
             if node_no is None:
                 break
             done += self._index(node_no, limit - done)
@@ -400,7 +420,7 @@ class ItemWrites(FileWrites, ItemReads):
         """Makes a version the present version of an item in the filter index. The former present version becomes a past
         one. Returns the documents that change.
         """
-        tokens = self._db.tokens(node_no, version)
+        tokens = index_tokens(node_no, version)
         states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if states else {}
         changes = {0: tokens}
@@ -432,7 +452,7 @@ class ItemWrites(FileWrites, ItemReads):
             past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
             return past, {present: tokens} if present_tokens != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:
-            past, joined = {_WILDCARD: 2}, self._db.tokens(node_no, ANYTHING)
+            past, joined = {_WILDCARD: 2}, index_tokens(node_no, ANYTHING)
         elif present == STATES - 1:
             past, joined = dict.fromkeys(states, 2), frozenset(" ".join(documents.values()).split())
         else:

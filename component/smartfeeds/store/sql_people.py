@@ -33,7 +33,7 @@ from smartfeeds.store.sql_tables import (
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 # Leaves out subscriptions whose lease ended at this time or before it. They stay until a sweep ends them
 # (`service.leases`), and a read with the time of its reader must not see them. The parameter 0 leaves out none.
-_UNENDED = "ifnull(expires_us, 0) NOT BETWEEN 1 AND ?"
+_UNENDED = "coalesce(expires_us, 0) NOT BETWEEN 1 AND ?"
 _PENDING = f"SELECT DISTINCT node_no FROM subscription WHERE state = 'pending' AND {_UNENDED}"
 _PENDING_OWNED = (
     "SELECT a.node_no FROM affiliation a WHERE a.jid = ? AND a.affiliation = 'owner'"
@@ -181,7 +181,8 @@ class PeopleReads(NodeReads):
         source, params = _PENDING if owner is None else _PENDING_OWNED, () if owner is None else (owner,)
         # With another kind of join SQLite may read all nodes in the order of their names.
         rows = self._db.rows(
-            f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p CROSS JOIN node n ON n.node_no = p.node_no"
+            f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p"
+            f" {self._db.ordered_join} node n ON n.node_no = p.node_no"
             " WHERE n.state = 'live' ORDER BY n.name LIMIT ?",
             (*params, now_us or 0, limit),
         )
@@ -244,9 +245,14 @@ class PeopleReads(NodeReads):
 class PeopleWrites(NodeWrites, PeopleReads):
     """The part of WriteTx that is about affiliations and subscriptions."""
 
+    def affiliation(self, node_no: int, jid: str) -> Affiliation:
+        affiliation = self._ahead.affiliations.get((node_no, jid))
+        return super().affiliation(node_no, jid) if affiliation is None else affiliation
+
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
         """Stores an affiliation; NONE removes it. The audience number increases."""
         node = self._more_audience(node_no).node
+        self._ahead.affiliations.pop((node_no, jid), None)
         if affiliation is Affiliation.NONE:
             self._db.run(AFFILIATION.delete, (node_no, jid))
             return
@@ -295,6 +301,6 @@ class PeopleWrites(NodeWrites, PeopleReads):
         """
         self._change("DELETE FROM request_form WHERE since_us <= ?", (after_us,))
         self._db.run_many(
-            f"{REQUEST_FORM.insert} ON CONFLICT (node_no, whom) DO UPDATE SET forms = forms + 1",
+            f"{REQUEST_FORM.insert} ON CONFLICT (node_no, whom) DO UPDATE SET forms = request_form.forms + 1",
             [(node_no, whom, now_us, 1) for whom in names],
         )

@@ -9,8 +9,9 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
-from smartfeeds.store.sql_tables import SOURCE_PUSH
+from smartfeeds.store.sql_tables import SOURCE_PUSH, first_due
 
+_DUE = first_due(SOURCE_PUSH)
 _FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOLLOWING)
 
 
@@ -55,11 +56,7 @@ class SourcePushReads(NodeReads):
 
         The cost grows with the number of subscriptions that are due.
         """
-        # With min(), the other columns are those of the row that has it (SQLite, "Bare columns in an aggregate query").
-        first = (
-            "SELECT push_no, min(due_us) AS due FROM source_push WHERE due_us <= ? GROUP BY host ORDER BY due LIMIT ?"
-        )
-        numbers = [row[0] for row in self._db.rows(first, (until_us, limit))]
+        numbers = [row[0] for row in self._db.rows(_DUE, (until_us, limit))]
         return [push for number in numbers if (push := self.source_push(number)) is not None]
 
     def next_source_push_due_us(self) -> int | None:

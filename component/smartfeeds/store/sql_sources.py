@@ -15,9 +15,10 @@ from smartfeeds.core.sources import (
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import SOURCE, SOURCE_ENTRY, SOURCE_HOST
+from smartfeeds.store.sql_tables import SOURCE, SOURCE_ENTRY, SOURCE_HOST, first_due
 
 # Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
+_DUE = first_due(SOURCE)
 SPREAD_FACTOR, SPREAD_MODULUS = 2_654_435_761, 2**32
 
 
@@ -82,9 +83,8 @@ class SourceReads(NodeReads):
 
     def sources_of_list(self, list_no: int) -> list[Source]:
         """Returns the sources that a list has added, by number. The cost grows with the number of sources."""
-        condition = "json_extract(settings, '$.list_no') = ?"
-        rows = self._db.rows(f"{SOURCE.select} WHERE {condition} ORDER BY source_no", (list_no,))
-        return [_to_source(row) for row in rows]
+        sources = map(_to_source, self._db.rows(f"{SOURCE.select} ORDER BY source_no"))
+        return [source for source in sources if source.settings.list_no == list_no]
 
     def sources_at(self, url: str) -> list[Source]:
         """Returns the sources that request an address, by number. The cost grows with the result."""
@@ -96,9 +96,7 @@ class SourceReads(NodeReads):
 
         The cost grows with the number of sources that are due.
         """
-        # With min(), the other columns are those of the row that has it (SQLite, "Bare columns in an aggregate query").
-        first = "SELECT source_no, min(due_us) AS due FROM source WHERE due_us <= ? GROUP BY host ORDER BY due LIMIT ?"
-        numbers = [row[0] for row in self._db.rows(first, (until_us, limit))]
+        numbers = [row[0] for row in self._db.rows(_DUE, (until_us, limit))]
         return [source for number in numbers if (source := self.source(number)) is not None]
 
     def next_source_due_us(self) -> int | None:
@@ -127,6 +125,7 @@ class SourceReads(NodeReads):
         rows = {
             row[0]: row
             for column, values in lists
+            if values
             for row in self._db.rows(
                 f"{SOURCE_ENTRY.select} WHERE source_no = ? AND {column} IN ({', '.join('?' * len(values))})",
                 (source_no, *values),

@@ -3,6 +3,8 @@
 Statements that select, join or change a part of a row are written where they are used. `sqlite.sql` is the schema.
 """
 
+from collections.abc import Collection
+
 from smartfeeds.core.model import Item
 
 
@@ -32,6 +34,21 @@ class Table:
 
 def _insert(name: str, columns: str) -> str:
     return f"INSERT INTO {name} ({columns}) VALUES (?{', ?' * columns.count(',')})"
+
+
+def none_of(column: str, values: Collection[object]) -> str:
+    """Returns the condition that a column has none of these values, which are its parameters."""
+    return f"{column} NOT IN ({', '.join('?' * len(values))})" if values else "TRUE"
+
+
+def first_due(table: Table) -> str:
+    """Returns the statement for the keys of the rows that are due first for each host.
+
+    Parameters: the time up to which rows are due, and the number of hosts.
+    """
+    place = f"row_number() OVER (PARTITION BY host ORDER BY due_us, {table.key})"
+    due = f"SELECT {table.key}, due_us, {place} AS place FROM {table.name} WHERE due_us <= ?"
+    return f"SELECT {table.key} FROM ({due}) AS due WHERE place = 1 ORDER BY due_us, {table.key} LIMIT ?"
 
 
 # The columns of a node in the order of `core.model.Node`, those of `rows.NodeRow`, and what only statements use.

@@ -14,18 +14,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import aiosqlite
 
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.batches import ReadBatches, WriteBatches
-from smartfeeds.store.engine import OverBudgetError
-from smartfeeds.store.indexer import ReadAhead, TraitsReader
-from smartfeeds.store.sql_counts import Counts
+from smartfeeds.store.indexer import TraitsReader
+from smartfeeds.store.sql_store import SqlStore
 from smartfeeds.store.sqlite_engine import (
     READ_ONLY,
     SqliteEngine,
@@ -33,7 +33,7 @@ from smartfeeds.store.sqlite_engine import (
     missing,
     store_error,
 )
-from smartfeeds.store.work_queue import BatchRunner, QueuedWork, WorkQueue
+from smartfeeds.store.work_queue import BatchRunner, QueuedWork
 
 T = TypeVar("T")
 Runner = Callable[[list[QueuedWork]], int]
@@ -44,10 +44,6 @@ READERS = 2  # connections for short reads: one takes the next batch while a slo
 # does not fit: it would delay the reads after it longer than such a page.
 LIGHT_STEPS = 20_000
 BUSY_S = 5.0  # wait for another process that has locked the file
-# Writes in one commit. A sync of the disk takes as long as about 250 publishes, so larger groups gain little.
-WRITE_BATCH = 256
-READ_BATCH = 64  # reads in one snapshot: a snapshot that stays open keeps the log from being reset
-SLOW_WRITE_S = 0.005  # as long as a commit; what takes longer does not share a commit with works that wait behind it
 SLOW_READ_S = 0.001  # a page of 50 takes 0.12 ms, one of 500 items 1.5 ms
 # The writer changes pages of every index of an item, and a page that leaves its cache before the commit may be written
 # to the log twice. Readers use few pages at once, which the cache of the operating system has anyway.
@@ -65,9 +61,6 @@ CHECKPOINT_INTERVAL_S = 0.25
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
-INDEX_TURN = "index"  # the turn of the background work on the filter index
-
-
 async def hop(connection: aiosqlite.Connection, function: Callable[..., Any], *args: object) -> Any:
     """Runs a function in the thread of a connection. aiosqlite has no public way to run several statements there."""
     return await connection._execute(function, *args)  # type: ignore[no-untyped-call]
@@ -82,7 +75,7 @@ async def ended(connection: aiosqlite.Connection) -> None:
         await asyncio.sleep(0.001)
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """A `base.Store` in one SQLite file.
 
     `path` is the file. `busy_s` is how long a write waits for another process that has locked the file. With
@@ -92,15 +85,10 @@ class SqliteStore:
     def __init__(
         self, path: Path, reader: TraitsReader, *, mode: OpenMode = OpenMode.SERVE, busy_s: float = BUSY_S
     ) -> None:
+        super().__init__(reader, mode)
         self.path = path
-        self._mode = mode
-        self._indexer = ReadAhead(reader)
         self._busy_s = busy_s
-        self._counts = Counts()
         self._connections: list[aiosqlite.Connection] = []
-        self._reads: WorkQueue | None = None
-        self._long_reads: WorkQueue | None = None
-        self._writes: WorkQueue | None = None
         self._log_copier: aiosqlite.Connection | None = None
         self._log_writes = 0  # writes since the log was copied
         self._log_copied_s = 0.0  # time of the last copy, on the clock of the event loop
@@ -123,31 +111,13 @@ class SqliteStore:
         except BaseException:
             await self._disconnect()
             raise
-        self._writes = WorkQueue(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
-        self._reads = WorkQueue(readers, READ_BATCH, SLOW_READ_S)
-        self._long_reads = WorkQueue([long_reader], 1, SLOW_READ_S)
+        self._start(writers, readers, [long_reader], SLOW_READ_S)
 
     async def close(self) -> None:
-        every = (self._reads, self._long_reads, self._writes)
-        self._reads = self._long_reads = self._writes = None
-        for queue in every:
-            if queue is not None:
-                await queue.close()
+        await self._finish()
         if self._log_copy is not None:
             await self._log_copy
         await self._disconnect()
-
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
-        reads, long_reads = self._reads, self._long_reads
-        if reads is None or long_reads is None:
-            raise StoreError("the store is closed")
-        # A sender whose long read waits or runs starts no other read, so that it cannot use all connections. Reads
-        # without a turn come from many parts of the service, and the health probe must not wait for the search of
-        # another part.
-        if not turn or not long_reads.is_serving(turn):
-            with contextlib.suppress(OverBudgetError):
-                return cast(T, await reads.call(work, turn))
-        return cast(T, await long_reads.call(work, turn))
 
     async def write(
         self,
@@ -155,10 +125,9 @@ class SqliteStore:
         *,
         turn: str = "",
         on_commit: Callable[[], None] | None = None,
+        touch: Touch | None = None,
     ) -> T:
-        if self._writes is None:
-            raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
-        result = cast(T, await self._writes.call(work, turn, on_commit))
+        result = await super().write(work, turn=turn, on_commit=on_commit, touch=touch)
         self._log_writes += 1
         if self._log_writes >= CHECKPOINT_WRITES and self._log_copy is None:
             loop = asyncio.get_running_loop()
@@ -172,12 +141,6 @@ class SqliteStore:
         await hop(self._log_copier, _checkpoint, self._log_copier._conn)
         self._log_copied_s = asyncio.get_running_loop().time()
         self._log_copy = None
-
-    async def index_some(self, limit: int) -> int:
-        payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)
-        # In a separate thread, so that the reading connections serve requests meanwhile.
-        await asyncio.to_thread(self._indexer.prepare, payloads)
-        return await self.write(lambda tx: tx.index_some(limit), turn=INDEX_TURN)
 
     async def backup(self, target: Path) -> None:
         """Copies the state of one moment to a new file. Raises StoreError, also if the file exists."""

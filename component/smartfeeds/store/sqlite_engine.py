@@ -1,8 +1,4 @@
-"""The SQLite engine of the SQL store: statements, full text (FTS5), and error messages for the operator.
-
-In the full-text index every word is one plain ASCII token that starts with its node's number. So the tokenizer cannot
-disagree with `core.text.words`, and a search reads the postings of its own node only.
-"""
+"""The SQLite engine of the SQL store: statements, full text (FTS5), and error messages for the operator."""
 
 import os
 import sqlite3
@@ -11,13 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from smartfeeds.core.model import Edge
-from smartfeeds.core.view import Traits
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
-from smartfeeds.store.engine import OverBudgetError, Row, T
-from smartfeeds.store.rows import STATES, digest
+from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T
+from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import Table
-
-_TOKEN_LIMIT = 32  # longer words, and words with other characters, are replaced by a digest
 
 STATEMENT_STEPS = 50  # cost of a call from Python, as a number of instructions
 TICK_STEPS = 1_000  # small enough to stop soon, large enough to make the callback cheap
@@ -70,7 +64,7 @@ def store_error(error: Exception, path: str) -> StoreError:
 class SqliteEngine:
     """An `engine.Engine` on one connection of the sqlite3 module, used by one thread."""
 
-    for_update = ""
+    for_update = skip_locked = ""
     # SQLite never changes the order of the tables of a CROSS JOIN. In other joins it does, and sorts the result.
     ordered_join = "CROSS JOIN"
 
@@ -129,9 +123,9 @@ class SqliteEngine:
         rows = self.rows(sql, params)
         return rows[0] if rows else None
 
-    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+    def run(self, sql: str, params: Sequence[object] = ()) -> None:
         try:
-            return self._cursor.execute(sql, params).rowcount
+            self._cursor.execute(sql, params)
         except _ERRORS as error:
             raise store_error(error, self._path) from error
 
@@ -140,6 +134,12 @@ class SqliteEngine:
             self._cursor.executemany(sql, params)
         except _ERRORS as error:
             raise store_error(error, self._path) from error
+
+    def lock_text(self, text: str) -> None:
+        pass
+
+    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:  # noqa: ARG002 - a look-up costs no round trip
+        return None
 
     def add(self, table: Table, values: Sequence[object]) -> int:
         try:
@@ -174,16 +174,6 @@ class SqliteEngine:
         # After some errors SQLite has ended the transaction itself.
         if self._connection.in_transaction:
             self.run("ROLLBACK")
-
-    def tokens(self, node_no: int, traits: Traits) -> frozenset[str]:
-        tokens = [
-            f"{node_no}w{word}"
-            if len(word) <= _TOKEN_LIMIT and word.isascii() and word.isalnum()
-            else f"{node_no}x{digest(word).hex()}"
-            for word in traits.words
-        ]
-        tokens += [f"{node_no}f{digest(facet).hex()}" for facet in traits.facets]
-        return frozenset(tokens)
 
     def documents(self, item_no: int) -> dict[int, str]:
         rows = self.rows("SELECT rowid, tokens FROM word WHERE rowid BETWEEN ? AND ?", _documents_of(item_no))

@@ -1,0 +1,99 @@
+"""The PostgreSQL store: one writing connection and some reading connections, each with a thread of its own.
+
+psycopg's synchronous interface is the fastest for single round trips, which is what works in a thread need (PG-028). A
+reading connection is opened when it is first used, and every connection again after it was lost.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, TypeVarTuple, Unpack
+
+from smartfeeds.core.stores import StoreAddress
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import OpenMode, ReadTx
+from smartfeeds.store.batches import ReadBatches, WriteBatches
+from smartfeeds.store.indexer import TraitsReader
+from smartfeeds.store.migrate_postgres import prepare_postgres
+from smartfeeds.store.postgres_engine import PostgresEngine
+from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.store.sql_store import SqlStore
+from smartfeeds.store.work_queue import BatchRunner, QueuedWork
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+# Each read waits for several round trips. With 1.4 ms for a round trip, 8 connections answered four times as many pages
+# as 2 (PG-049).
+READERS = 8
+LONG_READERS = 2
+# A read on the shared connections may take this long, and cost this many steps (`PostgresEngine.allow`). A longer read
+# runs again on a connection for long reads.
+LIGHT_MS = 250
+LIGHT_STEPS = 100_000
+SLOW_READ_S = 0.01  # a page of 50 takes 1 ms beside the server, and 7 ms with a round trip of 1.4 ms
+
+
+class PostgresStore(SqlStore):
+    """A `base.Store` in one PostgreSQL database. With `OpenMode.READ` there is no writing connection."""
+
+    def __init__(self, address: StoreAddress, reader: TraitsReader, *, mode: OpenMode = OpenMode.SERVE) -> None:
+        super().__init__(reader, mode)
+        self.address = address
+        self._lanes: list[_Lane] = []
+
+    async def open(self) -> None:
+        if self._lanes:
+            raise StoreError("the store is already open")
+        first = _Lane(PostgresSession(self.address))
+        self._lanes.append(first)
+        try:
+            await first.call(self._prepare, first.session)
+        except BaseException:
+            await self._disconnect()
+            raise
+        writers: list[BatchRunner] = []
+        if self._mode is not OpenMode.READ:
+            writers.append(first.runner(WriteBatches(PostgresEngine(first.session), self._indexer).run))
+        readers = [self._reader(LIGHT_MS, LIGHT_STEPS) for _ in range(READERS)]
+        long_readers = [self._reader(0, None) for _ in range(LONG_READERS)]
+        self._start(writers, readers, long_readers, SLOW_READ_S)
+
+    async def close(self) -> None:
+        await self._finish()
+        await self._disconnect()
+
+    def _prepare(self, session: PostgresSession) -> None:
+        session.open_at_once()
+        prepare_postgres(session, self._mode)
+
+    def _reader(self, timeout_ms: int, steps: int | None) -> BatchRunner:
+        lane = _Lane(PostgresSession(self.address, statement_timeout_ms=timeout_ms))
+        self._lanes.append(lane)
+        engine = PostgresEngine(lane.session)
+        return lane.runner(ReadBatches(engine, ReadTx(engine, self._counts), steps).run)
+
+    async def _disconnect(self) -> None:
+        while self._lanes:
+            await self._lanes.pop().close()
+
+
+class _Lane:
+    """A connection and the thread that uses it."""
+
+    def __init__(self, session: PostgresSession) -> None:
+        self.session = session
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="postgres")
+
+    def runner(self, run: Callable[[list[QueuedWork]], int]) -> BatchRunner:
+        """Returns what runs batches in the thread."""
+        return lambda works: self.call(run, works)
+
+    async def call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        """Runs a function in the thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+
+    async def close(self) -> None:
+        """Closes the connection and ends the thread."""
+        await self.call(self.session.close)
+        self._thread.shutdown()

@@ -1,0 +1,234 @@
+"""The PostgreSQL engine of the SQL store: statements, transactions, row locks, full text.
+
+Reads see one snapshot (REPEATABLE READ). Writes are READ COMMITTED and lock the rows of their nodes first: with
+REPEATABLE READ one of two processes that publish to a feed would always fail (PG-007). The lock is FOR NO KEY UPDATE,
+because the foreign keys of items and marks take FOR KEY SHARE and would wait for a stronger one (PG-008).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+
+import psycopg
+
+from smartfeeds.core.model import Edge
+from smartfeeds.core.touches import Touch
+from smartfeeds.errors import StoreError, UnknownOutcomeError
+from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
+from smartfeeds.store.postgres_ahead import look_ahead
+from smartfeeds.store.postgres_errors import postgres_error, sqlstate_of
+from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.store.rows import STATES
+from smartfeeds.store.sql_tables import ITEM, Table
+
+STATEMENT_STEPS = 50  # a statement costs as much as two rows
+ROW_STEPS = 25
+# PostgreSQL does not report the work of a statement, so a bounded count is bounded by time. With this number a count
+# that SQLite permits is permitted here too, except on a slow machine.
+STEPS_A_MS = 20_000
+# The first number of the advisory locks on names: "smfn" as a number. Other programs may use the same database.
+NAME_LOCKS = int.from_bytes(b"smfn")
+_CANCELLED = "57014"
+# psycopg raises OverflowError for an integer beyond 64 bits and UnicodeEncodeError for text with lone surrogates.
+_ERRORS = (psycopg.Error, OverflowError, UnicodeEncodeError)
+
+
+class PostgresEngine:
+    """An `engine.Engine` on one connection of psycopg, used by one thread."""
+
+    for_update = " FOR NO KEY UPDATE"
+    skip_locked = " FOR NO KEY UPDATE SKIP LOCKED"
+    ordered_join = "JOIN"
+
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+        self._left: int | None = None
+        self._is_bounded = False
+        self._item_nos: deque[int] = deque()  # drawn under the locks of this transaction
+
+    def allow(self, steps: int | None) -> None:
+        """Limits the reads that follow (`Engine.allow`): statements and rows count here, and the session ends a long
+        statement. The snapshot begins anew if the work before has failed.
+        """
+        self._left = steps
+        if steps is not None and self._session.has_failed:
+            self.rollback()
+            self.begin_read()
+
+    def within(self, steps: int, work: Callable[[], T]) -> T | None:
+        if self._left is not None or self._is_bounded:
+            # The bound of the whole work is tighter. If it is exceeded, the work runs again without it.
+            return work()
+        # With a savepoint: the statement that is cancelled must not end the transaction of the work.
+        self._script(f"SAVEPOINT bounded; SET LOCAL statement_timeout = {max(1, steps // STEPS_A_MS)}")
+        self._is_bounded = True
+        try:
+            result = work()
+        except OverBudgetError:
+            self._script("ROLLBACK TO SAVEPOINT bounded")
+            return None
+        finally:
+            self._is_bounded = False
+        self._script("SET LOCAL statement_timeout = 0; RELEASE SAVEPOINT bounded")
+        return result
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        if self._left is not None:
+            self._left -= STATEMENT_STEPS
+            if self._left < 0:
+                raise OverBudgetError
+        try:
+            rows = self._session.execute(sql, params)
+        except _ERRORS as error:
+            if sqlstate_of(error) == _CANCELLED and (self._left is not None or self._is_bounded):
+                raise OverBudgetError from error
+            if isinstance(error, psycopg.DataError) and _has_nul(params):
+                return []  # no text of the database has this character
+            raise self._error(error) from error
+        if self._left is not None:
+            self._left -= ROW_STEPS * len(rows)
+        return rows
+
+    def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
+        rows = self.rows(sql, params)
+        return rows[0] if rows else None
+
+    # Writes wait for the next statement that returns rows, or the commit, and share its round trip: round trips are the
+    # cost of a work (PG-029).
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> None:
+        self._session.queue(sql, (params,))
+
+    def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+        self._session.queue(sql, params)
+
+    def lock_text(self, text: str) -> None:
+        self.run(f"SELECT pg_advisory_xact_lock({NAME_LOCKS}, hashtext(?))", (text,))
+
+    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:
+        try:
+            rows = look_ahead(self._session, touches)
+        except _ERRORS as error:
+            if isinstance(error, psycopg.DataError) and any(_has_nul((*touch[:2], *touch[2])) for touch in touches):
+                return None  # the works themselves find nothing
+            raise self._error(error) from error
+        self._item_nos.extend(rows.item_nos)
+        return rows
+
+    def add(self, table: Table, values: Sequence[object]) -> int:
+        if table is ITEM and self._item_nos:
+            item_no = self._item_nos.popleft()
+            self.run(table.insert, (item_no, *values))
+            return item_no
+        row = self.row(_returning(table.add, table.key), values)
+        if row is None:  # a text with NUL
+            raise StoreError(f"the database {self._session.name}: a text contains NUL, which PostgreSQL cannot store")
+        return int(row[0])
+
+    def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
+        # A comparison of rows is one range of an index. Several ranges would be read whole and sorted (PG-037).
+        if after and before and after >= before:
+            return []
+        bounds = [(sign, edge) for sign, edge in ((">", after), ("<=", before)) if edge]
+        condition = " AND ".join(f"({key}, item_no) {sign} (?, ?)" for sign, _ in bounds)
+        return [(condition, [number for _, edge in bounds for number in (edge.key_us, edge.item_no)])]
+
+    def begin(self) -> None:
+        self._begin("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+
+    def begin_read(self) -> None:
+        self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def _begin(self, statement: str) -> None:
+        self._item_nos.clear()
+        try:
+            self._session.renew()
+        finally:
+            self._session.begin(statement)
+
+    def commit(self) -> None:
+        try:
+            status = self._session.commit()
+        except _ERRORS as error:
+            failure = self._error(error)
+            if not self._session.is_open:
+                raise UnknownOutcomeError(
+                    f"the database {self._session.name}: the connection was lost during the commit, so the write "
+                    "may have happened or not; look whether it has before you repeat it"
+                ) from error
+            raise failure from error
+        if status != "COMMIT":
+            raise TransientError(f"the database {self._session.name}: the transaction had failed before its commit")
+
+    def rollback(self) -> None:
+        if self._session.drop():
+            try:
+                self._session.execute_script("ROLLBACK")
+            except _ERRORS:
+                self._session.close()  # the server rolls back by itself
+
+    def documents(self, item_no: int) -> dict[int, str]:
+        rows = self.rows(
+            "SELECT document, array_to_string(tsvector_to_array(tokens), ' ') FROM word WHERE document BETWEEN ? AND ?",
+            _documents_of(item_no),
+        )
+        return {number % STATES: f" {tokens} " for number, tokens in rows}
+
+    def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
+        changes = [(item_no * STATES + number, sorted(tokens)) for (item_no, number), tokens in documents.items()]
+        # In ascending order, so that processes that index the same items do not wait for each other.
+        changes.sort()
+        self.run_many(
+            "DELETE FROM word WHERE document = ?", [(document,) for document, tokens in changes if not tokens]
+        )
+        self.run_many(
+            "INSERT INTO word (document, tokens) VALUES (?, array_to_tsvector(CAST(? AS text[])))"
+            " ON CONFLICT (document) DO UPDATE SET tokens = excluded.tokens",
+            [change for change in changes if change[1]],
+        )
+
+    def drop_documents(self, item_nos: Sequence[int]) -> None:
+        self.run_many("DELETE FROM word WHERE document BETWEEN ? AND ?", map(_documents_of, item_nos))
+
+    def documents_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
+        return "SELECT document FROM documents_with(CAST(? AS tsquery)) AS document", [_query(terms)]
+
+    def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
+        numbers = f"{item_no} * {STATES} AND {item_no} * {STATES} + {STATES - 1}"
+        return (
+            f"(SELECT tokens @@ CAST(? AS tsquery) FROM word WHERE document BETWEEN {numbers}"  # noqa: S608 - numbers
+            " ORDER BY document DESC LIMIT 1)",
+            [_query(terms)],
+        )
+
+    def _script(self, script: str) -> None:
+        """Runs statements without parameters."""
+        try:
+            self._session.execute_script(script)
+        except _ERRORS as error:
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> StoreError:
+        lost = isinstance(error, psycopg.OperationalError) and not self._session.is_open
+        return postgres_error(error, self._session.name, lost=lost)
+
+
+@lru_cache(64)
+def _returning(statement: str, key: str) -> str:
+    return f"{statement} RETURNING {key}"
+
+
+def _query(terms: Sequence[frozenset[str]]) -> str:
+    """Returns the tsquery for documents with a token of each term. Tokens consist of letters and digits, so no token
+    can end the quotes.
+    """
+    return " & ".join("(" + " | ".join(f"'{token}'" for token in sorted(term)) + ")" for term in terms)
+
+
+def _documents_of(item_no: int) -> tuple[int, int]:
+    """Returns the first and the last possible number of a document of an item."""
+    return item_no * STATES, item_no * STATES + STATES - 1
+
+
+def _has_nul(params: Sequence[object]) -> bool:
+    return any(isinstance(value, str) and "\0" in value for value in params)

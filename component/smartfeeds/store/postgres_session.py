@@ -1,0 +1,235 @@
+"""One connection to PostgreSQL: it is opened with the settings that the store needs, and again after it was lost.
+
+A session belongs to one thread. Its settings pin the plans (PG-036): every statement of the store is a few ranges of
+indexes, and the planner would choose other plans whenever its statistics are old.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8BinaryDumper
+
+from smartfeeds.core.stores import StoreAddress
+from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import Row
+from smartfeeds.store.postgres_errors import may_connect_later, postgres_error
+
+CONNECT_S = 5  # for each host of the address
+# A failover takes seconds. Works wait this long for a connection that was lost. After that they fail, and the works
+# after them try again.
+RECONNECT_S = 5.0
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+OLDEST_VERSION = 140_000
+# A process that hangs in a transaction must not keep the rows of feeds locked for the other processes.
+IDLE_IN_TRANSACTION_MS = 15_000
+LOCK_TIMEOUT_MS = 20_000
+_PREPARED = 500  # statements that a connection keeps prepared; works use about 300
+_SETTINGS = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
+    "lock_timeout": str(LOCK_TIMEOUT_MS),
+}
+Statement = tuple[str, Any]  # with the placeholder `?`, and its parameters
+_IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
+
+
+class PostgresSession:
+    """A connection that `statement_timeout_ms` bounds (0: no bound).
+
+    `open_at_once` fails when the server cannot be reached, `renew` waits some seconds for it.
+    """
+
+    def __init__(self, address: StoreAddress, *, statement_timeout_ms: int = 0) -> None:
+        self.name = address.name
+        self._address = address
+        self._settings = {**_SETTINGS, "statement_timeout": str(statement_timeout_ms)}
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None
+        self._queue: list[Statement] = []
+        self._is_begun = False  # whether the server knows of the transaction
+
+    @property
+    def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """The connection, which must be open."""
+        assert self._connection is not None
+        return self._connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection was opened and has not been lost."""
+        return self._connection is not None and not self._connection.closed
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, also if it has failed."""
+        return self.is_open and self.connection.info.transaction_status in _IN_TRANSACTION
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the connection is lost, or the server refuses statements until the transaction ends."""
+        is_lost = not self.is_open and (self._is_begun or not self._queue)
+        return is_lost or (self.is_open and self.connection.info.transaction_status is TransactionStatus.INERROR)
+
+    def open_at_once(self) -> None:
+        """Opens the connection. Raises StoreError with advice."""
+        try:
+            self._open()
+        except psycopg.Error as error:
+            raise postgres_error(error, self.name) from error
+
+    def renew(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Opens the connection if it is not open, with a growing pause between attempts. Raises StoreError."""
+        until = time.monotonic() + RECONNECT_S
+        pause_s = _FIRST_PAUSE_S
+        while not self.is_open:
+            try:
+                self._open()
+            except psycopg.Error as error:
+                if not may_connect_later(error) or time.monotonic() + pause_s > until:
+                    raise postgres_error(error, self.name, lost=True) from error
+                # With jitter, because all connections of all processes are lost at the same time.
+                sleep(pause_s * (0.5 + random.random()))
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _open(self) -> None:
+        self.close()
+        options: dict[str, Any] = {"password": self._address.password} if self._address.password else {}
+        connection = psycopg.connect(
+            self._address.url,
+            autocommit=True,
+            connect_timeout=CONNECT_S,
+            prepare_threshold=2,
+            application_name="smartfeeds",
+            client_encoding="utf8",
+            **options,
+        )
+        version = connection.info.server_version
+        if version < OLDEST_VERSION:
+            connection.close()
+            raise StoreError(
+                f"the database {self.name}: the server is PostgreSQL {version // 10_000}; 14 is the oldest"
+            )
+        connection.prepared_max = _PREPARED
+        # All integers have one type: otherwise the server would plan each statement again for small and large numbers.
+        for kind in (int, bool):
+            connection.adapters.register_dumper(kind, _INTEGER)
+        calls = ", ".join("set_config(%s, %s, false)" for _ in self._settings)
+        connection.execute(f"SELECT {calls}", [part for pair in self._settings.items() for part in pair])
+        self._use(connection)
+
+    def _use(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor(binary=True)
+
+    def close(self) -> None:
+        """Closes the connection if it is open."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._cursor = None
+
+    def begin(self, statement: str) -> None:
+        """Begins a transaction with this statement. It is sent with the first of the others."""
+        self._queue = [(statement, ())]
+        self._is_begun = False
+
+    def drop(self) -> bool:
+        """Forgets the statements that were not sent. Returns whether the transaction has begun on the server."""
+        self._queue.clear()
+        return self.in_transaction
+
+    def queue(self, sql: str, rows: Any) -> None:
+        """Runs a statement for each row of parameters, before the next statement that returns rows."""
+        self._queue.extend((sql, row) for row in rows)
+
+    def execute(self, sql: str, params: Any = ()) -> list[Row]:
+        """Returns the rows of a statement with the placeholder `?`. Queued statements are sent with it.
+
+        Raises psycopg.Error, OverflowError, UnicodeEncodeError.
+        """
+        return self._again_if_new(((sql, params),))[0]
+
+    def execute_all(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """Returns the rows of each of these statements, which share a round trip. Raises as `execute`."""
+        return self._again_if_new(statements)
+
+    def flush(self) -> None:
+        """Sends the queued statements. Raises as `execute`."""
+        if self._queue:
+            self._again_if_new(())
+
+    def commit(self) -> str:
+        """Sends the queued statements and the commit. Returns the command as the server names it.
+
+        A transaction without statements is not sent. Raises as `execute`.
+        """
+        if not self._is_begun:
+            if len(self._queue) == 1:
+                self._queue.clear()
+                return "COMMIT"
+            # Not with the commit: these statements are sent again if the connection was lost while it was idle, and
+            # nobody would know whether such a commit has happened.
+            self.flush()
+        queue, self._queue = self._queue, []
+        with self.connection.pipeline():
+            self._run(queue)
+            cursor = self.connection.execute("COMMIT")
+        return cursor.statusmessage or ""
+
+    def _again_if_new(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """Sends statements, twice if the connection was lost while it was idle: nothing has been done on it."""
+        is_new = bool(self._queue) and not self._is_begun
+        queue = list(self._queue)
+        try:
+            rows = self._send(statements)
+        except psycopg.OperationalError:
+            if not is_new or self.is_open:
+                raise
+            self.renew()
+            self._queue = queue
+            rows = self._send(statements)
+        self._is_begun = True
+        return rows
+
+    def _send(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        if self._cursor is None:
+            raise psycopg.OperationalError("the connection is closed")
+        if not self._queue and len(statements) == 1:
+            sql, params = statements[0]
+            return [self._cursor.execute(to_psycopg(sql), params).fetchall()]
+        queue, self._queue = self._queue, []
+        with self.connection.pipeline():
+            self._run(queue)
+            cursors = [self.connection.cursor(binary=True).execute(to_psycopg(sql), row) for sql, row in statements]
+            return [cursor.fetchall() for cursor in cursors]
+
+    def _run(self, queue: Sequence[Statement]) -> None:
+        """Sends statements whose results nobody reads."""
+        for sql, row in queue:
+            self.connection.execute(to_psycopg(sql), row)
+
+    def execute_script(self, script: str) -> None:
+        """Runs statements without parameters in one round trip, after those that are queued. Raises as `execute`."""
+        self.flush()
+        if self._connection is None:
+            raise psycopg.OperationalError("the connection is closed")
+        self._connection.execute(script.encode(), prepare=False)
+
+
+_INTEGER: type[Dumper] = Int8BinaryDumper
+
+
+@lru_cache(4_096)
+def to_psycopg(sql: str) -> bytes:
+    """Returns a statement with psycopg's placeholders. Statements have no `?` in literals."""
+    return sql.replace("%", "%%").replace("?", "%s").encode()

@@ -1,0 +1,84 @@
+"""What the stores of both engines share: the queues of works, and how a work is read, written and indexed."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from smartfeeds.core.touches import Touch
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
+from smartfeeds.store.engine import OverBudgetError
+from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.sql_counts import Counts
+from smartfeeds.store.work_queue import BatchRunner, WorkQueue
+
+T = TypeVar("T")
+
+# Writes in one commit. A sync of the disk takes as long as about 250 publishes, so larger groups gain little.
+WRITE_BATCH = 256
+READ_BATCH = 64  # reads in one snapshot: a snapshot that stays open keeps the log of SQLite from being reset
+SLOW_WRITE_S = 0.005  # as long as a commit; what takes longer does not share a commit with works that wait behind it
+INDEX_TURN = "index"  # the turn of the background work on the filter index
+
+
+class SqlStore:
+    """The part of a `base.Store` that does not depend on the database. A subclass opens and closes its connections."""
+
+    def __init__(self, reader: TraitsReader, mode: OpenMode) -> None:
+        self._mode = mode
+        self._indexer = ReadAhead(reader)
+        self._counts = Counts()
+        self._reads: WorkQueue | None = None
+        self._long_reads: WorkQueue | None = None
+        self._writes: WorkQueue | None = None
+
+    def _start(
+        self,
+        writers: list[BatchRunner],
+        readers: list[BatchRunner],
+        long_readers: list[BatchRunner],
+        slow_read_s: float,
+    ) -> None:
+        """Starts to run works on these connections. Reads beyond the budget of `readers` run on `long_readers`."""
+        self._writes = WorkQueue(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
+        self._reads = WorkQueue(readers, READ_BATCH, slow_read_s)
+        self._long_reads = WorkQueue(long_readers, 1, slow_read_s)
+
+    async def _finish(self) -> None:
+        """Rejects further works and waits for those that are queued."""
+        every = (self._reads, self._long_reads, self._writes)
+        self._reads = self._long_reads = self._writes = None
+        for queue in every:
+            if queue is not None:
+                await queue.close()
+
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+        reads, long_reads = self._reads, self._long_reads
+        if reads is None or long_reads is None:
+            raise StoreError("the store is closed")
+        # A sender whose long read waits or runs starts no other read, so that it cannot use all connections. Reads
+        # without a turn come from many parts of the service, and the health probe must not wait for the search of
+        # another part.
+        if not turn or not long_reads.is_serving(turn):
+            with contextlib.suppress(OverBudgetError):
+                return cast(T, await reads.call(work, turn))
+        return cast(T, await long_reads.call(work, turn))
+
+    async def write(
+        self,
+        work: Callable[[WriteTx], T | Again],
+        *,
+        turn: str = "",
+        on_commit: Callable[[], None] | None = None,
+        touch: Touch | None = None,
+    ) -> T:
+        if self._writes is None:
+            raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
+        return cast(T, await self._writes.call(work, turn, on_commit, touch))
+
+    async def index_some(self, limit: int) -> int:
+        payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)
+        # In a separate thread, so that the reading connections serve requests meanwhile.
+        await asyncio.to_thread(self._indexer.prepare, payloads)
+        return await self.write(lambda tx: tx.index_some(limit), turn=INDEX_TURN)

@@ -214,7 +214,7 @@ def comparable(node: MovedNode) -> MovedNode:
 def test_nodes_are_read_as_they_were_written(write: Callable[[Model, Path], str]) -> None:
     """[IMP-071] [IMP-021] [IMP-022] [IMP-024] [IMP-025] [IMP-026] [IMP-027] [IMP-029] [IMP-030]"""
 
-    @settings(max_examples=60)
+    @settings(max_examples=40)
     @given(nodes().filter(bool))
     def check(model: Model) -> None:
         with TemporaryDirectory() as folder:
@@ -228,7 +228,7 @@ def test_nodes_are_read_as_they_were_written(write: Callable[[Model, Path], str]
     check()
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.lists(TERMS, max_size=4), st.integers(1, 40))
 def test_terms_are_read_as_they_were_written(terms: list[Term], size: int) -> None:
     """[IMP-071] [IMP-022]"""

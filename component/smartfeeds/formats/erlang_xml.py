@@ -37,34 +37,47 @@ def xml_of(elements: Sequence[Term]) -> bytes:
     pieces: list[bytes] = []
     work: list[Term] = list(reversed(elements))  # the next term is the last
     while work:
-        match work.pop():
-            case _EndTag() as tag:
-                pieces.append(tag)
-            case (tag, bytes(text)) if tag == _TEXT:
-                pieces.append(_escaped(text))
-            case (tag, bytes(name), list(attributes), list(children)) if tag == _ELEMENT and _NAME.fullmatch(name):
-                start = b"<%b%b" % (name, b"".join(map(_attribute, attributes)))
-                if children:
-                    pieces.append(start + b">")
-                    work.append(_EndTag(b"</%b>" % name))
-                    work.extend(reversed(children))
-                else:
-                    pieces.append(start + b"/>")
-            case _:
+        term = work.pop()
+        # Comparisons of types take a third of the time of patterns, and a payload has a hundred terms.
+        if type(term) is _EndTag:
+            pieces.append(term)
+        elif type(term) is not tuple:
+            raise _unreadable()
+        elif len(term) == 2 and term[0] == _TEXT and type(term[1]) is bytes:
+            pieces.append(_escaped(term[1]))
+        elif len(term) == 4 and term[0] == _ELEMENT:
+            _, name, attributes, children = term
+            if type(name) is not bytes or type(attributes) is not list or type(children) is not list:
                 raise _unreadable()
+            start = b"<" + _checked(name) + b"".join(map(_attribute, attributes))
+            if children:
+                pieces.append(start + b">")
+                work.append(_EndTag(b"</" + name + b">"))
+                work.extend(reversed(children))
+            else:
+                pieces.append(start + b"/>")
+        else:
+            raise _unreadable()
     return b"".join(pieces)
 
 
 def _attribute(term: Term) -> bytes:
-    match term:
-        case (bytes(name), bytes(value)) if _NAME.fullmatch(name):
-            return b' %b="%b"' % (name, _escaped(value))
+    if type(term) is tuple and len(term) == 2:
+        name, value = term
+        if type(name) is bytes and type(value) is bytes:
+            return b" " + _checked(name) + b'="' + _escaped(value) + b'"'
     raise _unreadable()
+
+
+def _checked(name: bytes) -> bytes:
+    if _NAME.fullmatch(name) is None:
+        raise _unreadable()
+    return name
 
 
 def _escaped(text: bytes) -> bytes:
     # Line feeds and tabs are the same in a text, and differ from a blank in an attribute value only as references.
-    return _SPECIAL.sub(lambda character: _REFERENCES[character[0]], text)
+    return _SPECIAL.sub(lambda character: _REFERENCES[character[0]], text) if _SPECIAL.search(text) else text
 
 
 def _unreadable() -> FeedError:

@@ -37,14 +37,13 @@ def option_values(name: str, value: Term) -> tuple[str, ...] | None:
     match value:
         case bytes():
             return (text_of(value),)
-        case bool() | float() | tuple():
-            return None
-        case str() | int():
-            return (str(value),)
         case list():
             values = [option_values(name, part) for part in value]
             return None if None in values else tuple(text for part in values if part is not None for text in part)
-    return None
+        case str() | int():
+            return (str(value),)
+        case _:
+            return None
 
 
 def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str, ...]], list[MovedProblem]]:

@@ -63,7 +63,7 @@ def _check_version(text: str) -> None:
     if version < OLDEST_VERSION:
         raise DocumentError(
             f"the database has version {text or 'none'} of the schema, and version {OLDEST_VERSION} is the oldest that"
-            f" can be read; run the scripts sat_pubsub_update_{version}_{version + 1}.sql and later of sat-pubsub"
+            f" can be read; run libervia_pubsub_update_{version}_{version + 1}.sql and the later scripts of sat-pubsub"
         )
 
 

@@ -303,7 +303,7 @@ def test_torn_dump_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "message"),
-    [("4", "version 4 .*version 5 is the oldest.*sat_pubsub_update_4_5.sql"), ("", "version none")],
+    [("4", "version 4 .*version 5 is the oldest.*libervia_pubsub_update_4_5.sql"), ("", "version none")],
 )
 def test_old_version_of_sat_pubsub_is_refused(version: str, message: str, postgres: PostgresServer) -> None:
     """[IMP-046]"""
@@ -314,6 +314,28 @@ def test_old_version_of_sat_pubsub_is_refused(version: str, message: str, postgr
 
     with pytest.raises(DocumentError, match=message):
         read("sat-pubsub", url)
+
+
+# What the upgrade scripts of sat-pubsub add from version 5 to version 10.
+SINCE_VERSION_5 = """
+    DROP TABLE roster;
+    DROP TRIGGER nodes_fts_language_update ON nodes;
+    DROP TRIGGER items_fts_tsvector_update ON items;
+    ALTER TABLE nodes DROP COLUMN fts_language, DROP COLUMN overwrite_policy;
+    ALTER TABLE items DROP COLUMN data_fts_cfg, DROP COLUMN data_fts;
+    ALTER TABLE subscriptions DROP COLUMN ext_service, DROP COLUMN ext_node, DROP COLUMN public;
+    UPDATE metadata SET value = '5';
+"""
+
+
+def test_version_5_of_sat_pubsub_is_read(sources: dict[str, str], postgres: PostgresServer) -> None:
+    """[IMP-046]"""
+    url = postgres.create_database(sources["sat-pubsub"].rpartition("/")[2])
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(SINCE_VERSION_5)
+
+    assert read("sat-pubsub", url) == read("sat-pubsub", sources["sat-pubsub"])
+    postgres.drop_database(url)
 
 
 def test_items_and_nodes_for_some_users_stay_closed(sources: dict[str, str]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lxml import etree
 
+from bench.wire import BenchError
 from smartfeeds.cli.reading import file_spool
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.times import US_PER_S
@@ -109,7 +110,7 @@ async def move(source: Path, database: Path) -> float:
 
 
 def measure(folder: Path, form: str, count: int) -> Iterator[str]:
-    """Yields one line for each measurement."""
+    """Yields one line for each measurement. Raises BenchError if the stored items are not those of the source."""
     source, database = write_source(folder, form, count), folder / "feeds.db"
     began = resource.getrusage(resource.RUSAGE_SELF)
     seconds = asyncio.run(move(source, database))
@@ -118,7 +119,9 @@ def measure(folder: Path, form: str, count: int) -> Iterator[str]:
     yield f"{form}: {count:,} items in {seconds:.1f} s, {count / seconds:,.0f}/s; {cpu_s:.1f} s of processor time"
     yield f"greatest memory: {ended.ru_maxrss / 1024:,.0f} MB"
     digests = source_digest(count), store_digest(database)
-    yield f"digests {'are equal' if len(set(digests)) == 1 else 'DIFFER'}: {digests[0][:16]} {digests[1][:16]}"
+    if digests[0] != digests[1]:
+        raise BenchError(f"the digests differ: {digests[0]} in the source, {digests[1]} here")
+    yield f"the digests are equal: {digests[0]}"
 
 
 def main(arguments: list[str], say: Callable[[str], None] = print) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bench_merge, bench_sources, fairness, hub, report, rows, runs, web, work
+from bench import bench_merge, bench_moving, bench_sources, fairness, hub, report, rows, runs, web, work
 from bench.wire import BenchError
 
 
@@ -96,3 +96,16 @@ def test_bench_results_read_back_give_the_same_table(tmp_path: Path) -> None:
     shown = report.read([file])
     assert shown == report.text(kept.results, work.SMOKE, {"CPU": "one"})
     assert "50.0/s (2.00x)" in shown
+
+
+@pytest.mark.parametrize("form", ["files", "sql"])
+def test_bench_tiny_counts_of_moving(tmp_path: Path, form: str) -> None:
+    """[IMP-061] [IMP-062] The node is written in several transactions, and its digest is that of the source."""
+    lines = list(bench_moving.measure(tmp_path, form, 1_200))
+    assert lines[0].startswith(f"{form}: 1,200 items in") and "the digests are equal" in lines[-1]
+
+
+def test_bench_of_moving_compares_the_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_moving, "source_digest", lambda _count: "other")
+    with pytest.raises(BenchError, match="the digests differ"):
+        list(bench_moving.measure(tmp_path, "sql", 10))

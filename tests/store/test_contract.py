@@ -29,7 +29,7 @@ from smartfeeds.store.postgres import PostgresStore
 from store.values import add_feed, ids, item, node, subscription, view
 from support.memory_store import MemoryReadTx, MemoryWriteTx
 
-MAINTENANCE = {"settle", "forget"}  # what the SQL stores call around a group of works
+MAINTENANCE = {"settle", "forget", "look_ahead"}  # what the SQL stores call around a group of works
 
 
 @pytest.mark.parametrize(("interface", "memory"), [(ReadTx, MemoryReadTx), (WriteTx, MemoryWriteTx)])

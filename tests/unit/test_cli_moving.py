@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.console import Exit
+from support.postgres import PostgresServer
 from support.prosody_data import ProsodyModel, write_files
 from support.shell import Run
 
@@ -128,6 +129,27 @@ def test_component_may_have_another_name(run: Run) -> None:
 def test_wrong_arguments(ready: Run, arguments: tuple[str, ...], message: str) -> None:
     Path("news.xml").write_text(NEWS)
     assert message in ready(*arguments, code=Exit.USAGE).stderr
+
+
+def test_postgresql_has_the_same_items_as_sqlite(
+    run: Run, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[IMP-061] [IMP-062] [IMP-068] Exports of both databases are the same."""
+    run("init", HOST)
+    url = postgres.create_database()
+    exports = []
+    for store in ("sqlite:///other.db", url):
+        monkeypatch.setenv("SMARTFEEDS_STORE__URL", store)
+        run("import", "--from", "prosody", str(SAMPLE))
+        again = json.loads(run("import", "--from", "prosody", str(SAMPLE), "--mirror", "--json").stdout)
+        assert {node["outcome"] for node in again["nodes"]} == {"unchanged"}
+        subscriptions = json.loads(run("sub", "list", "--json").stdout)
+        exports.append(
+            [run("export", "--node", name, "--to", "atom").stdout for name in ("blog", "private")]
+            + [f"{one['node']} {one['jid']} {one['state']}" for one in subscriptions]
+        )
+    postgres.drop_database(url)
+    assert exports[0] == exports[1]
 
 
 def test_source_that_is_no_source(ready: Run) -> None:

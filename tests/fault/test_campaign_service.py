@@ -4,7 +4,6 @@
 """
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,13 +25,6 @@ from support.servers import TestServer
 pytestmark = pytest.mark.timeout(240)
 
 
-@pytest.fixture(scope="module")
-def preload() -> Iterator[Preload]:
-    """A process that forks services."""
-    with Preload() as process:
-        yield process
-
-
 def check(piece: Piece, faults: int) -> None:
     """The service kept its promise, under as many faults as were asked for, and was written to."""
     print(piece.verdict.counts, piece.verdict.recoveries)
@@ -44,7 +36,7 @@ def check(piece: Piece, faults: int) -> None:
 
 
 async def test_killed_service_keeps_what_it_acknowledged(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:
-    """[CAM-030] [CAM-031] [CAM-032] [CAM-033] [CAM-037] [CAM-050]"""
+    """[CAM-001] [CAM-030] [CAM-031] [CAM-032] [CAM-033] [CAM-037] [CAM-050]"""
     piece = await kill_piece(preload, prosody, tmp_path / "run", 20261, 4)
     check(piece, 4)
     assert piece.verdict.counts["pushes"] > 0

@@ -34,9 +34,8 @@ CAMPAIGNS: dict[str, Campaign] = {
 }
 
 
-async def run(name: str, task: Task) -> Total:
-    """Runs a campaign and prints each piece."""
-    total = Total()
+async def run(name: str, task: Task, total: Total) -> None:
+    """Runs a campaign, prints each piece and adds it to the total."""
     async for piece in CAMPAIGNS[name](task):
         total.add(piece)
         verdict = "sound" if piece.verdict.sound and not piece.problems else "BROKEN"
@@ -45,7 +44,6 @@ async def run(name: str, task: Task) -> Total:
             f"seed {piece.seed}: {piece.faults} faults, {acknowledged} acknowledged, {verdict}; {piece.history}",
             flush=True,
         )
-    return total
 
 
 def main() -> None:
@@ -70,7 +68,13 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix=f"{options.name}-{options.seed}-", dir=base))
     task = Task(options.seed, options.count, folder, options.defect, options.variant)
     began_s = time.monotonic()
-    total = asyncio.run(run(options.name, task))
+    total = Total()
+    try:
+        asyncio.run(run(options.name, task, total))
+    except KeyboardInterrupt:
+        print("interrupted: the record gets the pieces that have ended")
+    if not total.faults:
+        sys.exit(1)
     row = report.row(options.name, task, total, time.monotonic() - began_s)
     print(report.summary(row))
     for finding in total.findings[:20]:

@@ -19,6 +19,7 @@ class Cable:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._open = asyncio.Event()
         self._open.set()
 
@@ -32,6 +33,8 @@ class Cable:
     ) -> None:
         self._open.set()
         await self.cut()
+        if self._connections:
+            await asyncio.wait(self._connections)
 
     @property
     def url(self) -> str:
@@ -62,16 +65,22 @@ class Cable:
         self._open.clear()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        self._writers.add(writer)
         try:
             up_reader, up_writer = await asyncio.open_connection(HOST, self.target_port)
         except OSError:
             writer.transport.abort()
-            return
-        both = {writer, up_writer}
-        self._writers |= both
-        ways = [self._forward(reader, up_writer), self._forward(up_reader, writer)]
-        await asyncio.gather(*ways)
-        self._writers -= both
+        else:
+            self._writers.add(up_writer)
+            if self.is_cut:  # while the connection was made
+                await self.cut()
+            await asyncio.gather(self._forward(reader, up_writer), self._forward(up_reader, writer))
+            self._writers.discard(up_writer)
+        self._writers.discard(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from campaign.service import Preload
 from smartfeeds.store import migrate
 from support.component import Clock, Starter
 
@@ -24,6 +25,13 @@ async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     starter = Starter(tmp_path, clock)
     yield starter
     await starter.close()
+
+
+@pytest.fixture(scope="session")
+def preload() -> Iterator[Preload]:
+    """A process that forks services for the short campaigns."""
+    with Preload() as process:
+        yield process
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ AGAIN_KIB = 32 * 1024
 
 @pytest.mark.timeout(300)
 def test_memory_after_all_floods_is_bounded_and_hardly_grows_in_a_second_round(tmp_path: Path) -> None:
-    """In a process of its own, where nothing else allocates. [xep-map 246]"""
+    """In a process of its own, where nothing else allocates. [xep-map 246] [CAM-012]"""
     command = (sys.executable, "-m", "support.flood_memory", str(tmp_path), "2")
     paths = os.pathsep.join((str(ROOT / "component"), str(ROOT / "tests")))
     run = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True)

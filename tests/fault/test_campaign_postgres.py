@@ -1,0 +1,26 @@
+"""Short versions of the campaign with failovers of PostgreSQL."""
+
+from pathlib import Path
+
+import pytest
+
+from campaign.checker import Rule
+from campaign.failover import failover_piece
+from campaign.service import Preload
+
+pytestmark = pytest.mark.timeout(300)
+
+
+async def test_failover_to_a_synchronous_standby_loses_nothing(preload: Preload, tmp_path: Path) -> None:
+    """[CAM-001] [CAM-011] [CAM-020] [CAM-054] The primary is killed."""
+    piece = await failover_piece(preload, tmp_path / "run", 20262, 1, "synchronous")
+    assert (piece.problems, piece.verdict.findings) == ((), ())
+    assert list(piece.verdict.recoveries) == ["failover"]
+
+
+async def test_failover_to_an_asynchronous_standby_that_is_behind_loses_writes(
+    preload: Preload, tmp_path: Path
+) -> None:
+    """[CAM-020] [CAM-021] [CAM-036] The known loss of this setting of PostgreSQL; the checker must show it."""
+    piece = await failover_piece(preload, tmp_path / "run", 20263, 1, defect="asynchronous")
+    assert Rule.LOST in piece.verdict.rules

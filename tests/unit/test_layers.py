@@ -76,7 +76,10 @@ OWNERS = {
     "aiosqlite": ("store/",),
     "sqlite3": ("store/",),
     "psycopg": (
-        "store/postgres", "store/migrate_postgres.py", "store/lock_session.py", "store/copy_postgres.py",
+        "store/postgres",
+        "store/migrate_postgres.py",
+        "store/lock_session.py",
+        "store/copy_postgres.py",
         "store/migrations/__init__.py",
     ),
     "alembic": ("store/",),

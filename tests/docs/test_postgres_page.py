@@ -12,8 +12,8 @@ import yaml
 
 from smartfeeds.cli.probe_postgres import CONNECTIONS
 from smartfeeds.config import load
-from support.postgres import PostgresServer, postgres_program, running_postgres
-from support.shell import program_in
+from support.postgres import PostgresServer, postgres_program
+from support.shell import program_in, shell_in
 
 ADDRESS = "postgresql://smartfeeds@db.example.org/smartfeeds"
 
@@ -24,16 +24,18 @@ def page() -> str:
 
 
 @pytest.mark.timeout(300)  # as many processes as the page has commands
-def test_commands_of_the_page_run_in_their_order(page: str, tmp_path: Path) -> None:
+def test_commands_of_the_page_run_in_their_order(
+    page: str, postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """[OPS-092] [OPS-094]"""
     environment = program_in(tmp_path / "bin")
     folder = str(Path(postgres_program("pg_dump")).parent)
     work = tmp_path / "work"
     work.mkdir()
 
-    def run(script: str, server: PostgresServer) -> str:
-        address = ADDRESS.replace("db.example.org", f"127.0.0.1:{server.port}")
-        libpq = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "postgres"}
+    def run(script: str) -> str:
+        address = ADDRESS.replace("db.example.org", f"127.0.0.1:{postgres.port}")
+        libpq = {"PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGUSER": "postgres"}
         path = f"{environment['PATH']}{os.pathsep}{folder}"
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script.replace(ADDRESS, address)],
@@ -46,11 +48,16 @@ def test_commands_of_the_page_run_in_their_order(page: str, tmp_path: Path) -> N
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    with running_postgres() as server:
-        first = "smartfeeds init feeds.example.org; smartfeeds node create news; smartfeeds publish news Hello"
-        run(f"{first}; echo secret > password", server)
-        outputs = [run(block, server) for block in re.findall(r"(?ms)^```sh postgres\n(.*?)^```$", page)]
-        last = run("SMARTFEEDS_STORE__URL=sqlite:///./back.db smartfeeds export --node news --to atom", server)
+    smartfeeds = shell_in(work, monkeypatch)
+    for arguments in (("init", "feeds.example.org"), ("node", "create", "news"), ("publish", "news", "Hello")):
+        smartfeeds(*arguments)
+    Path("password").write_text("secret")
+    try:
+        outputs = [run(block) for block in re.findall(r"(?ms)^```sh postgres\n(.*?)^```$", page)]
+    finally:
+        run("dropdb --if-exists smartfeeds; dropuser --if-exists smartfeeds")
+    monkeypatch.setenv("SMARTFEEDS_STORE__URL", "sqlite:///./back.db")
+    last = smartfeeds("export", "--node", "news", "--to", "atom").stdout
 
     assert len(outputs) == 6
     copied, restored = outputs[1], outputs[4]

@@ -55,25 +55,8 @@ def judged(monkeypatch: pytest.MonkeyPatch, **facts: object) -> list[Finding]:
     return [finding for finding in check_postgres(parse_store("postgresql://db/f")) if finding.state is not OK]
 
 
-def test_good_server_needs_nothing() -> None:
-    """[OPS-093] A server with its default settings, before and after the tables are created."""
-    with running_postgres(durable=True) as server:
-        address = parse_store(server.create_database())
-        empty = found(address)
-        session = PostgresSession(address)
-        session.open_at_once()
-        prepare_postgres(session)
-        session.close()
-        filled = found(address)
-
-    assert empty["store"] == (OK, f"{address.name} is empty; smartfeeds run creates its tables")
-    assert filled["store"] == (OK, f"{address.name}, schema {HEAD}")
-    assert {state for state, _ in [*empty.values(), *filled.values()]} == {OK}
-    assert len(filled) == 8
-
-
-def test_bad_settings_of_a_server_are_found() -> None:
-    """[OPS-093] [TOP-050] A server with all of these settings: its standby is missing, so it may confirm nothing."""
+def test_settings_of_a_server_are_judged() -> None:
+    """[OPS-093] [TOP-050] A server with its default settings, then restarted with bad settings."""
     bad = {
         "fsync": "off",
         "full_page_writes": "off",
@@ -81,13 +64,25 @@ def test_bad_settings_of_a_server_are_found() -> None:
         "max_connections": "10",
         "synchronous_standby_names": "other",
     }
-    with running_postgres(durable=True, **bad) as server:
+    with running_postgres(durable=True) as server:
         with psycopg.connect(server.url(), autocommit=True) as connection:
-            # Writes would wait for the standby.
-            connection.execute("SET synchronous_commit = local")
             connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+        address = parse_store(server.create_database())
+        empty = found(address)
+        session = PostgresSession(address)
+        session.open_at_once()
+        prepare_postgres(session)
+        session.close()
+        filled = found(address)
+        server.stop()
+        server.options |= bad
+        server.start()
         findings = found(parse_store(server.url("latin")))
 
+    assert empty["store"] == (OK, f"{address.name} is empty; smartfeeds run creates its tables")
+    assert filled["store"] == (OK, f"{address.name}, schema {HEAD}")
+    assert {state for state, _ in [*empty.values(), *filled.values()]} == {OK}
+    assert len(filled) == 8
     assert {check for check, (state, _) in findings.items() if state is FIX} == {
         "database server",
         "durability",

@@ -44,7 +44,7 @@ lock:
 	@tools/setup run
 	@$(BIN)/python -m venv .venv-lock && .venv-lock/bin/python -m pip install -q pip-tools
 	@$(COMPILE) --upgrade --extra dev --output-file requirements-dev.lock pyproject.toml
-	@$(COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	@$(COMPILE) --constraint requirements-dev.lock --extra postgres --output-file requirements.lock pyproject.toml
 
 clean:
 	@rm -rf .venv .venv-lock .venv-bench .venv-clients .run tests/integration/js/node_modules tests/clients/js/node_modules tests/browser/js/node_modules

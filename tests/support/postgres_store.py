@@ -51,7 +51,11 @@ class EmptyDatabase:
         self._connection.execute("SET session_replication_role = replica")
         if gapless:
             self._connection.execute(_GAPLESS.encode())
-        tables = {str(row[0]) for row in self._connection.execute(_TABLES).fetchall()} - {"alembic_version", "tally"}
+        tables = {str(row[0]) for row in self._connection.execute(_TABLES).fetchall()} - {
+            "alembic_version",
+            "compatibility",
+            "tally",
+        }
         self._filled = " UNION ALL ".join(
             f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for table in sorted(tables)
         )

@@ -519,6 +519,7 @@ def test_database_newer_than_the_program_is_left_alone(ready: Run) -> None:
     ready("node", "create", "talk")
     with sqlite3.connect("smartfeeds.db") as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.execute("UPDATE compatibility SET oldest = '9998'")
     database.close()
 
     for command in (("node", "list"), ("db", "upgrade")):

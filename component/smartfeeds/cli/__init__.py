@@ -38,6 +38,7 @@ _MODULES: Final = {
     "token": "cli.tokens",
     "db": "cli.data",
     "backup": "cli.data",
+    "restore": "cli.restore",
     "bench": "cli.bench",
     "demo": "demo.commands",
 }

@@ -19,6 +19,7 @@ from lxml import etree
 
 from smartfeeds.cli.findings import Check, CheckState, Finding
 from smartfeeds.cli.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
+from smartfeeds.cli.probe_postgres import check_postgres
 from smartfeeds.config import Settings
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S, parse_datetime
@@ -101,8 +102,8 @@ async def check_all(
     """Run all checks in order. `config` is the file that the settings came from, `outside` the network."""
     outside, domain = outside or Outside(), settings.component.jid
     yield check_secret_file(settings, config)
-    yield _check_database(settings.store.path.absolute())
-    yield _check_disk(settings.store.path.absolute())
+    for finding in await asyncio.to_thread(_check_store, settings):
+        yield finding
     http = await check_http(settings)
     yield http
     if settings.http.listen and settings.http.base_url and http.state is not CheckState.FIX:
@@ -146,6 +147,15 @@ def check_secret_file(settings: Settings, config: Path | None) -> Finding:
     if path.stat().st_mode & 0o007:
         return _SECRET.fix(f"all users of this machine can read {path}", f"run: chmod 600 {path}")
     return _SECRET.ok(f"in {path}, which only its owner and group can read")
+
+
+def _check_store(settings: Settings) -> list[Finding]:
+    """Check the database, and the disk of a database file or of uploaded files."""
+    store = settings.store
+    if store.is_shared:
+        return [*check_postgres(store.address), _check_disk(store.files_folder.absolute())]
+    path = store.path.absolute()
+    return [_check_database(path), _check_disk(path)]
 
 
 def _check_database(path: Path) -> Finding:
@@ -194,7 +204,8 @@ async def check_http(settings: Settings) -> Finding:
         server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host.strip("[]"), int(port))
     except OSError as error:
         found = f"cannot bind {http.listen}: {error.strerror or error}"
-        if error.errno == errno.EADDRINUSE and (holder := database_holder(settings.store.path)):
+        holder = "" if settings.store.is_shared else database_holder(settings.store.path)
+        if error.errno == errno.EADDRINUSE and holder:
             advice = "this is correct if that process listens there; stop it to check the address"
             return _HTTP.note(f"{found}; {holder} serves the database", advice)
         return _HTTP.fix(found, "stop the process that uses this address, or change http.listen")

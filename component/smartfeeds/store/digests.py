@@ -74,7 +74,7 @@ def feed_digests(columns: tuple[str, ...], rows: Iterable[Row]) -> list[FeedDige
     """Returns the digests of all feeds. `rows` are the rows of the table `item` in any order that is ascending in the
     items of each feed."""
     node = columns.index("node_no")
-    places = [columns.index(name) for name in _FEED_COLUMNS]
+    places = [columns.index(name) for name in _FEED_COLUMNS if name in columns]  # older backups lack some
     hashes: dict[int, RowsHash] = {}
     for row in rows:
         hashes.setdefault(row[node], RowsHash()).add([row[place] for place in places])

@@ -1,0 +1,149 @@
+"""The checks of `smartfeeds doctor` on a PostgreSQL server (OPS-093).
+
+Each check is a function from the facts about the server to a finding, and a line of one table.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from smartfeeds.cli.findings import Check, Finding
+from smartfeeds.core.stores import StoreAddress
+from smartfeeds.errors import StoreError
+from smartfeeds.store.migrate import HEAD, REVISIONS
+
+if TYPE_CHECKING:
+    from smartfeeds.store.postgres_facts import PostgresFacts
+
+OLDEST: Final = 140_000  # the first version with idle_session_timeout, which ends the locks of a process that hangs
+CONNECTIONS: Final = 12  # of one process: 10 readers, a writer, and the one for locks and notices
+CLOCK_S: Final = 1.0
+_STORE, _SERVER, _DURABLE, _STANDBYS = map(Check, ("store", "database server", "durability", "standbys"))
+_POOLING, _CLOCK, _VACUUM, _CONNECTIONS = map(Check, ("pooling", "database clock", "autovacuum", "connections"))
+
+
+def check_postgres(address: StoreAddress) -> Iterator[Finding]:
+    """Run all checks. The first finding is about the connection; if it fails, it is the only one."""
+    try:
+        from smartfeeds.store.postgres_facts import read_facts
+    except ImportError:
+        yield _STORE.fix("psycopg is not installed", "install it with: pip install 'smartfeeds[postgres]'")
+        return
+    try:
+        facts = read_facts(address)
+    except StoreError as error:
+        yield _STORE.fix(str(error))
+        return
+    yield _schema(facts, address.name)
+    for check in _CHECKS:
+        yield check(facts)
+
+
+def _schema(facts: "PostgresFacts", name: str) -> Finding:
+    if facts.schema is None:
+        if facts.can_create:
+            return _STORE.ok(f"{name} is empty; smartfeeds run creates its tables")
+        return _STORE.fix(
+            f"{name}: this user may not create tables",
+            "make the user the owner of the database: ALTER DATABASE ... OWNER TO ...",
+        )
+    if facts.schema not in REVISIONS and facts.oldest not in REVISIONS:
+        return _STORE.fix(
+            f"{name} has schema {facts.schema}, which is newer than this program, or is not one of smartfeeds",
+            f"install a newer version of smartfeeds; this one knows schemas up to {HEAD}",
+        )
+    if facts.schema != HEAD:
+        return _STORE.note(
+            f"{name} has schema {facts.schema}; this program was made for {HEAD}",
+            "make a backup; the next start of smartfeeds run upgrades an older schema, and uses a newer one as it is",
+        )
+    return _STORE.ok(f"{name}, schema {facts.schema}")
+
+
+def _server(facts: "PostgresFacts") -> Finding:
+    release = f"PostgreSQL {facts.version // 10_000}.{facts.version % 10_000}"
+    if facts.version < OLDEST:
+        return _SERVER.fix(f"{release} is too old", "upgrade the server to PostgreSQL 14 or newer")
+    if facts.encoding != "UTF8":
+        return _SERVER.fix(
+            f"the encoding of the database is {facts.encoding}",
+            "create the database with: createdb --encoding=UTF8 --template=template0",
+        )
+    if facts.is_standby:
+        return _SERVER.fix(
+            f"{release} is a standby, which rejects writes",
+            "name all hosts in store.url, so that the service finds the primary",
+        )
+    return _SERVER.ok(f"{release}, {facts.encoding}")
+
+
+def _durable(facts: "PostgresFacts") -> Finding:
+    settings = {"fsync": facts.fsync, "full_page_writes": facts.full_page_writes}
+    switched_off = [name for name, is_on in settings.items() if not is_on]
+    if facts.synchronous_commit == "off":
+        switched_off.append("synchronous_commit")
+    if switched_off:
+        return _DURABLE.fix(
+            f"{', '.join(switched_off)} is off, so acknowledged items are lost when the server crashes",
+            "set it to on in postgresql.conf",
+        )
+    return _DURABLE.ok(f"fsync and full_page_writes are on, synchronous_commit is {facts.synchronous_commit}")
+
+
+def _standbys(facts: "PostgresFacts") -> Finding:
+    if not facts.standbys and not facts.standby_names:
+        return _STANDBYS.ok("none; the data is on one machine, so make backups")
+    if not facts.standby_names or facts.synchronous_commit == "local":
+        return _STANDBYS.note(
+            f"{facts.standbys} standbys, none of them synchronous: acknowledged items can be lost in a failover",
+            "set synchronous_standby_names, with Patroni synchronous_mode; see docs/postgres.md",
+        )
+    if not facts.synchronous_standbys:
+        return _STANDBYS.fix(
+            f"synchronous_standby_names is {facts.standby_names!r}, but no such standby is connected; writes wait",
+            "start the standby, or correct synchronous_standby_names",
+        )
+    return _STANDBYS.ok(f"{facts.synchronous_standbys} synchronous of {facts.standbys}")
+
+
+def _pooling(facts: "PostgresFacts") -> Finding:
+    if facts.pools_transactions:
+        return _POOLING.fix(
+            "a pooler shares connections between transactions, so locks and notices of sessions are lost",
+            "connect to the server directly, or set pool_mode = session in PgBouncer",
+        )
+    return _POOLING.ok("each connection has a session of its own")
+
+
+def _clock(facts: "PostgresFacts") -> Finding:
+    if abs(facts.clock_apart_s) > CLOCK_S:
+        return _CLOCK.note(
+            f"the clock of the server differs by {abs(facts.clock_apart_s):.1f} seconds",
+            "correct the clock that is wrong, for example with chrony",
+        )
+    return _CLOCK.ok("agrees with the local clock")
+
+
+def _vacuum(facts: "PostgresFacts") -> Finding:
+    if not facts.autovacuum:
+        return _VACUUM.fix("autovacuum is off, so tables grow and become slow", "set autovacuum to on")
+    return _VACUUM.ok("on")
+
+
+def _connections(facts: "PostgresFacts") -> Finding:
+    if facts.free_connections < CONNECTIONS:
+        return _CONNECTIONS.fix(
+            f"{facts.free_connections} are free; a process of the service needs {CONNECTIONS}",
+            "raise max_connections of the server, or end other clients",
+        )
+    return _CONNECTIONS.ok(f"{facts.free_connections} are free; a process of the service needs {CONNECTIONS}")
+
+
+_CHECKS: Final[tuple[Callable[["PostgresFacts"], Finding], ...]] = (
+    _server,
+    _durable,
+    _standbys,
+    _pooling,
+    _clock,
+    _vacuum,
+    _connections,
+)

@@ -1,0 +1,81 @@
+"""`smartfeeds restore`: checks a backup and puts it in the place of the database."""
+
+from pathlib import Path
+
+import click
+from rich.progress import TaskID
+
+from smartfeeds.cli.common import FILE, config_option, json_option, read_settings
+from smartfeeds.console import exit_failed_if, print_json, print_out, progress_bar
+from smartfeeds.core.times import format_datetime
+from smartfeeds.errors import ConfigError
+from smartfeeds.store.digests import digest_of
+from smartfeeds.store.restoring import BackupContents, check_backup, restore_backup
+
+
+@click.command("restore")
+@click.argument("file", type=FILE)
+@click.option("--check", is_flag=True, help="Only check the backup and print its contents.")
+@click.option("--replace", is_flag=True, help="Rename the present database to NAME.before-restore.")
+@config_option
+@json_option
+def restore_command(file: Path, config: Path | None, *, check: bool, replace: bool, as_json: bool) -> None:
+    """Check the backup FILE, and put it and its uploaded files in the place of the database.
+
+    Stop the service first. With --check nothing is changed, and the service may be running: the command reads the whole
+    backup and prints its feeds with the number of items, the last change and a digest. It ends with code 1 if uploaded
+    files are missing.
+    """
+    with progress_bar() as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def show(work: str, done: int, total: int) -> None:
+            if work not in tasks:
+                tasks[work] = progress.add_task(work, total=total)
+            progress.update(tasks[work], completed=done)
+
+        contents = check_backup(file, show)
+    if as_json:
+        print_json(_to_json(contents))
+    else:
+        _print(file, contents)
+    if check:
+        exit_failed_if(bool(contents.missing_files))
+        return
+    store = read_settings(config).store
+    if store.is_shared:
+        raise ConfigError(
+            f"the database {store.address.name} is PostgreSQL; restore the backup to a file and use smartfeeds db copy"
+        )
+    former = restore_backup(file, store.path, store.files_folder, replace=replace)
+    if not as_json:
+        for path in former:
+            print_out(f"The former data is {path}.")
+        print_out(f"Restored {store.path}. The next start of smartfeeds run upgrades it if necessary.")
+
+
+def _to_json(contents: BackupContents) -> dict[str, object]:
+    return {
+        "schema": contents.schema,
+        "sha256": digest_of(contents.tables),
+        "feeds": [
+            {
+                "node": feed.name,
+                "items": feed.digest.items,
+                "modified": format_datetime(feed.last_modified_us),
+                "sha256": feed.digest.sha256,
+            }
+            for feed in contents.feeds
+        ],
+        "missing_files": contents.missing_files,
+    }
+
+
+def _print(file: Path, contents: BackupContents) -> None:
+    rows = sum(table.rows for table in contents.tables)
+    print_out(f"{file}: no damage, schema {contents.schema}, {rows} rows, sha256 {digest_of(contents.tables)}.")
+    for feed in contents.feeds:
+        changed = format_datetime(feed.last_modified_us) if feed.digest.items else "never"
+        print_out(f"{feed.name}: {feed.digest.items} items, last change {changed}, sha256 {feed.digest.sha256[:16]}")
+    for digest in contents.missing_files:
+        print_out(f"The uploaded file {digest} is missing.")

@@ -1,0 +1,103 @@
+"""Facts about a PostgreSQL server and a database, which `smartfeeds doctor` judges (OPS-093)."""
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from smartfeeds.core.stores import StoreAddress
+from smartfeeds.store.postgres_errors import postgres_error
+
+_CONNECT_S = 5
+_FACTS = """
+SELECT current_setting('server_version_num')::int,
+    current_setting('server_encoding'),
+    pg_is_in_recovery(),
+    coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
+    current_setting('synchronous_commit'),
+    current_setting('synchronous_standby_names'),
+    (SELECT count(*) FROM pg_stat_replication)::int,
+    (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))::int,
+    current_setting('fsync')::bool,
+    current_setting('full_page_writes')::bool,
+    current_setting('autovacuum')::bool,
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::int
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresFacts:
+    """The state of a server and a database. `version` is `server_version_num`; `clock_apart_s` is the difference of the
+    clocks, positive if the server is ahead. `pools_transactions` says that two clients share one connection of a
+    pooler. `schema` is the version of our tables, None if there are none.
+    """
+
+    version: int
+    encoding: str
+    is_standby: bool
+    can_create: bool
+    synchronous_commit: str
+    standby_names: str
+    standbys: int
+    synchronous_standbys: int
+    fsync: bool
+    full_page_writes: bool
+    autovacuum: bool
+    free_connections: int
+    clock_apart_s: float
+    pools_transactions: bool
+    schema: str | None
+    oldest: str | None
+
+
+def read_facts(address: StoreAddress) -> PostgresFacts:
+    """Returns the facts about a database. Raises StoreError if it cannot be reached or read."""
+    try:
+        with closing(_connect(address)) as connection, closing(_connect(address)) as second:
+            # Both clocks are read within one round trip, so half of it is the greatest error.
+            before_s = time.time()
+            (clock_s,) = _row(connection, "SELECT extract(epoch FROM clock_timestamp())::float8")
+            apart_s = clock_s - (before_s + time.time()) / 2
+            values = [
+                *_row(connection, _FACTS),
+                apart_s,
+                _is_shared(connection, second),
+                _text_of(connection, "alembic_version", "version_num"),
+                _text_of(connection, "compatibility", "oldest"),
+            ]
+            return PostgresFacts(*values)
+    except psycopg.Error as error:
+        raise postgres_error(error, address.name) from error
+
+
+def _connect(address: StoreAddress) -> psycopg.Connection[tuple[Any, ...]]:
+    return psycopg.connect(
+        address.url,
+        password=address.password or None,
+        autocommit=True,
+        connect_timeout=_CONNECT_S,
+        application_name="smartfeeds doctor",
+    )
+
+
+def _is_shared(first: psycopg.Connection[tuple[Any, ...]], second: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Whether two clients use one connection of the server in turns: then locks of a session protect nothing."""
+    process = _row(first, "SELECT pg_backend_pid()")
+    with second.transaction():
+        return _row(second, "SELECT pg_backend_pid()") == process
+
+
+def _text_of(connection: psycopg.Connection[tuple[Any, ...]], table: str, column: str) -> str | None:
+    if _row(connection, f"SELECT to_regclass('{table}')")[0] is None:
+        return None
+    row = connection.execute(f"SELECT {column} FROM {table}".encode()).fetchone()  # noqa: S608 - constants
+    return None if row is None else str(row[0])
+
+
+def _row(connection: psycopg.Connection[tuple[Any, ...]], query: str) -> tuple[Any, ...]:
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row

@@ -1,0 +1,158 @@
+"""`smartfeeds doctor` on PostgreSQL: what it finds on real servers, and what it advises."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from smartfeeds.cli.findings import CheckState, Finding
+from smartfeeds.cli.probe_postgres import check_postgres
+from smartfeeds.core.stores import StoreAddress, parse_store
+from smartfeeds.store import postgres_facts
+from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.migrate_postgres import prepare_postgres
+from smartfeeds.store.postgres_facts import PostgresFacts, read_facts
+from smartfeeds.store.postgres_session import PostgresSession
+from support.postgres import PostgresServer, running_postgres
+
+OK, NOTE, FIX = CheckState.OK, CheckState.NOTE, CheckState.FIX
+SOUND = PostgresFacts(
+    version=150_018,
+    encoding="UTF8",
+    is_standby=False,
+    can_create=True,
+    synchronous_commit="on",
+    standby_names="",
+    standbys=0,
+    synchronous_standbys=0,
+    fsync=True,
+    full_page_writes=True,
+    autovacuum=True,
+    free_connections=88,
+    clock_apart_s=0.01,
+    pools_transactions=False,
+    schema=HEAD,
+    oldest=HEAD,
+)
+
+
+@pytest.fixture
+def address(postgres: PostgresServer) -> Iterator[StoreAddress]:
+    url = postgres.create_database()
+    yield parse_store(url)
+    postgres.drop_database(url)
+
+
+def found(address: StoreAddress) -> dict[str, tuple[CheckState, str]]:
+    return {finding.check: (finding.state, finding.found) for finding in check_postgres(address)}
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, **facts: object) -> list[Finding]:
+    """The findings that are not ok, for a server with these facts."""
+    changed = replace(SOUND, **facts)  # type: ignore[arg-type]
+    monkeypatch.setattr(postgres_facts, "read_facts", lambda _address: changed)
+    return [finding for finding in check_postgres(parse_store("postgresql://db/f")) if finding.state is not OK]
+
+
+def test_settings_of_a_server_are_judged() -> None:
+    """[OPS-093] [TOP-050] A server with its default settings, then restarted with bad settings."""
+    bad = {
+        "fsync": "off",
+        "full_page_writes": "off",
+        "autovacuum": "off",
+        "max_connections": "10",
+        "synchronous_standby_names": "other",
+    }
+    with running_postgres(durable=True) as server:
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+        address = parse_store(server.create_database())
+        empty = found(address)
+        session = PostgresSession(address)
+        session.open_at_once()
+        prepare_postgres(session)
+        session.close()
+        filled = found(address)
+        server.stop()
+        server.options |= bad
+        server.start()
+        findings = found(parse_store(server.url("latin")))
+
+    assert empty["store"] == (OK, f"{address.name} is empty; smartfeeds run creates its tables")
+    assert filled["store"] == (OK, f"{address.name}, schema {HEAD}")
+    assert {state for state, _ in [*empty.values(), *filled.values()]} == {OK}
+    assert len(filled) == 8
+    assert {check for check, (state, _) in findings.items() if state is FIX} == {
+        "database server",
+        "durability",
+        "standbys",
+        "autovacuum",
+        "connections",
+    }
+    assert findings["database server"][1] == "the encoding of the database is LATIN1"
+    assert findings["durability"][1].startswith("fsync, full_page_writes is off")
+    assert "'other', but no such standby is connected" in findings["standbys"][1]
+    assert findings["connections"][1].endswith("a process of the service needs 12")
+
+
+def test_user_without_rights_is_found(postgres: PostgresServer, address: StoreAddress) -> None:
+    """[OPS-093]"""
+    with psycopg.connect(address.url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE reader LOGIN")
+    url = address.url.replace("postgres@", "reader@")
+    try:
+        assert found(parse_store(url))["store"][1].endswith("this user may not create tables")
+    finally:
+        with psycopg.connect(address.url, autocommit=True) as connection:
+            connection.execute("DROP ROLE reader")
+
+
+def test_server_that_cannot_be_reached_is_the_only_finding() -> None:
+    (finding,) = check_postgres(parse_store("postgresql://a@127.0.0.1:1/f"))
+
+    assert finding.state is FIX
+    assert "the server cannot be reached" in finding.found
+
+
+def test_facts_of_a_server(address: StoreAddress) -> None:
+    facts = read_facts(address)
+
+    assert (facts.schema, facts.is_standby, facts.pools_transactions) == (None, False, False)
+    assert abs(facts.clock_apart_s) < 60
+    assert facts.version >= 140_000
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "text", "advice"),
+    [
+        ({"version": 130_010}, FIX, "PostgreSQL 13.10 is too old", "14 or newer"),
+        ({"is_standby": True}, FIX, "is a standby", "name all hosts"),
+        ({"synchronous_commit": "off"}, FIX, "synchronous_commit is off", "set it to on"),
+        ({"standbys": 2}, NOTE, "2 standbys, none of them synchronous", "synchronous_standby_names"),
+        (
+            {"standbys": 1, "standby_names": "*", "synchronous_commit": "local"},
+            NOTE,
+            "can be lost in a failover",
+            "Patroni",
+        ),
+        ({"pools_transactions": True}, FIX, "a pooler shares connections", "pool_mode = session"),
+        ({"clock_apart_s": -3.0}, NOTE, "differs by 3.0 seconds", "chrony"),
+        ({"schema": "9999", "oldest": "9998"}, FIX, "newer than this program", "install a newer version"),
+        ({"schema": "9999", "oldest": HEAD}, NOTE, "has schema 9999", "uses a newer one as it is"),
+    ],
+)
+def test_each_finding_has_advice(
+    monkeypatch: pytest.MonkeyPatch, facts: dict[str, object], state: CheckState, text: str, advice: str
+) -> None:
+    """[OPS-093] [TOP-044] [TOP-050] [CAM-073] Versions, standbys and poolers that no server here has."""
+    (finding,) = judged(monkeypatch, **facts)
+
+    assert finding.state is state
+    assert text in finding.found
+    assert advice in finding.advice
+
+
+def test_synchronous_standby_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CAM-073]"""
+    assert judged(monkeypatch, standbys=2, synchronous_standbys=1, standby_names="ANY 1 (a, b)") == []

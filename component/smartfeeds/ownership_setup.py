@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
+from dataclasses import asdict
 from functools import partial
 from zlib import crc32
 
@@ -92,6 +93,10 @@ class ProcessGroup:
         if self._settings.component.link == "off":
             return "http"
         return "active" if self._online.is_set() else "standby"
+
+    def report(self) -> dict[str, dict[str, float]]:
+        """Returns the ownership for the status file, nothing for a process with a database of its own."""
+        return {"ownership": asdict(self.ownership.reading())} if self._settings.store.is_shared else {}
 
     def has_others(self) -> bool:
         """Whether another process has a link, too: the server may send to it what is for this process."""

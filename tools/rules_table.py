@@ -42,7 +42,6 @@ current.
 | `WS` | WebSub and PubSubHubbub, and what this project decides where they are silent |
 | `SRC` | sources: polling of other feeds |
 | `PRE` | prefetch of enclosures |
-| `PG` | PostgreSQL |
 | `TOP` | several processes on one database |
 | `RC` | rssCloud, and what this project decides where its documents are silent or differ |
 | `A` | this project, where the documents above leave a point open |
@@ -54,20 +53,7 @@ current.
 """
 
 # The kinds of rules with the digits of their numbers.
-_DIGITS = {
-    "SF": 3,
-    "ESS": 3,
-    "RSS": 3,
-    "FS": 3,
-    "SSE": 3,
-    "WS": 3,
-    "SRC": 3,
-    "RC": 3,
-    "PRE": 3,
-    "PG": 3,
-    "TOP": 3,
-    "A": 2,
-}
+_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "FS": 3, "SSE": 3, "WS": 3, "SRC": 3, "RC": 3, "PRE": 3, "TOP": 3, "A": 2}
 _KINDS = "|".join(_DIGITS)
 _BRACKETED = re.compile(rf"\[((?:(?:{_KINDS})-\d|xep-map \d)[^\]]*)\]")
 _SEED = re.compile(rf"\b({_KINDS})-(\d{{2,3}})\b(?:\s*(?:to|-)\s*(?:\1-)?(\d{{2,3}})\b)?")

@@ -152,7 +152,10 @@ class Ownership:
             async with asyncio.timeout(None if math.isinf(self._lease_s) else self._lease_s):
                 await self._beat()
         except (StoreError, TimeoutError) as error:
-            await self._lose(str(error) or "the database does not answer")
+            reason = str(error) or "the database does not answer"
+            if self._locks is None:
+                _log.error("locks_not_opened", reason=reason)
+            await self._lose(reason)
 
     async def settle(self) -> None:
         """Waits until the shards that are being taken or released have moved."""

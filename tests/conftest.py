@@ -107,10 +107,30 @@ def blank_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def start(tmp_path: Path, blank_database: Path) -> AsyncIterator[Starter]:
+def engine(request: pytest.FixtureRequest) -> str:
+    """The database of the component: "sqlite" unless the test has the mark `both_engines`. SMARTFEEDS_TEST_STORE names
+    another one for all tests.
+    """
+    return getattr(request, "param", os.environ.get("SMARTFEEDS_TEST_STORE", "sqlite"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs the tests with the mark `both_engines` on each engine."""
+    if metafunc.definition.get_closest_marker("both_engines") and "engine" in metafunc.fixturenames:
+        metafunc.parametrize("engine", ["sqlite", "postgres"], indirect=True)
+
+
+@pytest.fixture
+async def start(request: pytest.FixtureRequest, tmp_path: Path, engine: str) -> AsyncIterator[Starter]:
     """`await start(pubsub={...})` is a running component with these settings, a fixed clock and counted ids."""
-    async with starting(tmp_path, blank_database) as starter:
-        yield starter
+    if engine == "postgres":
+        database: EmptyDatabase = request.getfixturevalue("empty_database")
+        with database.emptied() as url:
+            async with starting(tmp_path, url) as starter:
+                yield starter
+    else:
+        async with starting(tmp_path, request.getfixturevalue("blank_database")) as starter:
+            yield starter
 
 
 @pytest.fixture

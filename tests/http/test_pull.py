@@ -71,6 +71,7 @@ async def test_golden_windows(golden: Web, case: dict[str, Any], order: str) -> 
         assert got.json["last_cursor"] == LETTER[order] + WINDOWS["cursors"][expected[-1]]
 
 
+@pytest.mark.both_engines
 async def test_golden_json_pages(web: Web) -> None:
     """[SF-060] [SF-061] [SF-062] [SF-063] [SF-064] [SF-065] [A-09] [A-35]: member by member, base URL and next too."""
     await articles(web)
@@ -102,6 +103,7 @@ async def test_golden_json_p(web: Web) -> None:
     assert (await web.get(f"{path}&callback=alert(1)//")).status == 400
 
 
+@pytest.mark.both_engines
 async def test_golden_atom_page(web: Web) -> None:
     """[SF-066] [SF-067] [SF-068] [SF-069] [SF-070] [SF-071] [SF-072] [A-14] [A-36]: element by element."""
     await articles(web)
@@ -460,6 +462,7 @@ async def test_listed_feeds_that_are_not_open_ask_who_reads(web: Web) -> None:
     assert "secret" not in got.text
 
 
+@pytest.mark.both_engines
 async def test_held_pull_hears_that_its_feed_has_gone(golden: Web) -> None:
     """[A-11]: an error ends the wait."""
     held = asyncio.create_task(golden.get("/feeds/comments/?since=time:2050-01-01T00:00:00Z"))
@@ -482,6 +485,7 @@ async def test_held_pulls_that_are_alike_have_one_answer(golden: Web) -> None:
     assert site.feeds.waiting.held == 0
 
 
+@pytest.mark.both_engines
 async def test_a_filtered_pull_waits_for_what_it_filters(golden: Web) -> None:
     """[A-11]: it wakes on an item that enters this view, and on no other."""
     held = asyncio.create_task(golden.get("/feeds/comments/?q=needle"))
@@ -551,6 +555,7 @@ async def test_feed_says_how_it_can_be_reached(golden: Web) -> None:
     assert f'<{golden.origin}/feeds/comments.atom?order=created>; rel="alternate"; type="{ATOM}"' in link
 
 
+@pytest.mark.both_engines
 async def test_name_with_a_query_string_of_its_own(web: Web) -> None:
     """[SF-057] [SF-087]: it stands percent-encoded in the path, and shares the space with the parameters."""
     await web.component.create(ALICE, "a?b=1")
@@ -602,6 +607,7 @@ async def test_every_address_has_its_own_turn(start_web: Any, monkeypatch: pytes
     assert [turn for turn in turns if turn] == ["203.0.113.1", "203.0.113.2"]
 
 
+@pytest.mark.both_engines
 async def test_refusals_say_what_to_do(golden: Web) -> None:
     """An unknown parameter is named, a feed for subscribers says how to get in."""
     assert "'colour'" in (await golden.get("/feeds/comments/?colour=red")).json["detail"]
@@ -717,6 +723,7 @@ async def test_category_that_is_a_path_is_found_by_its_parts(web: Web) -> None:
     assert f'term="{term}"' in (await web.get("/feeds/notes.atom")).text
 
 
+@pytest.mark.both_engines
 async def test_view_that_is_not_counted_has_no_total(golden: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """[SF-061] [SF-066] A wrong total would be worse than none; items, cursors and links are there as always."""
     path = "/feeds/comments/?kind=new&max=2&timeout=0&until="

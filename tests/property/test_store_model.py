@@ -6,14 +6,16 @@ read is compared: pages of every kind, counts, subscriptions, marks, what is sti
 
 import asyncio
 import tempfile
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
+import pytest
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.model import (
@@ -28,12 +30,16 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.river import NodePlace
+from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
+from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import node, read_payload, view
 from support.memory_store import MemoryStore
+from support.postgres import PostgresServer
+from support.postgres_store import EmptyDatabase
 
 NODES = st.sampled_from([1, 1, 1, 1, 2, 2, 3, 4])
 KEYS = st.integers(0, 5)
@@ -265,15 +271,15 @@ class Look:
 
 
 class StoreModel(RuleBasedStateMachine):
-    """The memory store is the model, the SQLite store is what is tested."""
+    """The memory store is the model, the SQLite store, or another empty one, is what is tested."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store | None = None) -> None:
         super().__init__()
         self.step = 0
         self.folder = tempfile.TemporaryDirectory()
         self.runner = asyncio.Runner()
         self.model = MemoryStore(read_payload)
-        self.store = SqliteStore(Path(self.folder.name) / "s.db", read_payload)
+        self.store = store or SqliteStore(Path(self.folder.name) / "s.db", read_payload)
         self.runner.run(self.model.open())
         self.runner.run(self.store.open())
 
@@ -288,7 +294,9 @@ class StoreModel(RuleBasedStateMachine):
         found = await asyncio.gather(*(store.write(work) for work in works), return_exceptions=True)
         for one in found:
             assert not isinstance(one, BaseException) or isinstance(one, StoreError | RefusedError), one
-        return [type(one) if isinstance(one, BaseException) else one for one in found]
+        # Which subclass of StoreError it is depends on the database.
+        errors = (StoreError, RefusedError)
+        return [next((kind for kind in errors if isinstance(one, kind)), one) for one in found]
 
     @initialize()
     def two_nodes(self) -> None:
@@ -329,3 +337,17 @@ class StoreModel(RuleBasedStateMachine):
 
 StoreModel.TestCase.settings = settings(max_examples=24, stateful_step_count=20, deadline=None)
 TestStoreModel = StoreModel.TestCase
+
+
+@pytest.mark.timeout(300)
+def test_postgres_store_follows_the_model(postgres: PostgresServer) -> None:
+    """[PG-001] [PG-050]"""
+    with closing(EmptyDatabase(postgres, gapless=True)) as database, database.emptied() as url:
+
+        def machine() -> StoreModel:
+            database.empty()
+            return StoreModel(PostgresStore(parse_store(url), read_payload))
+
+        run_state_machine_as_test(
+            machine, settings=settings(max_examples=4, stateful_step_count=8, deadline=None, phases=[Phase.generate])
+        )

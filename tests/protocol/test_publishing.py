@@ -64,6 +64,7 @@ async def item_of(component: Component, node: str, item_id: str, user: str = ALI
 # Ids
 
 
+@pytest.mark.both_engines
 async def test_publish_with_an_id_gives_it_back(component: Component) -> None:
     """[xep-map 130]"""
     await component.create(ALICE, "comments")
@@ -169,6 +170,7 @@ async def test_open_node_lets_nobody_overwrite_the_items_of_others(
     await component.publish(ALICE, "comments", "one")
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("role", ["none", "publisher"])
 async def test_publishing_a_deletion_needs_the_right_to_retract(component: Component, role: str) -> None:
     """[xep-map 155]: an entry that is marked as deleted is a retraction (xep-map 2.3), for owner and author only."""
@@ -194,6 +196,7 @@ async def test_missing_node_is_not_found_without_auto_create(component: Componen
     assert refusal(await publish(component, ALICE, f"<item>{entry('x')}</item>", "missing")) == NOT_FOUND
 
 
+@pytest.mark.both_engines
 async def test_missing_node_is_made_with_auto_create(start: Starter) -> None:
     """[xep-map 133]: for whoever may create nodes; the publisher becomes its owner."""
     component = await start(pubsub={"auto_create": True})
@@ -410,6 +413,7 @@ SAME = {
 }
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("name", SAME)
 @pytest.mark.parametrize("kind", ["feed", "generic"])
 async def test_identical_publish_is_no_change(component: Component, kind: str, name: str) -> None:
@@ -482,6 +486,7 @@ async def test_two_items_at_once_are_refused(component: Component, kind: str) ->
 # Overwriting, publishers
 
 
+@pytest.mark.both_engines
 async def test_existing_id_is_overwritten(component: Component) -> None:
     """[xep-map 141] [SF-010] [SF-011] [SF-037]: newest in modified order, its old place in created order, one event."""
     await component.create(ALICE, "comments")
@@ -774,6 +779,7 @@ async def test_options_of_movim_let_its_post_through_in_one_request(component: C
     assert (await component.config(ALICE, "comments"))["notify_sub"] == ["false"]
 
 
+@pytest.mark.both_engines
 async def test_options_configure_the_node_that_auto_create_makes(start: Starter) -> None:
     """[xep-map 150]"""
     component = await start(pubsub={"auto_create": True})
@@ -819,6 +825,7 @@ def publish_failed(answer: Element) -> bool:
     return bool(refusal(answer))
 
 
+@pytest.mark.both_engines
 async def test_item_can_be_pulled_when_its_event_arrives(component: Component) -> None:
     """[xep-map 152] [SF-003]: also when the event overtakes the answer to the publisher."""
     await component.create(ALICE, "comments")
@@ -855,6 +862,7 @@ async def test_keys_grow_when_the_clock_steps_back(component: Component) -> None
     assert (await pull(component, CREATED)).ids == (await pull(component, MODIFIED)).ids == seen
 
 
+@pytest.mark.both_engines
 async def test_many_writers_at_once_get_keys_in_the_order_they_become_visible(component: Component) -> None:
     """[A-31] [xep-map 153] [SF-039]: a reader who follows by pulls sees each of them once."""
     await component.create(ALICE, "comments", publish_model="open")

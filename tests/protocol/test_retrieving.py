@@ -105,6 +105,7 @@ async def test_access_model_and_affiliation_decide_who_may_retrieve(
         assert (await pull(component, "comments", user=EVE)).ids == ["one"]
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("node", ["missing", "missing?order=created", "comments?order=votes", "comments?order"])
 async def test_missing_node_is_not_found(component: Component, node: str) -> None:
     """[xep-map 186] [xep-map 53] [SF-024]"""
@@ -128,6 +129,7 @@ async def test_plain_request_gives_all_items_oldest_first(component: Component) 
     assert body(answer) == [tree(f"<pubsub xmlns='{PS}'><items node='comments'>{items}</items></pubsub>")]
 
 
+@pytest.mark.both_engines
 async def test_plain_request_leaves_tombstones_out(component: Component) -> None:
     """[xep-map 187]; R5."""
     await component.create(ALICE, "comments")
@@ -152,6 +154,7 @@ async def test_plain_request_on_a_large_node_gives_the_newest_page(start: Starte
     assert (await pull(component, node, before=page.first)).ids == ["a", "b"]
 
 
+@pytest.mark.both_engines
 async def test_plain_request_at_the_page_size_has_no_set(start: Starter) -> None:
     """[xep-map 187] [xep-map 188]; row 1: exactly one page is not truncated."""
     component = await start(pubsub={"page_default": 2, "page_max": 3})
@@ -195,6 +198,7 @@ async def test_max_items_decides_until_the_set_names_a_place(component: Componen
     assert (await pull(component, "comments", max_items=2, before="")).ids == ["d", "e"]
 
 
+@pytest.mark.both_engines
 async def test_items_are_given_by_id(component: Component) -> None:
     """[xep-map 190]; row 3: in the order asked for, a set or max_items sent along is ignored."""
     await component.create(ALICE, "comments")
@@ -246,6 +250,7 @@ async def test_two_views_hold_the_same_items_in_their_own_order(component: Compo
     assert infoset(payload_of(modified.items[2])) == infoset(payload_of(created.items[0]))
 
 
+@pytest.mark.both_engines
 async def test_same_pull_twice_gives_the_same_sequence(component: Component) -> None:
     """[SF-002] [SF-008] [SF-016]: for every reader who sees it, and whoever asked before."""
     await component.create(ALICE, "comments")
@@ -270,6 +275,7 @@ async def test_edit_brings_the_whole_item(component: Component) -> None:
     assert (await pull(component, MODIFIED, max=0)).count == 2
 
 
+@pytest.mark.both_engines
 async def test_mirror_pulls_the_edits_alone(component: Component) -> None:
     """[SF-005] [SF-007] [SF-045]: 1,000 items, 3 edits, since the last cursor: 3 items."""
     await component.create(ALICE, "comments")
@@ -366,6 +372,7 @@ async def test_search_without_words_is_refused(component: Component, text: str) 
     assert refusal(await component.set(CAROL, subscribing)) == Refusal("modify", "bad-request")
 
 
+@pytest.mark.both_engines
 async def test_node_whose_own_name_has_a_query_shares_it(component: Component) -> None:
     """[SF-087] [xep-map 47]: parameters are appended with an ampersand, as to any query string."""
     await component.create(ALICE, "list?id=7")

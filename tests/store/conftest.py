@@ -1,10 +1,12 @@
 """The stores that the contract is tested on."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from smartfeeds.core.stores import parse_store
 from smartfeeds.store.base import Store
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore
@@ -16,17 +18,25 @@ from support.postgres_store import EmptyDatabase
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """Each store in turn, open and empty."""
-    made: Store
-    if request.param == "memory":
-        made = MemoryStore(read_payload)
-    elif request.param == "sqlite":
-        made = SqliteStore(tmp_path / "s.db", read_payload)
-    else:
+    if request.param == "postgres":
         database: EmptyDatabase = request.getfixturevalue("empty_database")
-        made = PostgresStore(database.empty(), read_payload)
-    await made.open()
-    yield made
-    await made.close()
+        with database.emptied() as url:
+            async with opened(PostgresStore(parse_store(url), read_payload)) as made:
+                yield made
+    elif request.param == "sqlite":
+        async with opened(SqliteStore(tmp_path / "s.db", read_payload)) as made:
+            yield made
+    else:
+        async with opened(MemoryStore(read_payload)) as made:
+            yield made
+
+
+@asynccontextmanager
+async def opened(store: Store) -> AsyncIterator[Store]:
+    """An open store, which is closed at the end."""
+    await store.open()
+    yield store
+    await store.close()
 
 
 @pytest.fixture

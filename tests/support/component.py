@@ -373,8 +373,8 @@ class Component:
 class Starter:
     """Starts components; all of them are stopped and judged by `close`."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder = folder
+    def __init__(self, store_url: str, clock: Clock) -> None:
+        self._store_url = store_url
         self._clock = clock
         self._running: list[Component] = []
         self._faults: list[str] = []
@@ -383,7 +383,7 @@ class Starter:
         """A component with these settings: `await start(pubsub={"auto_create": True})`."""
         server = FakeServer(DOMAIN, "secret")
         await server.listen()
-        app = App(settings(server.port, f"sqlite:///{self._folder / 'feeds.db'}", **sections))
+        app = App(settings(server.port, self._store_url, **sections))
         try:
             await app.start()
         except BaseException:
@@ -409,10 +409,14 @@ class Starter:
 
 
 @asynccontextmanager
-async def starting(folder: Path, blank_database: Path) -> AsyncIterator[Starter]:
-    """A starter of components with a fixed clock and counted ids, over a copy of this database in the folder."""
+async def starting(folder: Path, blank_database: Path | str) -> AsyncIterator[Starter]:
+    """A starter of components with a fixed clock and counted ids, over a copy of this file of SQLite in the folder, or
+    over the database of this address.
+    """
     clock, numbers = Clock(), itertools.count(1)
-    shutil.copy(blank_database, folder / "feeds.db")
+    store_url = str(blank_database)
+    if isinstance(blank_database, Path):
+        store_url = f"sqlite:///{shutil.copy(blank_database, folder / 'feeds.db')}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("smartfeeds.system.now_us", clock)
         patch.setattr("smartfeeds.system.monotonic", lambda: clock.now_us / 1_000_000)
@@ -420,7 +424,7 @@ async def starting(folder: Path, blank_database: Path) -> AsyncIterator[Starter]
         # slixmpp reads all certificates of the system at each start; this link has no TLS.
         patch.setenv("SSL_CERT_FILE", os.devnull)
         patch.setenv("SSL_CERT_DIR", os.devnull)
-        starter = Starter(folder, clock)
+        starter = Starter(store_url, clock)
         yield starter
         await starter.close()
 

@@ -49,6 +49,7 @@ from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush
 from smartfeeds.core.sources import HostPause, Source, SourceState
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
+from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
@@ -794,6 +795,9 @@ class MemoryWriteTx(MemoryReadTx):
     def lock(self, name: str) -> Node | None:
         return self.node(name)
 
+    def reserve_name(self, name: str) -> None:
+        """Nothing: writes are serialised."""
+
     def lock_no(self, node_no: int) -> Node | None:
         return self.node_by_no(node_no)
 
@@ -1195,6 +1199,7 @@ class MemoryStore:
         *,
         turn: str = "",
         on_commit: Callable[[], None] | None = None,
+        touch: Touch | None = None,
     ) -> T:
         while True:
             self._check_open()

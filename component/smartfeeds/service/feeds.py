@@ -9,6 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
+from smartfeeds.core.touches import Touch
 from smartfeeds.service import (
     admin_consumers,
     admin_enclosures,
@@ -163,7 +164,7 @@ class FeedService:
         kind = type(request)
         if kind in WRITES:
             _, change = WRITES[kind]
-            return await self.write(partial(change, request=request), turn=request.turn)
+            return await self.write(partial(change, request=request), turn=request.turn, touch=touch_of(request))
         _, look = READS[kind]
         return await self.read(partial(look, request=request), turn=request.turn)
 
@@ -195,12 +196,12 @@ class FeedService:
                 first = _indexed(result.node_no, lambda _tx, _context: None)
             await self.write(first, turn=turn)
 
-    async def write(self, work: WriteStep[T], *, turn: str = "") -> T:
+    async def write(self, work: WriteStep[T], *, turn: str = "", touch: Touch | None = None) -> T:
         """Runs a use case that writes, each of its steps in a transaction of its own, and returns the answer of the
         last one when it is durable.
 
         Wakes the deliveries after each step, also if the caller was cancelled meanwhile. Later writes of the same turn
-        run after the last step.
+        run after the last step. `touch` names what the first step will look up (see `Store.write`).
         """
         steps = _Steps(self._context)
         began_s = perf_counter()
@@ -211,12 +212,21 @@ class FeedService:
                 self._on_change(steps.context.changed)
 
         try:
-            return await self.store.write(partial(steps.run, work), turn=turn, on_commit=announce)
+            return await self.store.write(partial(steps.run, work), turn=turn, on_commit=announce, touch=touch)
         finally:
             _WRITE_SECONDS.observe(perf_counter() - began_s)
 
     def _context(self) -> Context:
         return Context(self.policy, self._clock(), self._new_id)
+
+
+def touch_of(request: r.Request) -> Touch | None:
+    """Returns what a writing request will look up, None if it is not about one node."""
+    if not isinstance(request, r.NodeRequest) or not request.node:
+        return None
+    item_id = request.item_id if isinstance(request, r.Publish | r.Retract) else None
+    new_items = int(isinstance(request, r.Publish))
+    return Touch(request.node, str(request.actor.bare), (item_id,) if item_id else (), new_items)
 
 
 class _Steps:

@@ -64,6 +64,7 @@ def ensure(tx: WriteTx, context: Context, request: EnsureNode) -> NodeEnsured:
 _ADDRESS = re.compile(r"(?:xmpp|https?):[^\s<>\"]+", re.IGNORECASE)
 # The marks between the name of a node and the parameters of a view, as `split_name` reads them.
 _MARKS = ("?", "%3F", "%3f")
+_MARK = re.compile("|".join(map(re.escape, _MARKS)))
 MAX_NEIGHBOURS = 500  # nodes with such a mark behind the name of a new node: reading them takes 10 ms in a write
 
 
@@ -89,6 +90,8 @@ def add_node(
     kind = decide_kind(form or {}, context.policy.default_kind, limits, name=name, foreign=foreign)
     initial = options_by_name(name) if kind is NodeKind.GENERIC else None
     options = NodeOptions.initial(kind, limits).apply({**(initial or {}), **(form or {})}, limits)
+    # Names that differ behind a mark only may hide each other's views.
+    tx.reserve_name(_MARK.split(name, maxsplit=1)[0])
     _check_free(tx, name)
     creator = str(actor.bare)
     _check_views_free(tx, name, creator)

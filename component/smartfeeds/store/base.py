@@ -13,6 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol, TypeVar
 
+from smartfeeds.core.touches import Touch
 from smartfeeds.store.sql_callbacks import CallbackReads, CallbackWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
@@ -125,10 +126,12 @@ class Store(Protocol):
         *,
         turn: str = "",
         on_commit: Callable[[], None] | None = None,
+        touch: Touch | None = None,
     ) -> T:
         """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError.
 
-        `on_commit` is called after each commit, also if the caller was cancelled meanwhile.
+        `on_commit` is called after each commit, also if the caller was cancelled meanwhile. `touch` names what `work`
+        will look up, which a store may read for a whole group at once.
         """
 
     async def index_some(self, limit: int) -> int:

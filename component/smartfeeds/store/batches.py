@@ -96,6 +96,7 @@ class WriteBatches:
         until = time.monotonic() + WRITE_BUDGET_S
         count = 0
         try:
+            self._tx.look_ahead([work.touch for work in works if work.touch is not None])
             for work in works:
                 # Slow writes must not delay the writes after them.
                 if count and time.monotonic() > until:

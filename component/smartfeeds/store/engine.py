@@ -7,14 +7,31 @@ parameters only (xep-map 248).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from smartfeeds.core.model import Edge
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
 from smartfeeds.store.sql_tables import Table
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+
+
+class AheadRows(NamedTuple):
+    """The rows that touches name; their nodes are locked. A key without a row does not exist.
+
+    `affiliations` has the rows (node_no, jid, affiliation) of the keys `jids`. `by_id` and `by_sync` have node_no and
+    the columns ITEM_ROW of the keys `ids`. `item_nos` are numbers for new items, ascending.
+    """
+
+    nodes: list[Row]
+    jids: list[tuple[int, str]]
+    affiliations: list[Row]
+    ids: list[tuple[int, str]]
+    by_id: list[Row]
+    by_sync: list[Row]
+    item_nos: list[int]
 
 
 class TransientError(StoreError):
@@ -51,9 +68,15 @@ class Engine(Protocol):
     def for_update(self) -> str:
         """The end of a SELECT that locks its row; empty if writers are serialised anyway."""
 
+    def lock_text(self, text: str) -> None:
+        """Makes other transactions that lock this text wait until this one ends; nothing if writers are serialised."""
+
     @property
     def skip_locked(self) -> str:
         """As `for_update`, for a SELECT that ignores rows which another transaction has locked."""
+
+    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:
+        """Locks and reads what these touches name. None if the engine does not gain from it."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         """Returns all rows of a query."""
@@ -61,11 +84,11 @@ class Engine(Protocol):
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
         """Returns the first row of a query, or None."""
 
-    def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        """Runs a statement and returns the number of changed rows."""
+    def run(self, sql: str, params: Sequence[object] = ()) -> None:
+        """Runs a statement that changes rows. An engine may send it later, before the next query or the commit."""
 
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
-        """Runs a statement once for each set of parameters."""
+        """Runs a statement once for each set of parameters, as `run`."""
 
     @property
     def ordered_join(self) -> str:

@@ -22,14 +22,12 @@ def postgres_version(session: PostgresSession) -> str | None:
     Raises StoreError for another program's data, and psycopg.Error.
     """
     tables = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
-    row = session.execute(f"SELECT to_regclass('alembic_version') IS NOT NULL, ({tables})").fetchone()
-    assert row is not None
-    is_known, table_count = row
+    is_known, table_count = session.execute(f"SELECT to_regclass('alembic_version') IS NOT NULL, ({tables})")[0]
     if not is_known:
         if table_count:
             raise StoreError("it belongs to another program; check store.url")
         return None
-    versions = session.execute("SELECT version_num FROM alembic_version").fetchall()
+    versions = session.execute("SELECT version_num FROM alembic_version")
     if len(versions) != 1:
         raise StoreError("it belongs to another program; check store.url")
     return str(versions[0][0])
@@ -68,4 +66,5 @@ def create_schema(session: PostgresSession) -> None:
         session.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
         if postgres_version(session) is None:
             session.execute_script(text)
-            session.execute("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+            session.queue("INSERT INTO alembic_version (version_num) VALUES (?)", ((HEAD,),))
+            session.flush()

@@ -5,24 +5,29 @@ REPEATABLE READ one of two processes that publish to a feed would always fail (P
 because the foreign keys of items and marks take FOR KEY SHARE and would wait for a stronger one (PG-008).
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import psycopg
 
 from smartfeeds.core.model import Edge
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.store.engine import OverBudgetError, Row, T, TransientError
+from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
+from smartfeeds.store.postgres_ahead import look_ahead
 from smartfeeds.store.postgres_errors import postgres_error, sqlstate_of
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import STATES
-from smartfeeds.store.sql_tables import Table
+from smartfeeds.store.sql_tables import ITEM, Table
 
 STATEMENT_STEPS = 50  # a statement costs as much as two rows
 ROW_STEPS = 25
 # PostgreSQL does not report the work of a statement, so a bounded count is bounded by time. With this number a count
 # that SQLite permits is permitted here too, except on a slow machine.
 STEPS_A_MS = 20_000
+# The first number of the advisory locks on names: "smfn" as a number. Other programs may use the same database.
+NAME_LOCKS = int.from_bytes(b"smfn")
 _CANCELLED = "57014"
 # psycopg raises OverflowError for an integer beyond 64 bits and UnicodeEncodeError for text with lone surrogates.
 _ERRORS = (psycopg.Error, OverflowError, UnicodeEncodeError)
@@ -39,6 +44,7 @@ class PostgresEngine:
         self._session = session
         self._left: int | None = None
         self._is_bounded = False
+        self._item_nos: deque[int] = deque()  # drawn under the locks of this transaction
 
     def allow(self, steps: int | None) -> None:
         """Limits the reads that follow (`Engine.allow`): statements and rows count here, and the session ends a long
@@ -72,7 +78,7 @@ class PostgresEngine:
             if self._left < 0:
                 raise OverBudgetError
         try:
-            rows: list[Row] = self._session.execute(sql, params).fetchall()
+            rows = self._session.execute(sql, params)
         except _ERRORS as error:
             if sqlstate_of(error) == _CANCELLED and (self._left is not None or self._is_bounded):
                 raise OverBudgetError from error
@@ -87,23 +93,33 @@ class PostgresEngine:
         rows = self.rows(sql, params)
         return rows[0] if rows else None
 
-    def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        try:
-            return self._session.execute(sql, params).rowcount
-        except _ERRORS as error:
-            raise self._error(error) from error
+    # Writes wait for the next statement that returns rows, or the commit, and share its round trip: round trips are the
+    # cost of a work (PG-029).
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> None:
+        self._session.queue(sql, (params,))
 
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
-        rows = list(params)
+        self._session.queue(sql, params)
+
+    def lock_text(self, text: str) -> None:
+        self.run(f"SELECT pg_advisory_xact_lock({NAME_LOCKS}, hashtext(?))", (text,))
+
+    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:
         try:
-            if len(rows) == 1:
-                self._session.execute(sql, rows[0])
-            elif rows:
-                self._session.execute_many(sql, rows)
+            rows = look_ahead(self._session, touches)
         except _ERRORS as error:
+            if isinstance(error, psycopg.DataError) and any(_has_nul((*touch[:2], *touch[2])) for touch in touches):
+                return None  # the works themselves find nothing
             raise self._error(error) from error
+        self._item_nos.extend(rows.item_nos)
+        return rows
 
     def add(self, table: Table, values: Sequence[object]) -> int:
+        if table is ITEM and self._item_nos:
+            item_no = self._item_nos.popleft()
+            self.run(table.insert, (item_no, *values))
+            return item_no
         row = self.row(_returning(table.add, table.key), values)
         if row is None:  # a text with NUL
             raise StoreError(f"the database {self._session.name}: a text contains NUL, which PostgreSQL cannot store")
@@ -124,17 +140,15 @@ class PostgresEngine:
         self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def _begin(self, statement: str) -> None:
-        self._session.renew()
+        self._item_nos.clear()
         try:
-            self._script(statement)
-        except TransientError:
-            # The connection was lost while it was idle. Nothing has been done on it.
             self._session.renew()
-            self._script(statement)
+        finally:
+            self._session.begin(statement)
 
     def commit(self) -> None:
         try:
-            status = self._session.execute_script("COMMIT")
+            status = self._session.commit()
         except _ERRORS as error:
             failure = self._error(error)
             if not self._session.is_open:
@@ -147,7 +161,7 @@ class PostgresEngine:
             raise TransientError(f"the database {self._session.name}: the transaction had failed before its commit")
 
     def rollback(self) -> None:
-        if self._session.in_transaction:
+        if self._session.drop():
             try:
                 self._session.execute_script("ROLLBACK")
             except _ERRORS:

@@ -4,9 +4,10 @@ A session belongs to one thread. Its settings pin the plans (PG-036): every stat
 indexes, and the planner would choose other plans whenever its statistics are old.
 """
 
+import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,11 @@ from psycopg.types.numeric import Int8BinaryDumper
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import Row
 from smartfeeds.store.postgres_errors import may_connect_later, postgres_error
+
+# psycopg warns of the errors that follow in a pipeline after the one that it raises.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 CONNECT_S = 5  # for each host of the address
 # A failover takes seconds. Works wait this long for a connection that was lost. After that they fail, and the works
@@ -39,6 +44,7 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
     "lock_timeout": str(LOCK_TIMEOUT_MS),
 }
+Statement = tuple[str, Any]  # with the placeholder `?`, and its parameters
 _IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
 
 
@@ -54,6 +60,8 @@ class PostgresSession:
         self._settings = {**_SETTINGS, "statement_timeout": str(statement_timeout_ms)}
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None
+        self._queue: list[Statement] = []
+        self._is_begun = False  # whether the server knows of the transaction
 
     @property
     def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -74,7 +82,8 @@ class PostgresSession:
     @property
     def has_failed(self) -> bool:
         """Whether the connection is lost, or the server refuses statements until the transaction ends."""
-        return not self.is_open or self.connection.info.transaction_status is TransactionStatus.INERROR
+        is_lost = not self.is_open and (self._is_begun or not self._queue)
+        return is_lost or (self.is_open and self.connection.info.transaction_status is TransactionStatus.INERROR)
 
     def open_at_once(self) -> None:
         """Opens the connection. Raises StoreError with advice."""
@@ -121,6 +130,9 @@ class PostgresSession:
             connection.adapters.register_dumper(kind, _INTEGER)
         calls = ", ".join("set_config(%s, %s, false)" for _ in self._settings)
         connection.execute(f"SELECT {calls}", [part for pair in self._settings.items() for part in pair])
+        self._use(connection)
+
+    def _use(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._connection = connection
         self._cursor = connection.cursor(binary=True)
 
@@ -130,25 +142,92 @@ class PostgresSession:
             self._connection.close()
         self._connection = self._cursor = None
 
-    def execute(self, sql: str, params: Any = ()) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Runs a statement with the placeholder `?`. Raises psycopg.Error, OverflowError, UnicodeEncodeError."""
+    def begin(self, statement: str) -> None:
+        """Begins a transaction with this statement. It is sent with the first of the others."""
+        self._queue = [(statement, ())]
+        self._is_begun = False
+
+    def drop(self) -> bool:
+        """Forgets the statements that were not sent. Returns whether the transaction has begun on the server."""
+        self._queue.clear()
+        return self.in_transaction
+
+    def queue(self, sql: str, rows: Any) -> None:
+        """Runs a statement for each row of parameters, before the next statement that returns rows."""
+        self._queue.extend((sql, row) for row in rows)
+
+    def execute(self, sql: str, params: Any = ()) -> list[Row]:
+        """Returns the rows of a statement with the placeholder `?`. Queued statements are sent with it.
+
+        Raises psycopg.Error, OverflowError, UnicodeEncodeError.
+        """
+        return self._again_if_new(((sql, params),))[0]
+
+    def execute_all(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """Returns the rows of each of these statements, which share a round trip. Raises as `execute`."""
+        return self._again_if_new(statements)
+
+    def flush(self) -> None:
+        """Sends the queued statements. Raises as `execute`."""
+        if self._queue:
+            self._again_if_new(())
+
+    def commit(self) -> str:
+        """Sends the queued statements and the commit. Returns the command as the server names it.
+
+        A transaction without statements is not sent. Raises as `execute`.
+        """
+        if not self._is_begun:
+            if len(self._queue) == 1:
+                self._queue.clear()
+                return "COMMIT"
+            # Not with the commit: these statements are sent again if the connection was lost while it was idle, and
+            # nobody would know whether such a commit has happened.
+            self.flush()
+        queue, self._queue = self._queue, []
+        with self.connection.pipeline():
+            self._run(queue)
+            cursor = self.connection.execute("COMMIT")
+        return cursor.statusmessage or ""
+
+    def _again_if_new(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """Sends statements, twice if the connection was lost while it was idle: nothing has been done on it."""
+        is_new = bool(self._queue) and not self._is_begun
+        queue = list(self._queue)
+        try:
+            rows = self._send(statements)
+        except psycopg.OperationalError:
+            if not is_new or self.is_open:
+                raise
+            self.renew()
+            self._queue = queue
+            rows = self._send(statements)
+        self._is_begun = True
+        return rows
+
+    def _send(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self._cursor is None:
             raise psycopg.OperationalError("the connection is closed")
-        return self._cursor.execute(to_psycopg(sql), params)
+        if not self._queue and len(statements) == 1:
+            sql, params = statements[0]
+            return [self._cursor.execute(to_psycopg(sql), params).fetchall()]
+        queue, self._queue = self._queue, []
+        with self.connection.pipeline():
+            self._run(queue)
+            cursors = [self.connection.cursor(binary=True).execute(to_psycopg(sql), row) for sql, row in statements]
+            return [cursor.fetchall() for cursor in cursors]
 
-    def execute_script(self, script: str) -> str:
-        """Runs statements without parameters in one round trip. Returns the last command as the server names it. Raises
-        as `execute`.
-        """
+    def _run(self, queue: Sequence[Statement]) -> None:
+        """Sends statements whose results nobody reads."""
+        for sql, row in queue:
+            self.connection.execute(to_psycopg(sql), row)
+
+    def execute_script(self, script: str) -> None:
+        """Runs statements without parameters in one round trip, after those that are queued. Raises as `execute`."""
+        self.flush()
         if self._connection is None:
             raise psycopg.OperationalError("the connection is closed")
-        return self._connection.execute(script.encode(), prepare=False).statusmessage or ""
-
-    def execute_many(self, sql: str, rows: Any) -> None:
-        """Runs a statement for each row of parameters, in one round trip. Raises as `execute`."""
-        if self._cursor is None:
-            raise psycopg.OperationalError("the connection is closed")
-        self._cursor.executemany(to_psycopg(sql), rows)
+        self._connection.execute(script.encode(), prepare=False)
 
 
 _INTEGER: type[Dumper] = Int8BinaryDumper

@@ -290,6 +290,22 @@ class ItemWrites(FileWrites, ItemReads):
         self._last_item = (node_no, item) if item else None
         return item
 
+    def item(self, node_no: int, item_id: str) -> Item | None:
+        try:
+            item = self._ahead.item(node_no, item_id)
+        except KeyError:
+            return super().item(node_no, item_id)
+        self._last_item = (node_no, item) if item else None
+        return item
+
+    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
+        try:
+            item = self._ahead.item_of_sync(node_no, sync_id)
+        except KeyError:
+            return super().item_of_sync(node_no, sync_id)
+        self._last_item = (node_no, item) if item else None
+        return item
+
     def _stored_item(self, node_no: int, item_no: int) -> Item:
         """Returns the stored version of an item. Most callers of `put_item` have read it just before."""
         if self._last_item is not None and self._last_item[0] == node_no and self._last_item[1].item_no == item_no:
@@ -318,6 +334,7 @@ class ItemWrites(FileWrites, ItemReads):
             row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
         self._note_files(node_no, old, stored)
         self._unindex_from(row, stored)
+        self._ahead.note_item(node_no, old, stored)
         self._published.add(node_no)
         return stored
 

@@ -245,9 +245,14 @@ class PeopleReads(NodeReads):
 class PeopleWrites(NodeWrites, PeopleReads):
     """The part of WriteTx that is about affiliations and subscriptions."""
 
+    def affiliation(self, node_no: int, jid: str) -> Affiliation:
+        affiliation = self._ahead.affiliations.get((node_no, jid))
+        return super().affiliation(node_no, jid) if affiliation is None else affiliation
+
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
         """Stores an affiliation; NONE removes it. The audience number increases."""
         node = self._more_audience(node_no).node
+        self._ahead.affiliations.pop((node_no, jid), None)
         if affiliation is Affiliation.NONE:
             self._db.run(AFFILIATION.delete, (node_no, jid))
             return

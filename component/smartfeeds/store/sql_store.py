@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.engine import OverBudgetError
@@ -70,10 +71,11 @@ class SqlStore:
         *,
         turn: str = "",
         on_commit: Callable[[], None] | None = None,
+        touch: Touch | None = None,
     ) -> T:
         if self._writes is None:
             raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
-        return cast(T, await self._writes.call(work, turn, on_commit))
+        return cast(T, await self._writes.call(work, turn, on_commit, touch))
 
     async def index_some(self, limit: int) -> int:
         payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)

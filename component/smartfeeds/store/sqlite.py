@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import aiosqlite
 
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
@@ -124,8 +125,9 @@ class SqliteStore(SqlStore):
         *,
         turn: str = "",
         on_commit: Callable[[], None] | None = None,
+        touch: Touch | None = None,
     ) -> T:
-        result = await super().write(work, turn=turn, on_commit=on_commit)
+        result = await super().write(work, turn=turn, on_commit=on_commit, touch=touch)
         self._log_writes += 1
         if self._log_writes >= CHECKPOINT_WRITES and self._log_copy is None:
             loop = asyncio.get_running_loop()

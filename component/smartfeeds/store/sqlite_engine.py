@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from smartfeeds.core.model import Edge
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
-from smartfeeds.store.engine import OverBudgetError, Row, T
+from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import Table
 
@@ -122,9 +123,9 @@ class SqliteEngine:
         rows = self.rows(sql, params)
         return rows[0] if rows else None
 
-    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+    def run(self, sql: str, params: Sequence[object] = ()) -> None:
         try:
-            return self._cursor.execute(sql, params).rowcount
+            self._cursor.execute(sql, params)
         except _ERRORS as error:
             raise store_error(error, self._path) from error
 
@@ -133,6 +134,12 @@ class SqliteEngine:
             self._cursor.executemany(sql, params)
         except _ERRORS as error:
             raise store_error(error, self._path) from error
+
+    def lock_text(self, text: str) -> None:
+        pass
+
+    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:  # noqa: ARG002 - a look-up costs no round trip
+        return None
 
     def add(self, table: Table, values: Sequence[object]) -> int:
         try:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.core.fairness import FairOrder, Share, Shares
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Again
 
@@ -34,6 +35,7 @@ class QueuedWork:
     future: asyncio.Future[Any]
     turn: str = ""
     on_commit: Callable[[], None] | None = None
+    touch: Touch | None = None
     result: Any = None
     error: BaseException | None = None
     spent_s: float = 0.0
@@ -194,7 +196,11 @@ class WorkQueue:
         return turn in self._calls
 
     async def call(
-        self, function: Callable[[Any], Any], turn: str = "", on_commit: Callable[[], None] | None = None
+        self,
+        function: Callable[[Any], Any],
+        turn: str = "",
+        on_commit: Callable[[], None] | None = None,
+        touch: Touch | None = None,
     ) -> Any:
         """Runs a work in some batch and returns its result when the batch is done. Raises what the work raises, or
         StoreError.
@@ -202,7 +208,7 @@ class WorkQueue:
         if self._closed:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
-        work = QueuedWork(function, loop.create_future(), turn, on_commit)
+        work = QueuedWork(function, loop.create_future(), turn, on_commit, touch)
         self._waiting.add(work)
         if self._idle:
             task = loop.create_task(self._serve(self._idle.pop()))

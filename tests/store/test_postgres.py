@@ -1,0 +1,331 @@
+"""The PostgreSQL store when things go wrong, and what it promises beyond the contract."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+import psycopg
+import pytest
+
+from smartfeeds.core.model import Item, Node, Slice
+from smartfeeds.core.stores import parse_store
+from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import SMART
+from smartfeeds.errors import StoreError, UnknownOutcomeError
+from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
+from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.postgres import PostgresStore
+from smartfeeds.store.sqlite_engine import CREATE_IT
+from store.values import add_feed, item, node, read_payload
+from support.ports import free_port
+from support.postgres import PostgresServer
+
+EXISTING = (OpenMode.READ, OpenMode.WRITE)
+
+
+@pytest.fixture
+async def url(postgres: PostgresServer) -> AsyncIterator[str]:
+    """The address of an empty database without a schema."""
+    address = postgres.create_database()
+    yield address
+    postgres.drop_database(address)
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[PostgresStore]:
+    """A store on a database of its own."""
+    made = store_at(url)
+    await made.open()
+    yield made
+    await made.close()
+
+
+def store_at(url: str, mode: OpenMode = OpenMode.SERVE) -> PostgresStore:
+    return PostgresStore(parse_store(url), read_payload, mode=mode)
+
+
+async def opened(url: str, mode: OpenMode = OpenMode.SERVE) -> None:
+    store = store_at(url, mode)
+    await store.open()
+    await store.close()
+
+
+def run(url: str, *statements: str) -> list[tuple[object, ...]]:
+    """Runs statements as another program. Returns the rows of the last one."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def end_connections(url: str) -> None:
+    """Ends all other connections to a database."""
+    run(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+
+
+def published(name: str, item_id: str) -> Callable[[WriteTx], Item]:
+    """A work that publishes a new item with the next key of a feed."""
+
+    def work(tx: WriteTx) -> Item:
+        feed = tx.node(name)
+        assert feed is not None
+        assert tx.item(feed.node_no, item_id) is None
+        key_us = feed.last_modified_us + 1
+        tx.set_keys(feed.node_no, key_us, key_us)
+        return tx.put_item(feed.node_no, item(item_id, key_us))
+
+    return work
+
+
+def every_item(tx: ReadTx, name: str) -> tuple[Node, list[Item]]:
+    """A feed and all its items."""
+    feed = tx.node(name)
+    assert feed is not None
+    return feed, tx.slice(feed.node_no, Slice(SMART, 10_000))
+
+
+# Opening
+
+
+@pytest.mark.parametrize("mode", EXISTING)
+async def test_database_without_a_schema_gets_none(url: str, mode: OpenMode) -> None:
+    with pytest.raises(StoreError, match=f"it is empty; check store.url, or {CREATE_IT}"):
+        await opened(url, mode)
+
+    assert run(url, "SELECT count(*) FROM pg_class WHERE relname = 'node'") == [(0,)]
+
+
+async def test_stores_that_start_at_once_create_one_schema(url: str) -> None:
+    await asyncio.gather(*(opened(url) for _ in range(6)))
+
+    assert run(url, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+
+
+async def test_newer_schema_and_data_of_others_are_refused(url: str) -> None:
+    run(url, "CREATE TABLE accounts (name text)")
+    with pytest.raises(StoreError, match=r"it belongs to another program; check store\.url"):
+        await opened(url)
+
+    run(url, "DROP TABLE accounts")
+    await opened(url)
+    run(url, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StoreError, match=f"its schema 9999 is newer than this program, which knows up to {HEAD}"):
+        await opened(url)
+
+
+async def test_database_that_cannot_be_opened_has_advice(postgres: PostgresServer) -> None:
+    """[PG-006]"""
+    with pytest.raises(StoreError, match="nowhere: it does not exist; create it with createdb"):
+        await opened(postgres.url("nowhere"))
+    with pytest.raises(StoreError, match="the server cannot be reached; check that it runs"):
+        await opened(f"postgresql://127.0.0.1:{free_port()}/feeds")
+
+
+async def test_store_open_for_reading_refuses_to_write(url: str) -> None:
+    await opened(url)
+    store = store_at(url, OpenMode.READ)
+    await store.open()
+
+    assert await store.read(lambda tx: tx.node_count()) == 0
+    with pytest.raises(StoreError, match="open for reading only"):
+        await store.write(lambda tx: tx.node_count())
+    await store.close()
+
+
+# Values
+
+
+async def test_text_with_nul_is_found_nowhere_and_not_stored(store: PostgresStore) -> None:
+    """[PG-005]"""
+    feed = await store.write(add_feed())
+
+    assert await store.read(lambda tx: (tx.node("a\0b"), tx.item(feed.node_no, "\0"))) == (None, None)
+    touch = Touch("a\0b", "a@x", ("\0",))
+    assert await store.write(lambda tx: tx.node("a\0b"), touch=touch) is None
+    for work in (lambda tx: tx.add_node(node("a\0b")), lambda tx: tx.put_item(feed.node_no, item("\0", 1))):
+        with pytest.raises(StoreError, match="NUL"):
+            await store.write(work)
+    assert await store.read(lambda tx: tx.count(feed.node_no, SMART)) == 0
+
+
+async def test_lists_are_in_the_order_of_code_points(postgres: PostgresServer) -> None:
+    """[PG-003] Also in a database whose own collation is another one."""
+    url = postgres.create_database(locale="LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
+    store = store_at(url)
+    await store.open()
+    names = ["B", "a", "Z", "ä", "b", "_", "a/", "a0"]
+    for name in names:
+        await store.write(add_feed(name=name))
+
+    assert [found.name for found in await store.read(lambda tx: tx.nodes("", 99))] == sorted(names)
+    await store.close()
+    postgres.drop_database(url)
+
+
+# Connections
+
+
+async def test_connections_that_were_lost_are_opened_again(store: PostgresStore, url: str) -> None:
+    """[PG-006]"""
+    feed = await store.write(add_feed())
+    assert await store.read(lambda tx: tx.node_count()) == 1
+    end_connections(url)
+
+    assert await store.read(lambda tx: tx.node_count()) == 1
+    await store.write(published("feed", "one"))
+    end_connections(url)
+    await store.write(published("feed", "two"), touch=Touch("feed", "a@x", ("two",), 1))
+
+    assert await store.read(lambda tx: tx.count(feed.node_no, SMART)) == 2
+
+
+async def test_work_whose_connection_is_lost_runs_again(store: PostgresStore, url: str) -> None:
+    """[PG-006] Before the commit was sent."""
+    feed = await store.write(add_feed())
+    runs: list[str] = []
+
+    def work(tx: WriteTx) -> Item:
+        stored = published("feed", "one")(tx)
+        runs.append(stored.id)
+        if len(runs) < 3:
+            end_connections(url)
+            tx.node_count()
+        return stored
+
+    await store.write(work)
+
+    assert len(runs) == 3
+    assert await store.read(lambda tx: tx.count(feed.node_no, SMART)) == 1
+
+
+async def test_commit_that_loses_its_connection_has_an_unknown_outcome(store: PostgresStore, url: str) -> None:
+    """[PG-006] The work does not run again, and the store serves the next one."""
+    await store.write(add_feed())
+    run(
+        url,
+        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NULL; END$$",
+        "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON item DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION die()",
+    )
+    runs: list[str] = []
+
+    def work(tx: WriteTx) -> None:
+        runs.append(published("feed", "one")(tx).id)
+
+    with pytest.raises(UnknownOutcomeError, match="the write may have happened or not; look whether it has"):
+        await store.write(work)
+    assert runs == ["one"]
+
+    run(url, "DROP TRIGGER die ON item")
+    await store.write(published("feed", "one"))
+
+
+async def test_server_that_is_gone_has_advice_and_is_used_again(
+    postgres: PostgresServer, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[PG-006] With the name of the database, and without its password."""
+    monkeypatch.setattr("smartfeeds.store.postgres_session.RECONNECT_S", 0.1)
+    await store.write(add_feed())
+    database = store.address.name.rpartition("/")[2]
+    run(
+        postgres.url(),
+        f"ALTER DATABASE {database} ALLOW_CONNECTIONS false",
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'",
+    )
+    with pytest.raises(StoreError, match=f"the database postgresql://postgres@127.0.0.1:{postgres.port}/{database}: "):
+        await store.write(published("feed", "one"))
+    with pytest.raises(StoreError, match="is not currently accepting connections"):
+        await store.read(lambda tx: tx.node_count())
+
+    run(postgres.url(), f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
+    await store.write(published("feed", "one"))
+    assert await store.read(lambda tx: tx.node_count()) == 1
+
+
+# Several processes
+
+
+async def test_two_stores_publish_to_the_same_feeds(store: PostgresStore, url: str) -> None:
+    """[PG-008] [PG-038] [PG-039] [PG-040] [PG-041] No work runs twice, so no group met a deadlock."""
+    feeds, rounds = [f"feed{number}" for number in range(20)], 10
+    other = store_at(url)
+    await other.open()
+    for name in feeds:
+        await store.write(add_feed(name=name))
+    runs: Counter[str] = Counter()
+
+    def publish(where: PostgresStore, name: str, item_id: str) -> "asyncio.Task[Item]":
+        def work(tx: WriteTx) -> Item:
+            runs[f"{name} {item_id}"] += 1
+            return published(name, item_id)(tx)
+
+        touch = Touch(name, "alice@example.org", (item_id,), 1)
+        return asyncio.create_task(where.write(work, touch=touch))
+
+    tasks = [
+        publish(where, name, f"{prefix}{number}")
+        for number in range(rounds)
+        for where, prefix, names in ((store, "a", feeds), (other, "b", feeds[::-1]))
+        for name in names
+    ]
+    stored = await asyncio.gather(*tasks)
+
+    assert set(runs.values()) == {1}
+    assert len({made.item_no for made in stored}) == len(tasks)
+    for name in feeds:
+        feed, items = await store.read(lambda tx, name=name: every_item(tx, name))
+        assert [made.modified_us for made in items] == list(range(2 * rounds))
+        assert [made.item_no for made in items] == sorted(made.item_no for made in items)
+        assert (feed.total, feed.live) == (2 * rounds, 2 * rounds)
+    await other.close()
+
+
+async def test_works_that_wait_for_each_other_run_again(store: PostgresStore, url: str) -> None:
+    """[PG-006] A work without a touch locks its nodes in its own order."""
+    other = store_at(url)
+    await other.open()
+    for name in ("a", "b"):
+        await store.write(add_feed(name=name))
+    locked = {name: asyncio.Event() for name in ("a", "b")}
+    loop = asyncio.get_running_loop()
+    runs: Counter[str] = Counter()
+
+    def work(first: str, second: str) -> Callable[[WriteTx], None]:
+        def both(tx: WriteTx) -> None:
+            runs[first] += 1
+            tx.lock(first)
+            loop.call_soon_threadsafe(locked[first].set)
+            if runs[first] == 1:
+                asyncio.run_coroutine_threadsafe(locked[second].wait(), loop).result(60)
+            published(second, f"by {first}")(tx)
+
+        return both
+
+    await asyncio.gather(store.write(work("a", "b")), other.write(work("b", "a")))
+
+    assert runs.total() == 3
+    await other.close()
+
+
+async def test_names_that_are_taken_at_once_have_one_node(store: PostgresStore, url: str) -> None:
+    """[PG-044]"""
+    other = store_at(url)
+    await other.open()
+
+    def create(tx: WriteTx) -> bool:
+        tx.reserve_name("new")
+        if tx.node("new") is not None:
+            return False
+        tx.add_node(node("new"))
+        return True
+
+    results = await asyncio.gather(*(where.write(create) for where in (store, other) for _ in range(5)))
+
+    assert results.count(True) == 1
+    assert await store.read(lambda tx: tx.node_count()) == 1
+    await other.close()

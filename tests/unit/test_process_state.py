@@ -62,7 +62,10 @@ STATES = {
     "sources.subscriber.Subscriber": OWNED,
     "store.indexer.ReadAhead": WORK,
     "store.lock_session.LockSession": LOCAL,
+    "store.looked_ahead.LookedAhead": WORK,
     "store.postgres.PostgresStore": LOCAL,
+    "store.postgres_engine.PostgresEngine": WORK,
+    "store.postgres_session.PostgresSession": LOCAL,
     "store.sql_counts.Counts": CHECKED,  # by the moment of the feed at each use
     "store.sql_nodes.NodeWrites": WORK,
     "store.sqlite.SqliteStore": LOCAL,

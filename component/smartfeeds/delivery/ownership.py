@@ -116,8 +116,11 @@ class Ownership:
 
     @property
     def processes(self) -> int:
-        """The number of processes on the database that have a link, at least one."""
-        return max(1, self._members.linked)
+        """The number of processes on the database, at least one.
+
+        Those without a link count, too: one of them may have got its link since the last beat.
+        """
+        return max(1, self._members.total)
 
     def reading(self) -> OwnershipReading:
         """The numbers for metrics and `status`."""

@@ -274,7 +274,7 @@ class App:
             pace=Pace(**settings.link.model_dump(exclude={"answer_s"})),
             on_online=self._on_online,
             may_connect=self.ownership.await_link if settings.component.link == "lease" else None,
-            processes=lambda: self.ownership.processes,
+            processes=self.group.link_count,
         )
         self.group.attach(self.stream, self.online)
         self.group.add_duties(self.files, self._indexer, self.polls, self.hub)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
+from dataclasses import asdict
 from functools import partial
 from zlib import crc32
 
@@ -23,6 +24,8 @@ from smartfeeds.store.notices import SessionEvents
 from smartfeeds.webhooks.hub import Hub
 from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
+
+LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
 
 Spawn = Callable[[Coroutine[None, None, None], str], "asyncio.Task[None]"]
 
@@ -93,8 +96,16 @@ class ProcessGroup:
             return "http"
         return "active" if self._online.is_set() else "standby"
 
+    def report(self) -> dict[str, dict[str, float]]:
+        """Returns the ownership for the status file, nothing for a process with a database of its own."""
+        return {"ownership": asdict(self.ownership.reading())} if self._settings.store.is_shared else {}
+
+    def link_count(self) -> int:
+        """Returns how many links of this domain there may be. A process that is starting is not counted yet."""
+        return max(LINKS, self.ownership.processes) if self._settings.store.is_shared else 1
+
     def has_others(self) -> bool:
-        """Whether another process has a link, too: the server may send to it what is for this process."""
+        """Whether another process may have a link, too: the server may send to it what is for this process."""
         return self.ownership.processes > 1
 
     async def unless_shared(self, work: Callable[[], Coroutine[None, None, None]]) -> None:

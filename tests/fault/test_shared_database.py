@@ -76,7 +76,9 @@ async def test_two_processes_notify_each_item_once_and_in_order(ejabberd: TestSe
         for node in NODES:
             await first.publish(node, f"woken-{node}")
         await until_received(reader, [f"woken-{node}" for node in NODES])
-        assert sorted(received(reader)) == sorted([*ids, *(f"woken-{node}" for node in NODES)])
+        # A stop before the marks are stored repeats the notifications before it.
+        news = [item_id for item_id in received(reader) if item_id.startswith(("stopped", "woken"))]
+        assert sorted(news) == sorted([*ids, *(f"woken-{node}" for node in NODES)])
         assert "shards_lost" in first.process.said
 
         reader.messages.clear()
@@ -132,14 +134,14 @@ async def test_rolling_restart_loses_no_request_and_no_notification(
 async def test_idle_links_of_two_processes_stay(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
     """[TOP-011] [TOP-032] The server sends the pings of a process to any of them."""
     domain = ejabberd.take_name()
-    quick = {"ping_idle_s": 0.2, "ping_timeout_s": 0.3}
+    quick = {"ping_idle_s": 0.2, "ping_timeout_s": 1.0}
     async with shared_service(tmp_path, ejabberd, url, [], READER, domain=domain, link=quick) as members:
         await begin(members)
         alice = await log_in(ejabberd, "alice", presence=False)
         # Each round trip takes a while, so some idle times pass without a stanza for the processes.
         for _ in range(20):
             await alice.settle()
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)
         assert [await member.metric("smartfeeds_link_connects_total") for member in members] == [1.0, 1.0]
         await alice.logout()
 

@@ -44,7 +44,7 @@ def names_in(folder: Path) -> list[str]:
 
 def put(path: Path, **changes: Any) -> Path:
     """What a running service that is this process has written, with changes; None takes a key out."""
-    run._write(path, online=True, rates={})
+    run._write(path, online=True, report={})
     state = {**json.loads(path.read_text()), **changes}
     path.write_text(json.dumps({name: value for name, value in state.items() if value is not None}))
     return path
@@ -67,6 +67,19 @@ def test_rates_of_a_running_service_are_in_the_json(tmp_path: Path) -> None:
     assert json.loads(ended.stdout) == {"running": False, "online": False, "version": "", "rates": {}}
 
 
+def test_status_names_the_processes_on_a_shared_database(tmp_path: Path) -> None:
+    """[OPS-081]"""
+    ownership = {"shards": 32, "processes": 2, "lease_age_s": 0.25}
+    path = put(tmp_path / "s", ownership=ownership)
+
+    text, code = status(path)
+    assert (text, code) == (
+        "online\n2 processes on the database, 32 of 64 shards here, last beat 0.2 s ago",
+        Exit.OK,
+    )
+    assert json.loads(CliRunner().invoke(main, ["status", str(path), "--json"]).stdout)["ownership"] == ownership
+
+
 async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_path: Path) -> None:
     """The link stays."""
     (tmp_path / "link").symlink_to(tmp_path / "s")
@@ -78,7 +91,7 @@ async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_pat
 def test_status_that_cannot_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ConfigError, match="cannot write the status file"):
-        run._write(tmp_path / "folder", online=True, rates={})
+        run._write(tmp_path / "folder", online=True, report={})
     assert names_in(tmp_path) == ["folder"]
 
 

@@ -171,6 +171,12 @@ def test_logo_is_relative_to_the_file_and_has_a_limit(write: Any, tmp_path: Path
         load(path)
 
 
+def test_process_without_a_link_needs_no_secret(write: Any) -> None:
+    """[TOP-024]"""
+    component = load(write('[component]\njid = "feeds.example.org"\nlink = "off"\n')).component
+    assert (component.link, component.reveal_secret()) == ("off", "")
+
+
 def test_secret_file_is_read_without_its_newline(write: Any, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("hush\n")
 

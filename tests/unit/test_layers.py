@@ -44,6 +44,7 @@ LAYERS: dict[str, set[str]] = {
     "client": {"errors", "core"},
     "system": set(),
     "threads": set(),
+    "watchdog": set(),
     "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
     "http_setup": {"core", "config", "http", "xmpp"},
     "webhooks_setup": {"config", "core", "delivery", "formats", "net", "service", "webhooks"},
@@ -61,7 +62,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "config", "telemetry",
-        "sources", "sync", "net", "console", "opening", "bot",
+        "sources", "sync", "net", "console", "opening", "bot", "watchdog",
     },
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
-from smartfeeds.cli.probe import check_all, check_http
+from smartfeeds.cli.probe import check_all, check_http, check_link
 from smartfeeds.config import HttpSettings, Settings
 from smartfeeds.demo.process import free_port
 from smartfeeds.store.lock import lock_database
@@ -25,6 +25,13 @@ from support.web import WebStarter
 
 def with_http(**http: str) -> Settings:
     return Settings(component={"jid": "feeds.example.org", "secret": "x"}, http=http)  # type: ignore[arg-type]
+
+
+async def test_process_without_a_link_checks_no_server() -> None:
+    """[TOP-024]"""
+    settings = Settings(component={"jid": "feeds.example.org", "link": "off"})  # type: ignore[arg-type]
+    finding = await check_link(settings)
+    assert finding.state is CheckState.NOTE and "serves HTTP only" in finding.found
 
 
 async def test_http_that_is_off_is_told_so() -> None:

@@ -81,7 +81,7 @@ def test_set_up_again_writes_each_event_once(stream: io.StringIO) -> None:
 
 def test_metrics_have_our_prefix_a_text_and_known_labels() -> None:
     known = {"operation", "outcome", "condition", "kind", "le", "result", "effect", "state"}
-    known |= {"dialect", "mirror", "direction", "reason"}
+    known |= {"dialect", "mirror", "direction", "reason", "role", "version", "schema"}
 
     assert all(name.startswith("smartfeeds_") and text for name, text in metric_names().items())
     for family in telemetry.REGISTRY.collect():

@@ -224,6 +224,8 @@ async def check_link(settings: Settings) -> Finding:
     """Check whether the server accepts this name and secret."""
     component = settings.component
     where = f"{component.jid} at {component.host}:{component.port}"
+    if component.link == "off":
+        return _LINK.note("this process serves HTTP only", "component.link is off; run doctor where a link is")
     try:
         async with _online(settings):
             return _LINK.ok(f"{where}: the server accepts name and secret")

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import structlog
@@ -23,6 +23,10 @@ from smartfeeds.config import Settings
 from smartfeeds.console import Exit, exit_failed_if, out, print_json, run_async
 from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
+from smartfeeds.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from smartfeeds.app import App
 
 STATUS_S: Final = 5.0  # interval of writing the status file
 STALE_S: Final = 20.0  # an older status file comes from a process that has ended or does not respond
@@ -32,7 +36,9 @@ MAX_FREE_BYTES: Final = 16 * 1024 * 1024  # freed memory that glibc may keep
 MAPPED_BYTES: Final = 1024 * 1024  # larger blocks are mapped one by one, and returned when freed
 GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a tenth of the time of a publish
 
-Rates = Callable[[], Mapping[str, float]]
+TURN_S: Final = 1.0  # interval at which the event loop reports to the watchdogs
+
+Report = Callable[[], Mapping[str, Mapping[str, float]]]
 
 log = structlog.get_logger()
 
@@ -87,7 +93,8 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     _keep_freed_memory()
     log.info("started", version=__version__, component=settings.component.jid, store=settings.store.address.name)
     try:
-        async with _status_file(status, app.online, lambda: app.recent.rates()._asdict()):
+        report = _report_of(app)
+        async with _watched(settings.run.watchdog_s), _status_file(status, app.online, report):
             _notify("READY=1")
             await stop.wait()
             _notify("STOPPING=1")
@@ -97,6 +104,35 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     if app.failed:
         raise SmartfeedsError("a part of the service failed; see the log")
     return restarts[-1:] == [True]
+
+
+def _report_of(app: "App") -> "Report":
+    """Return the function that returns what the status file has beside the state."""
+    return lambda: {"rates": app.recent.rates()._asdict(), **app.group.report()}
+
+
+@contextlib.asynccontextmanager
+async def _watched(limit_s: int) -> AsyncIterator[None]:
+    """End the process if the event loop hangs for `limit_s` seconds, and tell systemd that it turns; 0: no limit."""
+    watchdog = Watchdog(limit_s) if limit_s else None
+
+    async def turn() -> None:
+        while True:
+            if watchdog is not None:
+                watchdog.turn()
+            _notify("WATCHDOG=1")
+            await asyncio.sleep(TURN_S)
+
+    task = asyncio.create_task(turn())
+    if watchdog is not None:
+        watchdog.start()
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+        if watchdog is not None:
+            watchdog.stop()
 
 
 def _spare_the_collector() -> None:
@@ -121,14 +157,14 @@ def _on_signal(stop: asyncio.Event) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _status_file(path: Path | None, online: asyncio.Event, rates: Rates = dict) -> AsyncIterator[None]:
+async def _status_file(path: Path | None, online: asyncio.Event, report: Report = dict) -> AsyncIterator[None]:
     """Update the status file while the service runs, and remove it at the end."""
     if path is None:
         yield
         return
     refuse_devices(path)
-    _write(path, online=online.is_set(), rates=rates())
-    task = asyncio.create_task(_update_status(path, online, rates))
+    _write(path, online=online.is_set(), report=report())
+    task = asyncio.create_task(_update_status(path, online, report))
     try:
         yield
     finally:
@@ -137,7 +173,7 @@ async def _status_file(path: Path | None, online: asyncio.Event, rates: Rates = 
         path.resolve().unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
 
 
-async def _update_status(path: Path, online: asyncio.Event, rates: Rates) -> None:
+async def _update_status(path: Path, online: asyncio.Event, report: Report) -> None:
     while True:
         if online.is_set():
             await asyncio.sleep(STATUS_S)
@@ -146,14 +182,14 @@ async def _update_status(path: Path, online: asyncio.Event, rates: Rates) -> Non
                 async with asyncio.timeout(STATUS_S):
                     await online.wait()
         try:
-            _write(path, online=online.is_set(), rates=rates())
+            _write(path, online=online.is_set(), report=report())
         except ConfigError as error:
             log.error("status_not_written", reason=str(error))
 
 
-def _write(path: Path, *, online: bool, rates: Mapping[str, float]) -> None:
+def _write(path: Path, *, online: bool, report: Mapping[str, Mapping[str, float]]) -> None:
     process = {"pid": os.getpid(), "began": _began(os.getpid()), "place": _place()}
-    state = {"online": online, "at": time.time(), "version": __version__, "rates": rates, **process}
+    state = {"online": online, "at": time.time(), "version": __version__, **report, **process}
     with whole_file(path, f"the status file {path}") as file:
         file.write(json.dumps(state).encode())
 
@@ -212,9 +248,15 @@ def status_command(file: Path, *, as_json: bool) -> None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         running, online, state = False, False, {}
     if as_json:
-        rates = state.get("rates", {}) if running else {}
-        version = state.get("version", "") if running else ""
-        print_json({"running": running, "online": running and online, "version": version, "rates": rates})
+        report = {name: state.get(name, empty) if running else empty for name, empty in (("version", ""), ("rates", {}))}
+        if running and "ownership" in state:
+            report["ownership"] = state["ownership"]
+        print_json({"running": running, "online": running and online, **report})
     else:
         out.print("not running" if not running else "online" if online else "running, not online")
+        if running and (ownership := state.get("ownership")):
+            out.print(
+                f"{ownership['processes']} processes on the database, {ownership['shards']} of 64 shards here, "
+                f"last beat {ownership['lease_age_s']:.1f} s ago"
+            )
     exit_failed_if(not (running and online))

@@ -116,8 +116,11 @@ class Ownership:
 
     @property
     def processes(self) -> int:
-        """The number of processes on the database that have a link, at least one."""
-        return max(1, self._members.linked)
+        """The number of processes on the database, at least one.
+
+        Those without a link count, too: one of them may have got its link since the last beat.
+        """
+        return max(1, self._members.total)
 
     def reading(self) -> OwnershipReading:
         """The numbers for metrics and `status`."""
@@ -152,7 +155,10 @@ class Ownership:
             async with asyncio.timeout(None if math.isinf(self._lease_s) else self._lease_s):
                 await self._beat()
         except (StoreError, TimeoutError) as error:
-            await self._lose(str(error) or "the database does not answer")
+            reason = str(error) or "the database does not answer"
+            if self._locks is None:
+                _log.error("locks_not_opened", reason=reason)
+            await self._lose(reason)
 
     async def settle(self) -> None:
         """Waits until the shards that are being taken or released have moved."""

@@ -1,0 +1,48 @@
+"""The texts of notices between processes."""
+
+import pytest
+
+from smartfeeds.store.notices import (
+    ANY_PROCESS,
+    EVERY_PROCESS,
+    PAYLOAD_BYTES,
+    ChangeNotice,
+    LetterNotice,
+    change_text,
+    letter_text,
+    read_notice,
+)
+
+
+def test_notice_names_changed_nodes() -> None:
+    """[PG-061]"""
+    assert read_notice(change_text("a", [5, 3]), "b") == ChangeNotice((3, 5))
+
+
+def test_notice_fits_into_a_payload() -> None:
+    """[PG-061]"""
+    text = change_text("a", range(10**9, 10**9 + 1_000))
+    assert len(text) <= PAYLOAD_BYTES and read_notice(text, "b") == ChangeNotice(None)
+
+
+@pytest.mark.parametrize(
+    ("recipient", "notice"),
+    [
+        ("b", LetterNotice(7)),
+        (EVERY_PROCESS, LetterNotice(7)),
+        (ANY_PROCESS, LetterNotice(7, is_claimed=True)),
+        ("c", None),
+    ],
+)
+def test_letter_is_for_its_recipient(recipient: str, notice: LetterNotice | None) -> None:
+    """[TOP-030] [TOP-034]"""
+    assert read_notice(letter_text("a", recipient, 7), "b") == notice
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["b changed 1", "b letter * 1", "", "a", "a changed", "a changed x", "a changed 1,", "a letter b x", "a b c d e"],
+)
+def test_own_notices_and_other_texts_mean_nothing(text: str) -> None:
+    """[PG-062]"""
+    assert read_notice(text, "b") is None

@@ -1,0 +1,258 @@
+"""The ownership of shards over locks in memory: share, hand-over, loss."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from smartfeeds.core.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
+from smartfeeds.delivery.duties import Duty
+from smartfeeds.delivery.locks import ShardLocks, SoleReading
+from smartfeeds.delivery.ownership import Ownership
+from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.push.fencing import FencedSender
+
+LEASE_S = 5.0
+
+
+@dataclass
+class Table:
+    """The locks of all processes."""
+
+    shards: dict[int, "Locks"] = field(default_factory=dict)
+    members: dict["Locks", bool] = field(default_factory=dict)
+    link: "Locks | None" = None
+
+
+@dataclass(eq=False)
+class Locks:
+    """The locks of one process in a table."""
+
+    table: Table
+    error: StoreError | None = None
+    letters: list[tuple[str, bytes]] = field(default_factory=list)
+    announced: list[Collection[int]] = field(default_factory=list)
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        self.table.members[self] = False
+
+    async def beat(self) -> SoleReading:
+        if self.error is not None:
+            raise self.error
+        linked = sum(self.table.members.values())
+        return SoleReading(Members(linked, len(self.table.members) - linked), frozenset(self.table.shards))
+
+    async def join(self, *, is_linked: bool) -> None:
+        self.table.members[self] = is_linked
+
+    async def lock(self, shards: Iterable[int]) -> frozenset[int]:
+        return frozenset(shard for shard in shards if self.table.shards.setdefault(shard, self) is self)
+
+    async def unlock(self, shards: Iterable[int]) -> None:
+        for shard in shards:
+            assert self.table.shards.pop(shard) is self
+
+    async def lease_link(self) -> bool:
+        self.table.link = self.table.link or self
+        return self.table.link is self
+
+    async def write_marks(self, work: Callable) -> object:  # type: ignore[type-arg]
+        if self.error is not None:
+            raise self.error
+        return work(None)
+
+    def announce(self, node_nos: Collection[int]) -> None:
+        self.announced.append(node_nos)
+
+    async def send_letter(self, recipient: str, body: bytes) -> None:
+        self.letters.append((recipient, body))
+
+    async def remove_letters(self) -> None:
+        """Nothing is old in a test."""
+
+    async def close(self) -> None:
+        self.closed = True
+        self.table.members.pop(self, None)
+        for shard in [shard for shard, owner in self.table.shards.items() if owner is self]:
+            del self.table.shards[shard]
+        if self.table.link is self:
+            self.table.link = None
+
+
+@dataclass
+class Work:
+    """Notes what it is told."""
+
+    calls: list[tuple[str, frozenset[int]]] = field(default_factory=list)
+
+    async def begin(self, shards: frozenset[int]) -> None:
+        self.calls.append(("begin", shards))
+
+    async def end(self, shards: frozenset[int]) -> None:
+        self.calls.append(("end", shards))
+
+    def drop(self, shards: frozenset[int]) -> None:
+        self.calls.append(("drop", shards))
+
+
+class Process:
+    """A process with a clock that stands still."""
+
+    def __init__(self, table: Table, start_shard: int = 0) -> None:
+        self.table, self.now_s, self.linked = table, 100.0, True
+        self.locks: list[Locks] = []
+        self.ownership = Ownership(
+            self._open,
+            lease_s=LEASE_S,
+            is_linked=lambda: self.linked,
+            start_shard=start_shard,
+            clock=lambda: self.now_s,
+            sleep=asyncio.sleep,
+        )
+        self.work = Work()
+        self.ownership.register(self.work)
+
+    async def _open(self) -> ShardLocks:
+        self.locks.append(Locks(self.table))
+        return self.locks[-1]  # type: ignore[return-value]
+
+    async def step(self) -> None:
+        self.now_s += 1.0
+        await self.ownership.step()
+        await self.ownership.settle()
+
+
+async def test_first_process_owns_all_shards_and_shares_them_with_the_second() -> None:
+    """[TOP-040] [TOP-045] A shard is unlocked after its work has ended."""
+    table = Table()
+    first, second = Process(table), Process(table, 30)
+    await first.ownership.start()
+    assert first.ownership.owned == ALL_SHARDS
+    await second.ownership.start()
+    await second.step()
+    for _ in range(2):
+        await first.step()
+        await second.step()
+    assert len(first.ownership.owned) == len(second.ownership.owned) == SHARDS // 2
+    assert not first.ownership.owned & second.ownership.owned
+    assert ("end", second.ownership.owned) in first.work.calls
+    assert second.ownership.reading().processes == 2
+
+
+async def test_process_without_a_link_owns_nothing_beside_one_with_a_link() -> None:
+    """[TOP-024] [TOP-040]"""
+    table = Table()
+    first, second = Process(table), Process(table)
+    first.linked = False
+    await first.ownership.start()
+    assert first.ownership.owned == ALL_SHARDS
+    await second.ownership.start()
+    for _ in range(2):
+        await first.step()
+        await second.step()
+    assert (first.ownership.owned, second.ownership.owned) == (frozenset(), ALL_SHARDS)
+
+
+async def test_old_beat_means_that_nothing_is_owned() -> None:
+    """[TOP-042] By the clock of the process: it may have been asleep."""
+    process = Process(Table())
+    await process.ownership.start()
+    assert process.ownership.owns(3)
+    process.now_s += LEASE_S
+    assert not process.ownership.owns(3) and not process.ownership.is_current
+    assert process.ownership.reading().shards == 0 and process.ownership.reading().lease_age_s == LEASE_S
+    await process.step()
+    assert process.ownership.owns(3)
+
+
+async def test_lost_locks_end_everything_at_once_and_new_ones_are_opened() -> None:
+    """[TOP-041] Nothing is stored: another process may own the shards."""
+    process, lost = Process(Table()), []
+    process.ownership.on_link_lost = lambda: lost.append("link")
+    await process.ownership.start()
+    await process.ownership.await_link()
+    process.locks[0].error = StoreError("the session was lost")
+    await process.step()
+    assert process.work.calls[-1] == ("drop", ALL_SHARDS)
+    assert process.ownership.owned == frozenset() and lost == ["link"] and process.locks[0].closed
+    with pytest.raises(StoreError, match="owns no feeds"):
+        await process.ownership.write_marks(lambda _tx: None)
+    await process.step()
+    assert process.ownership.owned == ALL_SHARDS and len(process.locks) == 2
+
+
+async def test_process_that_stops_hands_its_shards_over_and_takes_none_again() -> None:
+    """[TOP-034] [TOP-045]"""
+    table = Table()
+    first, second = Process(table), Process(table)
+    await first.ownership.start()
+    await second.ownership.start()
+    await first.ownership.release()
+    await first.step()
+    for _ in range(2):
+        await second.step()
+    assert first.ownership.owned == frozenset() and not first.locks[0].closed
+    await first.ownership.stop()
+    await second.step()
+    assert second.ownership.owned == ALL_SHARDS and first.locks[0].closed
+
+
+async def test_link_is_leased_to_one_process() -> None:
+    """[TOP-021]"""
+    table = Table()
+    first, second = Process(table), Process(table)
+    await first.ownership.start()
+    await second.ownership.start()
+    await first.ownership.await_link()
+    waiting = asyncio.create_task(second.ownership.await_link())
+    second.ownership._sleep = lambda _seconds: asyncio.sleep(0)
+    await first.ownership.stop()
+    async with asyncio.timeout(60):
+        await waiting
+    assert table.link is second.locks[0]
+
+
+async def test_duty_runs_while_its_shard_is_owned() -> None:
+    """[PG-075] [PG-074]"""
+    running: list[str] = []
+
+    async def work() -> None:
+        running.append("runs")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            running.clear()
+
+    duty = Duty("sources", work, lambda coroutine, name: asyncio.create_task(coroutine, name=name))
+    shard = frozenset({shard_of_name("sources")})
+    await duty.begin(ALL_SHARDS - shard)
+    await asyncio.sleep(0)
+    assert running == []
+    await duty.begin(shard)
+    await asyncio.sleep(0)
+    assert running == ["runs"]
+    await duty.end(ALL_SHARDS - shard)
+    assert running == ["runs"]
+    await duty.end(shard)
+    assert running == []
+
+
+async def test_sender_stops_when_the_beat_is_old() -> None:
+    """[TOP-042]"""
+
+    class Wire:
+        online = True
+
+        async def notify(self, stanzas: Iterable[bytes]) -> int:
+            return len(list(stanzas))
+
+    process = Process(Table())
+    await process.ownership.start()
+    sender = FencedSender(Wire(), lambda: process.ownership.is_current)
+    assert sender.online and await sender.notify([b"<message/>"]) == 1
+    process.now_s += LEASE_S
+    assert not sender.online
+    with pytest.raises(LinkError, match="another process may deliver"):
+        await sender.notify([b"<message/>"])

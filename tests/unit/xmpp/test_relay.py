@@ -1,0 +1,71 @@
+"""Stanzas between processes that share a component name."""
+
+from lxml import etree
+
+from smartfeeds.xmpp.relay import ANYBODY, EVERYBODY, StanzaRelay, read_letter
+
+NS = "jabber:component:accept"
+
+
+def stanza(text: str) -> etree._Element:
+    return etree.fromstring(f"<stream xmlns='{NS}'>{text}</stream>")[0]
+
+
+class Post:
+    """Notes what is posted."""
+
+    def __init__(self) -> None:
+        self.letters: list[tuple[str, bytes]] = []
+
+    def __call__(self, recipient: str, data: bytes) -> None:
+        self.letters.append((recipient, data))
+
+
+def relay(post: Post, *, has_others: bool = True) -> StanzaRelay:
+    return StanzaRelay("a", post, lambda: has_others)
+
+
+def test_response_goes_to_the_process_that_has_asked() -> None:
+    """[TOP-005] [TOP-012] [TOP-030] [PG-072] The id of a request names its process."""
+    post = Post()
+    assert relay(post).return_answer(stanza("<iq type='result' id='call-b-1'/>"))
+    ((recipient, data),) = post.letters
+    element, is_mine = read_letter(data)
+    assert (recipient, element.get("id"), is_mine) == ("b", "call-b-1", False)
+
+
+def test_own_response_and_request_stay() -> None:
+    """[TOP-012]"""
+    post = Post()
+    for text in ("<iq type='result' id='call-a-1'/>", "<iq type='get' id='call-b-1'/>", "<iq type='result' id='x'/>"):
+        assert not relay(post).return_answer(stanza(text))
+    assert not relay(post, has_others=False).return_answer(stanza("<iq type='result' id='call-b-1'/>"))
+    assert post.letters == []
+
+
+def test_process_that_stops_passes_requests_on_but_keeps_its_responses() -> None:
+    """[TOP-034]"""
+    post = Post()
+    leaving = relay(post)
+    assert not leaving.hand_over(stanza("<iq type='get' id='1'/>"))
+    leaving.leave()
+    assert not leaving.hand_over(stanza("<iq type='result' id='call-a-1'/>"))
+    assert leaving.hand_over(stanza("<iq type='get' id='1'/>"))
+    ((recipient, data),) = post.letters
+    assert recipient == ANYBODY and read_letter(data)[1]
+
+
+def test_last_process_answers_until_the_end() -> None:
+    """[TOP-034]"""
+    last = relay(Post(), has_others=False)
+    last.leave()
+    assert not last.hand_over(stanza("<iq type='get' id='1'/>"))
+
+
+def test_presence_is_shown_to_all_others() -> None:
+    """[TOP-013] Each process knows who is available."""
+    post = Post()
+    relay(post).share(stanza("<presence/>"))
+    relay(post, has_others=False).share(stanza("<presence/>"))
+    ((recipient, data),) = post.letters
+    assert recipient == EVERYBODY and not read_letter(data)[1]

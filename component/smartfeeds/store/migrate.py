@@ -45,6 +45,7 @@ REVISIONS = (
     "0030",
     "0031",
     "0032",
+    "0043",
 )
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"

@@ -15,7 +15,9 @@ from smartfeeds.errors import ConfigError
 # Percent-encodings of percent-encodings: an address in a node name, in the address of that node, in an endpoint.
 _MOST_ENCODINGS: Final = 4
 _START: Final = r"(?:(?<![\w.+-])|(?<=%[0-9a-f]{2})|(?<=%25[0-9a-f]{2})|(?<=%2525[0-9a-f]{2}))"
-_END: Final = r"(?![\w-]|\.\w)"
+# A hyphen continues a domain of one label only: ids such as `JID-1` name the person.
+_END: Final = r"(?!\w|\.\w)"
+_END_OF_LABEL: Final = r"(?![\w-]|\.\w)"
 
 
 class Person:
@@ -35,9 +37,9 @@ class Person:
             spellings.append(quote(spellings[-1], safe=""))
         # XEP-0106 escapes the "@" in the local part of another address.
         spellings.append(self.jid.replace("@", "\\40"))
-        # A domain may be written without the encoding of its dots, and vice versa.
         alternatives = "|".join(re.escape(spelling) for spelling in dict.fromkeys(spellings))
-        return re.compile(f"{_START}(?:{alternatives}){_END}", re.IGNORECASE)
+        end = _END if "." in self.address.domain else _END_OF_LABEL
+        return re.compile(f"{_START}(?:{alternatives}){end}", re.IGNORECASE)
 
     @cached_property
     def hint(self) -> str:

@@ -196,7 +196,7 @@ async def test_a_lasting_block_is_a_digest(world: World) -> None:
 
 
 async def test_status_names_followers(world: World) -> None:
-    """[OPS-027] [OPS-046] The marks of the followers confirm the erasure."""
+    """[OPS-027] The marks of the followers confirm the erasure."""
     await world.subscribe(BOB)
     await world.publish("mine", actor=JID)
     await world.settle()
@@ -208,7 +208,7 @@ async def test_status_names_followers(world: World) -> None:
 
 
 async def test_export_has_everything_and_can_be_imported(world: World) -> None:
-    """[OPS-020] [OPS-040] Items as Atom with sync data, the rest as JSON; no secrets."""
+    """[OPS-020] Items as Atom with sync data, the rest as JSON; no secrets."""
     await world.publish("mine", actor=JID)
     await world.publish("bobs", actor=BOB)
     await world.publish("bobs", actor=JID)

@@ -80,9 +80,7 @@ async def _parts(service: FeedService, person: Person) -> dict[str, bytes]:
 
 @gdpr_command.command("erase")
 @click.argument("jid", type=bare_jid)
-@click.option(
-    "--nodes", default="", help="For nodes that only the JID owns: delete, or transfer=JID."
-)
+@click.option("--nodes", default="", help="For nodes that only the JID owns: delete, or transfer=JID.")
 @click.option("--now", is_flag=True, help="Do not wait until followers have received the deletions.")
 @click.option("--block", is_flag=True, help="Block the JID for ever. The store has a salted digest of it.")
 @yes_option
@@ -99,8 +97,8 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     before, job = run_offline(config, lambda service: _erase(service, person, settings, path), OpenMode.WRITE)
     if job.is_open:
         print_out(
-            f"The erasure of {jid} waits until followers have received the deletions. The service continues it; ask with"
-            f" smartfeeds gdpr status {jid}, or repeat the command with --now."
+            f"The erasure of {jid} waits until followers have received the deletions. The service continues it; ask"
+            f" with smartfeeds gdpr status {jid}, or repeat the command with --now."
         )
         exit_failed_if(job)
     print_out(f"{jid} is erased." if job.counts != before else f"Nothing of {jid} was left to erase.")

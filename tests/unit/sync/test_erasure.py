@@ -114,7 +114,7 @@ def test_a_conflict_with_the_erased_content_goes(shared: Version) -> None:
 
 
 def test_a_name_that_was_erased_does_not_come_back(shared: Version) -> None:
-    """[OPS-023] The content stays with the person who wrote it; the record of the erased person has no name anywhere."""
+    """[OPS-023] The content stays with its author; the record of the erased person has no name anywhere."""
     present = edited(FEEDSYNC, shared, B, 4)
     nameless = without_author(present, is_alice, SERVICE)
     flight = edited(FEEDSYNC, present, C, 60)

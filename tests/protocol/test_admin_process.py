@@ -27,6 +27,9 @@ ADMIN_COMMANDS = [
     "cancel-stop",
     f"{ADMIN_NS}#announce",
     f"{ADMIN_NS}#shutdown",
+    f"{ADMIN_NS}#edit-blacklist",
+    f"{ADMIN_NS}#edit-whitelist",
+    f"{ADMIN_NS}#delete-user",
 ]
 
 

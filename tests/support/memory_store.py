@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
+from smartfeeds.core.blocklist import ListKind, Refusal
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import (
@@ -28,6 +29,7 @@ from smartfeeds.core.consumers import (
     held_consumer,
 )
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
+from smartfeeds.core.erasures import Erasure
 from smartfeeds.core.files import FeedFile, file_ids
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
@@ -135,6 +137,7 @@ class Data:
     file_uses: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
     redirects: dict[str, tuple[str, str]] = field(default_factory=dict)
+    blocks: dict[tuple[ListKind, str], bool] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
     indexed_to: dict[int, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
@@ -170,6 +173,24 @@ class MemoryReadTx:
 
     def __init__(self, data: Data) -> None:
         self._data = data
+
+    # Erasures run on the SQL store only: they are about its columns.
+
+    def open_erasures(self) -> list[Erasure]:
+        return []
+
+    def blocks(self, kind: ListKind) -> list[str]:
+        return sorted(name for one, name in self._data.blocks if one is kind)
+
+    def refusal(self, bare: str, domain: str) -> Refusal | None:
+        denied, allowed = (self.blocks(kind) for kind in (ListKind.DENY, ListKind.ALLOW))
+        if {bare, domain} & set(denied):
+            return Refusal.DENIED
+        return Refusal.NOT_ALLOWED if allowed and not {bare, domain} & set(allowed) else None
+
+    def subscription_nos(self, bare: str, limit: int) -> list[int]:
+        owned = (no for no, one in self._data.subscriptions.items() if one.jid.partition("/")[0] == bare)
+        return sorted(owned)[:limit]
 
     def node(self, name: str) -> Node | None:
         return self._data.nodes.get(self._data.names.get(name, 0))
@@ -1174,6 +1195,14 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_redirect(self, name: str) -> None:
         self._drop(self._data.redirects, name)
+
+    def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        for name in names:
+            self._set(self._data.blocks, (kind, name), True)
+
+    def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        for name in names:
+            self._drop(self._data.blocks, (kind, name))
 
     def put_chat(self, row: ChatRow) -> None:
         self._set(self._data.chats, row.jid, row)

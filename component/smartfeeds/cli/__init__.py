@@ -36,6 +36,8 @@ _MODULES: Final = {
     "publish": "cli.items",
     "retract": "cli.items",
     "token": "cli.tokens",
+    "blocklist": "cli.blocklist",
+    "gdpr": "cli.personal",
     "db": "cli.data",
     "backup": "cli.data",
     "restore": "cli.restore",

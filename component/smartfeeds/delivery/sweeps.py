@@ -1,5 +1,5 @@
-"""Background work of the store: the end of leases, the expiry of items, the end of sessions, and purges that a
-stop interrupted.
+"""Background work of the store: the end of leases, the expiry of items, the end of sessions, and purges and
+erasures that a stop interrupted.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
 from smartfeeds.service.callbacks import due_callbacks
 from smartfeeds.service.context import Context
+from smartfeeds.service.erasing import due_erasures
 from smartfeeds.service.expiry import due_expiry
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.leases import due_leases
@@ -58,4 +59,6 @@ PURGES = Sweep("purges", due_purges, LOOK_S)
 SESSIONS = Sweep("sessions", due_sessions, 600.0)
 # Deliveries check the end of a lease themselves (WS-046), so this sweep only removes rows.
 CALLBACKS = Sweep("callbacks", due_callbacks, 60.0)
-SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS, CALLBACKS)
+# Erasures wait for followers. A sweep without one is one look-up in an index.
+ERASURES = Sweep("erasures", due_erasures, 5.0)
+SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS, CALLBACKS, ERASURES)

@@ -72,7 +72,7 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     attachment = None if node is None or not request.item_id else tx.item(node.node_no, request.item_id)
     answer = publishing.retract(tx, context, request)
     if target is not None:
-        _summarise(tx, context, target, attachment, None)
+        summarise(tx, context, target, attachment, None)
     return answer
 
 
@@ -147,7 +147,7 @@ def _attach(tx: WriteTx, context: Context, request: Publish, target: AttachmentT
     if (existing is None or existing.deleted) and node.live >= context.policy.options.max_items:
         raise FeedError(Condition.POLICY_VIOLATION, "the item has as many attachments as this service stores")
     stored = publishing.store_item(tx, context, node, existing, publisher, draft.payload, publisher)
-    _summarise(tx, context, target, existing, stored)
+    summarise(tx, context, target, existing, stored)
     return Published(request.node or "", stored.id, created=existing is None or existing.deleted)
 
 
@@ -168,7 +168,7 @@ def _node(tx: WriteTx, context: Context, name: str) -> Node:
 # The summary.
 
 
-def _summarise(tx: WriteTx, context: Context, target: AttachmentTarget, old: Item | None, new: Item | None) -> None:
+def summarise(tx: WriteTx, context: Context, target: AttachmentTarget, old: Item | None, new: Item | None) -> None:
     """Replaces the old attachment of a user by the new one in the summary of the item (XEP-0470 4.5, 5).
 
     The old counts are the base, so the cost does not grow with the number of attachments. Every reaction is counted,

@@ -22,10 +22,12 @@ from smartfeeds.service import (
     archive,
     attachments,
     authorization,
+    blocking,
     conflicts,
     contacts,
     discovery,
     documents,
+    erasing,
     files,
     local_files,
     nodes,
@@ -37,6 +39,7 @@ from smartfeeds.service import (
     writing,
 )
 from smartfeeds.service import requests as r
+from smartfeeds.service.blocking import check_admitted
 from smartfeeds.service.context import Context, OverdueItems, Policy
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
@@ -45,6 +48,7 @@ from smartfeeds.store.base import Again, ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
+TxT = TypeVar("TxT", bound=ReadTx)
 
 INDEXED = 100  # items that one transaction reads for the filter index: some 10 ms
 # Reads of filtered views take long. They only run in the writing connection, where all writes wait for them, if items
@@ -99,6 +103,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
     admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
+    blocking.GetBlockList: ("get_block_list", blocking.get_block_list),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
     r.Publish: ("publish", attachments.publish),
@@ -132,6 +137,8 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     admin_sources.ChangeSource: ("change_source", admin_sources.change_source),
     admin_sources.EndUnreadSources: ("end_unread_sources", admin_sources.end_unread_sources),
     admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
+    blocking.SetBlockList: ("set_block_list", blocking.set_block_list),
+    erasing.ErasePerson: ("erase_person", erasing.erase_person),
 }
 
 OPERATIONS = {request: name for request, (name, _) in (*READS.items(), *WRITES.items())}
@@ -164,9 +171,10 @@ class FeedService:
         kind = type(request)
         if kind in WRITES:
             _, change = WRITES[kind]
-            return await self.write(partial(change, request=request), turn=request.turn, touch=touch_of(request))
+            use_case = partial(_admitted, use_case=change, request=request)
+            return await self.write(use_case, turn=request.turn, touch=touch_of(request))
         _, look = READS[kind]
-        return await self.read(partial(look, request=request), turn=request.turn)
+        return await self.read(partial(_admitted, use_case=look, request=request), turn=request.turn)
 
     async def read(self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "") -> T:
         """Runs a use case that only reads, on one snapshot. `turn` is the user it runs for (see `Store.read`)."""
@@ -227,6 +235,10 @@ def touch_of(request: r.Request) -> Touch | None:
     item_id = request.item_id if isinstance(request, r.Publish | r.Retract) else None
     new_items = int(isinstance(request, r.Publish))
     return Touch(request.node, str(request.actor.bare), (item_id,) if item_id else (), new_items)
+def _admitted(tx: TxT, context: Context, use_case: Callable[..., T], request: r.Request) -> T:
+    """Runs a use case for an actor who may use the service. Raises FeedError for others."""
+    check_admitted(tx, context.policy, request.actor)
+    return use_case(tx, context, request=request)
 
 
 class _Steps:

@@ -20,6 +20,7 @@ from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.arriving import passed_through
 from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.erasure import AUTHOR, erased_mark, share_marks, without_erased
 from smartfeeds.sync.feedsync import FEEDSYNC, known_sequences
 from smartfeeds.sync.markup import SyncItem, without_sync
 from smartfeeds.sync.merging import MergedVersion, Outcome, merge
@@ -104,6 +105,13 @@ def merge_item(
         )
     if local is not None and local.noconflicts.on is not version.noconflicts.on:
         raise FeedError(Condition.POLICY_VIOLATION, "it differs in noconflicts from the item here: that never changes")
+    if local is not None and existing is not None:
+        # Before the check, because an edit that was made without the erasure has records that this service erased.
+        rest = without_erased(local, share_marks(local, version)[1])
+        if rest is None:
+            return MergedItem(existing, Outcome.UNCHANGED, sync_item.notes)
+        version = rest
+        sync_item = sync_item._replace(version=version)
     if not own:
         _check_own(context, local, sync_item)
     if local is not None:
@@ -247,9 +255,15 @@ def _check_own(context: Context, here: Version | None, item: SyncItem) -> None:
         return
     domain = context.policy.domain
     sequences = {} if here is None else known_sequences(here.records)
+    nameless = set() if here is None else {record.sequence for record in here.records if erased_mark(record) == AUTHOR}
     for record in version.records:
         if record.by and record.sequence > sequences.get(record.by, 0) and is_own_endpoint(domain, record.by):
             raise FeedError(
                 Condition.POLICY_VIOLATION,
                 f"its history has change {record.sequence} by {record.by}, of this service, which did not make it",
+            )
+        if record.sequence not in nameless and erased_mark(record) == AUTHOR and is_own_endpoint(domain, record.by):
+            raise FeedError(
+                Condition.POLICY_VIOLATION,
+                f"its history has no author for change {record.sequence}, of this service, which has the author",
             )

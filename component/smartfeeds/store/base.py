@@ -18,6 +18,7 @@ from smartfeeds.store.sql_callbacks import CallbackReads, CallbackWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_enclosures import EnclosureReads, EnclosureWrites
+from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_items import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
@@ -34,6 +35,7 @@ class ReadTx(
     CallbackReads,
     ContactReads,
     EnclosureReads,
+    ErasureReads,
     FileReads,
     CountReads,
     PeopleReads,
@@ -52,6 +54,7 @@ class WriteTx(
     CallbackWrites,
     ContactWrites,
     EnclosureWrites,
+    ErasureWrites,
     ItemWrites,
     PeopleWrites,
     PushWrites,

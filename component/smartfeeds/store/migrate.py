@@ -51,7 +51,8 @@ REVISIONS = (
     "0030",
     "0031",
     "0032",
-    "0041",
+    "0033",
+    "0034",
 )
 HEAD = REVISIONS[-1]
 # Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of

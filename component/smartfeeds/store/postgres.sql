@@ -494,6 +494,31 @@ CREATE TABLE file_use (
 
 CREATE INDEX file_use_file ON file_use (node_no, file_id);
 
+-- Erasures of the data of persons (core.erasures). digest: salted, of the JID; jid is empty after the end. report is JSON.
+CREATE TABLE erasure (
+    digest BYTEA NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
+    jid TEXT COLLATE "C" NOT NULL,
+    phase TEXT COLLATE "C" NOT NULL,
+    place BIGINT NOT NULL,
+    report TEXT COLLATE "C" NOT NULL,
+    started_us BIGINT NOT NULL,
+    ended_us BIGINT
+);
+
+CREATE INDEX erasure_open ON erasure (jid) WHERE jid <> '';
+
+-- The addresses that may not use the service, and those that only may use it (core.blocklist).
+CREATE TABLE block (
+    kind TEXT COLLATE "C" NOT NULL CHECK (kind IN ('deny', 'allow')),
+    name TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (kind, name)
+);
+
+-- The salt of digests of JIDs: one row, made by the first erasure.
+CREATE TABLE salt (
+    salt BYTEA NOT NULL PRIMARY KEY
+);
+
 -- One row for every property that a version of an item has had and a view can ask for, facet being the digest of its text
 -- (core.view.facet). Bit n of states: the n-th version before the present one has it; bit 0 is the present version.
 CREATE TABLE facet (

@@ -484,6 +484,31 @@ CREATE TABLE file_use (
 
 CREATE INDEX file_use_file ON file_use (node_no, file_id);
 
+-- Erasures of the data of persons (core.erasures). digest: salted, of the JID; jid is empty after the end. report is JSON.
+CREATE TABLE erasure (
+    digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
+    jid TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    report TEXT NOT NULL,
+    started_us INTEGER NOT NULL,
+    ended_us INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX erasure_open ON erasure (jid) WHERE jid <> '';
+
+-- The addresses that may not use the service, and those that only may use it (core.blocklist).
+CREATE TABLE block (
+    kind TEXT NOT NULL CHECK (kind IN ('deny', 'allow')),
+    name TEXT NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+
+-- The salt of digests of JIDs: one row, made by the first erasure.
+CREATE TABLE salt (
+    salt BLOB NOT NULL PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
 -- One row for every property that a version of an item has had and a view can ask for, facet being the digest of its text
 -- (core.view.facet). Bit n of states: the n-th version before the present one has it; bit 0 is the present version.
 CREATE TABLE facet (

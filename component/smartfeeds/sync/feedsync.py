@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, count
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.sync.erasure import CONTENT, erased_mark, erases, restored_markup
 from smartfeeds.sync.merging import Dialect, in_order
 from smartfeeds.sync.record import (
     MAX_HISTORY,
@@ -62,7 +63,7 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
     # Note 1: a version is subsumed if its topmost record is.
     def below(one: int, other: int) -> bool:
         top = versions[one].top
-        return histories[other].get(_subject(top), 0) >= top.sequence
+        return histories[other].get(_subject(top), 0) >= top.sequence or erases(versions[other], versions[one])
 
     remaining: list[int] = []
     for at in sorted(range(len(versions)), key=lambda at: versions[at].key, reverse=True):
@@ -80,7 +81,8 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
 
 def _survivors_of_two(one: Version, other: Version) -> list[Version]:
     """Does the work of `_survivors` for two versions, the most frequent case, in half the time."""
-    below, above = is_subsumed(one.top, other.history), is_subsumed(other.top, one.history)
+    below = is_subsumed(one.top, other.history) or erases(other, one)
+    above = is_subsumed(other.top, one.history) or erases(one, other)
     if below and above:
         return [one if rank(one) >= rank(other) else other]
     if below or above:
@@ -99,7 +101,8 @@ def clean_history(history: Sequence[HistoryRecord]) -> tuple[HistoryRecord, ...]
     endpoints: set[str] = set()
     for place, stamp in enumerate(history):
         newest = stamp.by not in endpoints and stamp.sequence == highest.get(stamp.by)
-        if place == 0 or not stamp.by or newest:
+        # Without the record of an erasure the erased content could come back (`sync.erasure`).
+        if place == 0 or not stamp.by or newest or erased_mark(stamp) == CONTENT:
             records.append(stamp)
         if newest:
             endpoints.add(stamp.by)
@@ -170,6 +173,7 @@ class FeedSync(Dialect):
             history=(stamp, *version.history),
             payload=version.payload if payload is None else payload,
             deleted=flag,
+            extra=version.extra if flag.on else restored_markup(version.extra),
         )
         return _tidied(_absorbed(edited_version, [*own, *(one for one in resolved if one not in own)]))
 

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.sync.erasure import has_marks, share_marks
 from smartfeeds.sync.record import MAX_CONFLICTS, Edit, Flag, HistoryRecord, Version, check_name, rank
 
 MAX_REPORTED = 1_000  # entries per list of a report; a hostile document could cause any number
@@ -139,7 +140,7 @@ def merge(dialect: Dialect, local: Version | None, incoming: Version) -> MergedV
         return MergedVersion(local, Outcome.UNCHANGED)
     if local.sync_id != incoming.sync_id:
         raise FeedError(Condition.INTERNAL, "versions of different items do not merge")
-    version, notes = dialect.join(local, incoming)
+    version, notes = dialect.join(*share_marks(local, incoming))
     if len(version.conflicts) > MAX_CONFLICTS:
         raise FeedError(
             Condition.POLICY_VIOLATION,
@@ -154,7 +155,9 @@ def newer_of(dialect: Dialect, local: Version, incoming: Version) -> Version | N
 
     The function uses counters, histories and marks only, so the versions may lack their payloads.
     """
-    if local.key == incoming.key or local.conflicts or incoming.conflicts:
+    # The authors of records may be erased on one side only (`share_marks`).
+    marked = has_marks(local) or has_marks(incoming)
+    if local.key == incoming.key or local.conflicts or incoming.conflicts or marked:
         return None
     version, notes = dialect.join(local, incoming)
     if version.conflicts or notes:

@@ -5,6 +5,7 @@ Numbers in comments are the steps of the specification.
 
 from collections.abc import Iterable, Sequence
 
+from smartfeeds.sync.erasure import erases, restored_markup
 from smartfeeds.sync.merging import Dialect, in_order
 from smartfeeds.sync.record import Edit, Flag, HistoryRecord, Version, next_counter, rank
 
@@ -55,6 +56,9 @@ class SseDialect(Dialect):
 
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
         """Returns the winner, with a conflict mark if it does not know the loser (4.4)."""
+        below, above = erases(incoming, local), erases(local, incoming)
+        if below is not above:
+            return (incoming if below else local), ()
         winner, loser = (local, incoming) if rank(local) >= rank(incoming) else (incoming, local)
         # 4.4 step 2: equal in all keys. The marks of both are combined, otherwise they would never spread (A-77).
         if winner.key == loser.key:
@@ -92,6 +96,7 @@ class SseDialect(Dialect):
             # 4
             conflict=Flag.ABSENT,
             conflicts=(),
+            extra=version.extra if deleted else restored_markup(version.extra),
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from smartfeeds.xmpp import (
+    admin_blocks,
     admin_consumers,
     admin_mirrors,
     admin_nodes,
@@ -25,4 +26,5 @@ COMMANDS: Mapping[str, Command] = table_of(
     *admin_sources.COMMANDS,
     *admin_consumers.COMMANDS,
     *admin_process.COMMANDS,
+    *admin_blocks.COMMANDS,
 )

@@ -2,7 +2,7 @@
 
 from smartfeeds.store.migrations import run_script
 
-revision = "0041"
+revision = "0033"
 down_revision = "0032"
 
 _TABLE = """

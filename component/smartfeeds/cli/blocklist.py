@@ -1,0 +1,62 @@
+"""`smartfeeds blocklist`: adds, removes and lists addresses that may not use the service, or that only may use it."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.offline import read_offline, write_offline
+from smartfeeds.console import Commands, print_out, print_rows
+from smartfeeds.core.blocklist import ListKind, list_entry
+from smartfeeds.service.blocking import add_entries, read_list
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import OpenMode, WriteTx
+
+
+@click.group("blocklist", cls=Commands)
+def blocklist_command() -> None:
+    """Change the lists of addresses that may not use the service, or that only may use it."""
+
+
+@blocklist_command.command("add")
+@click.argument("name")
+@click.option("--allow", is_flag=True, help="Add to the list of addresses that only may use the service.")
+@config_option
+def add(name: str, config: Path | None, *, allow: bool) -> None:
+    """Deny the bare JID or domain NAME every request. The subscriptions of a JID end."""
+    entry = list_entry(name)
+    write_offline(config, partial(add_entries, kind=_kind(allow=allow), names=(entry,)), OpenMode.CREATE)
+    print_out(f"{entry} is on the list {_kind(allow=allow).value}.")
+
+
+@blocklist_command.command("remove")
+@click.argument("name")
+@click.option("--allow", is_flag=True, help="Remove from the list of addresses that only may use the service.")
+@config_option
+def remove(name: str, config: Path | None, *, allow: bool) -> None:
+    """Remove the bare JID or domain NAME from the list."""
+    entry, kind = list_entry(name), _kind(allow=allow)
+
+    def work(tx: WriteTx, _context: Context) -> None:
+        tx.remove_blocks(kind, (entry,))
+
+    write_offline(config, work)
+    print_out(f"{entry} is not on the list {kind.value}.")
+
+
+@blocklist_command.command("list")
+@config_option
+@json_option
+def list_entries(config: Path | None, *, as_json: bool) -> None:
+    """List both lists. Erased persons with a lasting block are counted only."""
+    lists = {kind: read_offline(config, lambda tx, _: read_list(tx, kind)) for kind in ListKind}  # noqa: B023
+    rows = [{"list": kind.value, "name": name} for kind, shown in lists.items() for name in shown.names]
+    nameless = sum(shown.nameless for shown in lists.values())
+    if nameless:
+        rows.append({"list": ListKind.DENY.value, "name": f"({nameless} erased)"})
+    print_rows(rows, as_json=as_json, empty="Both lists are empty.")
+
+
+def _kind(*, allow: bool) -> ListKind:
+    return ListKind.ALLOW if allow else ListKind.DENY

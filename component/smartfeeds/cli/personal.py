@@ -1,0 +1,168 @@
+"""`smartfeeds gdpr`: exports and erases the data of a person, and shows which followers have confirmed the erasure."""
+
+import asyncio
+import time
+import zipfile
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from smartfeeds.cli.common import FILE, bare_jid, config_option, json_option, read_settings, yes_option
+from smartfeeds.cli.offline import read_offline, run_offline
+from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
+from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasureSettings
+from smartfeeds.core.person import Person
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.service.erasing import ErasureStatus, begin_erasure, continue_erasure, erasure_status
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.personal_export import PersonalData, export_items, export_rows, write_parts
+from smartfeeds.store.base import OpenMode
+from smartfeeds.store.files import folder_of
+from smartfeeds.store.lock import database_holder
+from smartfeeds.store.scrub import ScrubResult, scrub
+
+WAIT_S: Final = 30.0  # a running service sends deletions within seconds
+_PAUSE_S: Final = 0.5
+_TRANSFER: Final = "transfer="
+_OUTSIDE: Final = (
+    "Outside the database, and not erased: backups, logs, replicas and archived log segments of the database, the"
+    " configuration file, copies at readers, and texts of others that mention the JID."
+)
+_SCRUBBED: Final = {
+    ScrubResult.CLEAN: "The database files have no byte of deleted rows.",
+    ScrubResult.TOO_LARGE: (
+        "The database is large and the service runs, so old bytes remain in free pages; stop the service and repeat"
+        " the command."
+    ),
+    ScrubResult.BUSY: "The write-ahead log is in use, so old bytes remain in it; repeat the command.",
+}
+
+
+@click.group("gdpr", cls=Commands)
+def gdpr_command() -> None:
+    """Export or erase the data of a person."""
+
+
+@gdpr_command.command("export")
+@click.argument("jid", type=bare_jid)
+@click.option("--output", type=FILE, required=True, help="The new zip file. It contains Atom and JSON.")
+@config_option
+def export(jid: str, output: Path, config: Path | None) -> None:
+    """Write everything that the store has of the bare JID to a zip file."""
+    if output.exists():
+        raise ConfigError(f"{output} exists already; name another file")
+    person = Person(jid)
+    files = run_offline(config, lambda service: _parts(service, person))
+    try:
+        with zipfile.ZipFile(output, "x", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+    except OSError as error:
+        raise ConfigError(f"cannot write {output}: {error.strerror}; name another file") from None
+    output.chmod(0o600)
+    print_out(f"The data of {jid} is in {output}.")
+
+
+async def _parts(service: FeedService, person: Person) -> dict[str, bytes]:
+    data = PersonalData()
+    after: int | None = 0
+    while after is not None:
+        part = PersonalData()
+        after = await service.read(partial(export_items, person=person, after_no=after, data=part))
+        data.items += part.items
+        data.entries += part.entries
+        data.versions += part.versions
+    rows = await service.read(lambda tx, _: export_rows(tx, person))
+    return await service.read(lambda _, context: write_parts(context, person, data, rows))
+
+
+@gdpr_command.command("erase")
+@click.argument("jid", type=bare_jid)
+@click.option("--nodes", default="", help="For nodes that only the JID owns: delete, or transfer=JID.")
+@click.option("--now", is_flag=True, help="Do not wait until followers have received the deletions.")
+@click.option("--block", is_flag=True, help="Block the JID for ever. The store has a salted digest of it.")
+@yes_option
+@config_option
+def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, yes: bool) -> None:
+    """Erase the bare JID: its items become tombstones, its rows are removed, histories lose its name.
+
+    The command continues an erasure that was interrupted. It may run beside the service.
+    """
+    settings = ErasureSettings(_nodes(nodes), now, block)
+    if not yes:
+        click.confirm(f"Erase all data of {jid}? This cannot be undone.", abort=True)
+    person, path = Person(jid), read_settings(config).store.path
+    before, job = run_offline(config, lambda service: _erase(service, person, settings, path), OpenMode.WRITE)
+    if job.is_open:
+        print_out(
+            f"The erasure of {jid} waits until followers have received the deletions. The service continues it; ask"
+            f" with smartfeeds gdpr status {jid}, or repeat the command with --now."
+        )
+        exit_failed_if(job)
+    print_out(f"{jid} is erased." if job.counts != before else f"Nothing of {jid} was left to erase.")
+    for name, count in sorted(job.counts.items()):
+        print_out(f"{name}: {count}")
+    print_out(_SCRUBBED[scrub(path, served=bool(database_holder(path)))])
+    print_out(_OUTSIDE)
+    print_out(f"Removed files of feeds leave {folder_of(path)} at the next clean-up of the service.")
+
+
+def _nodes(text: str) -> str:
+    if text in ("", DELETE_NODES):
+        return text
+    if text.startswith(_TRANSFER):
+        return bare_jid(text.removeprefix(_TRANSFER))
+    raise click.BadParameter(f"{text!r} is neither delete nor transfer=JID", param_hint="--nodes")
+
+
+async def _erase(
+    service: FeedService, person: Person, settings: ErasureSettings, path: Path
+) -> tuple[dict[str, int], Erasure]:
+    former = await service.read(lambda tx, _: tx.erasure(person))
+    begun = await service.write(lambda tx, context: begin_erasure(tx, context, person, settings))
+    until_s = time.monotonic() + WAIT_S
+    while True:
+        job = await service.write(partial(continue_erasure, jid=person.jid)) or begun
+        if not job.is_open or time.monotonic() > until_s or not database_holder(path):
+            return dict(former.counts) if former is not None else {}, job
+        await asyncio.sleep(_PAUSE_S)
+
+
+@gdpr_command.command("status")
+@click.argument("jid", type=bare_jid)
+@config_option
+@json_option
+def status(jid: str, config: Path | None, *, as_json: bool) -> None:
+    """Show the erasure of the bare JID: its phase, its counts, and the followers that have confirmed it."""
+    erasure = read_offline(config, partial(erasure_status, person=Person(jid)))
+    if erasure is None:
+        raise FeedError(
+            Condition.ITEM_NOT_FOUND, f"{jid} was never erased here; begin with smartfeeds gdpr erase {jid}"
+        )
+    values = _status_values(erasure)
+    if as_json:
+        print_json(values)
+        return
+    print_out(f"phase: {values['phase']}")
+    for name, count in values["counts"].items():
+        print_out(f"{name}: {count}")
+    for row in values["nodes"]:
+        print_out(f"node {row['node']}: erased up to key {row['key']}")
+    for row in values["followers"]:
+        print_out(f"{row['node']} to {row['follower']}: {row['state']}")
+    print_out(_OUTSIDE)
+
+
+def _status_values(erasure: ErasureStatus) -> dict[str, Any]:
+    states = {True: "confirmed", False: "waiting", None: "reads only, cannot be told"}
+    return {
+        "phase": erasure.job.phase.value,
+        "counts": dict(sorted(erasure.job.counts.items())),
+        "nodes": [{"node": erasure.node_names.get(no, ""), "key": key} for no, key in sorted(erasure.job.keys.items())],
+        "followers": [
+            {"node": one.node, "follower": one.consumer, "state": states[one.confirmed]}
+            for one in erasure.confirmations
+        ],
+    }

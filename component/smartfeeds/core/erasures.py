@@ -1,0 +1,78 @@
+"""The erasure of a person's data: a job in the store, which continues after a crash, and its report.
+
+The row has the JID until the job has ended. Afterwards it has a salted digest, by which `gdpr status` finds it.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+KEEP_NODES: Final = ""
+DELETE_NODES: Final = "delete"
+
+
+class ErasurePhase(Enum):
+    """The phases in their order. A phase continues behind the `place` of the job."""
+
+    NODES = "nodes"
+    """Nodes that only the person owns are deleted or get another owner."""
+    PEOPLE = "people"
+    """Subscriptions, tokens, sessions, affiliations, contacts and what else is a row of the person."""
+    ITEMS = "items"
+    """Items of the person become tombstones, other items lose the person's name in their history."""
+    FOLLOWERS = "followers"
+    """The followers receive the deletions."""
+    TEXTS = "texts"
+    """Ids and other texts that name the person are replaced."""
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureSettings:
+    """The choices of the operator.
+
+    `nodes` is DELETE_NODES, KEEP_NODES, or the bare JID of the next owner of the person's nodes. With `now` the job
+    does not wait for followers. With `block` the JID stays blocked after the end.
+    """
+
+    nodes: str = KEEP_NODES
+    now: bool = False
+    block: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """A job. `jid` is empty after the end. `counts` are numbers of rows by kind, `keys` the newest erasing key in
+    microseconds by the number of the node.
+    """
+
+    digest: bytes
+    jid: str
+    settings: ErasureSettings
+    phase: ErasurePhase
+    place: int
+    started_us: int
+    ended_us: int | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    keys: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the job has not ended."""
+        return self.ended_us is None
+
+
+def dump_report(job: Erasure) -> str:
+    """Returns the settings, the counts and the keys as JSON."""
+    settings = {"nodes": job.settings.nodes, "now": job.settings.now, "block": job.settings.block}
+    keys = {str(node_no): key_us for node_no, key_us in job.keys.items()}
+    return json.dumps({"settings": settings, "counts": job.counts, "keys": keys}, sort_keys=True)
+
+
+def load_report(text: str) -> tuple[ErasureSettings, Counter[str], dict[int, int]]:
+    """Reads the JSON of `dump_report`."""
+    fields = json.loads(text)
+    keys = {int(node_no): int(key_us) for node_no, key_us in fields["keys"].items()}
+    return ErasureSettings(**fields["settings"]), Counter(fields["counts"]), keys

@@ -1,0 +1,89 @@
+"""The lists of addresses that may not use the service, or that only may use it (XEP-0133 4.10 and 4.11; OPS-061).
+
+Every request of a user passes `check_admitted`. The service itself, admins and readers without an address are always
+admitted: the settings of HTTP decide about the last.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, list_entry
+from smartfeeds.core.jid import ANONYMOUS, Jid
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.service.administration import check_admin
+from smartfeeds.service.context import Context, Policy, is_admin
+from smartfeeds.service.requests import Answer, EmptyResult, Request
+from smartfeeds.store.base import ReadTx, WriteTx
+
+
+@dataclass(frozen=True, slots=True)
+class GetBlockList(Request):
+    """One of the two lists."""
+
+    kind: ListKind
+
+
+@dataclass(frozen=True, slots=True)
+class SetBlockList(Request):
+    """Replaces one of the two lists. Entries of erased persons stay."""
+
+    kind: ListKind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockList(Answer):
+    """The entries of a list, and the number of those of erased persons, who have no name any more."""
+
+    names: tuple[str, ...]
+    nameless: int
+
+
+def check_admitted(tx: ReadTx, policy: Policy, actor: Jid) -> None:
+    """Raises FeedError(FORBIDDEN) if an actor may not use the service."""
+    if actor == ANONYMOUS or actor.domain == policy.domain:
+        return
+    refusal = tx.refusal(str(actor.bare), actor.domain)
+    # An admin could not correct a list that excludes every admin.
+    if refusal is not None and (refusal is Refusal.ERASING or not is_admin(policy, actor)):
+        raise FeedError(Condition.FORBIDDEN, refusal.value)
+
+
+def get_block_list(tx: ReadTx, context: Context, request: GetBlockList) -> BlockList:
+    """Returns a list, for admins."""
+    check_admin(context.policy, request.actor)
+    return read_list(tx, request.kind)
+
+
+def set_block_list(tx: WriteTx, context: Context, request: SetBlockList) -> EmptyResult:
+    """Replaces a list, for admins. Raises FeedError(JID_MALFORMED)."""
+    check_admin(context.policy, request.actor)
+    names = {_entry(text) for text in request.names}
+    present = set(read_list(tx, request.kind).names)
+    tx.remove_blocks(request.kind, present - names)
+    add_entries(tx, context, request.kind, names - present)
+    return EmptyResult()
+
+
+def read_list(tx: ReadTx, kind: ListKind) -> BlockList:
+    """Returns a list."""
+    entries = tx.blocks(kind)
+    names = tuple(name for name in entries if not name.startswith(DIGEST_PREFIX))
+    return BlockList(names, len(entries) - len(names))
+
+
+def add_entries(tx: WriteTx, _context: Context, kind: ListKind, names: Collection[str]) -> None:
+    """Adds entries in the form of `list_entry`. The subscriptions of JIDs that are denied end."""
+    tx.add_blocks(kind, names)
+    if kind is ListKind.DENY:
+        for name in names:
+            while sub_nos := tx.subscription_nos(name, 500):
+                for sub_no in sub_nos:
+                    tx.remove_subscription(sub_no)
+
+
+def _entry(text: str) -> str:
+    try:
+        return list_entry(text)
+    except ConfigError as error:
+        raise FeedError(Condition.JID_MALFORMED, str(error)) from None

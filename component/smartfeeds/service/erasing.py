@@ -1,0 +1,332 @@
+"""Erases the data of a person: a job of small steps, each in a transaction, which survives a stop (OPS-021 to OPS-029).
+
+While a job is open, its person may not use the service. The command and the running service may work at one job: each
+step reads where the job is, and a step that was done already changes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind
+from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
+from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings
+from smartfeeds.core.mirror import Direction
+from smartfeeds.core.model import ALL_TEXTS, Affiliation, Node, NodeState
+from smartfeeds.core.person import Person
+from smartfeeds.core.presence import Contact, ContactState
+from smartfeeds.core.view import Order
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.service.administration import check_admin
+from smartfeeds.service.attachments import reap
+from smartfeeds.service.context import Context
+from smartfeeds.service.erasing_items import belongs_to, erase_item, rename_erased, strip_item
+from smartfeeds.service.items import retire
+from smartfeeds.service.requests import EmptyResult, Request
+from smartfeeds.service.steps import MoreSteps, WriteStep
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# Items that one step looks at, and rows that it removes: 5 to 20 ms, during which other writes wait.
+ITEM_CHUNK = 200
+ROW_CHUNK = 500
+
+ErasureSteps = Erasure | MoreSteps[Erasure]
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Whether a follower of a node has received the deletions. `confirmed` is None if it cannot be told."""
+
+    node: str
+    consumer: str
+    confirmed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureStatus:
+    """A job with what is known of the followers. `node_names` are those of live nodes, by number."""
+
+    job: Erasure
+    node_names: Mapping[int, str]
+    confirmations: tuple[Confirmation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasePerson(Request):
+    """Begins the erasure of a person, on behalf of an admin (XEP-0133 section 4.2, OPS-065)."""
+
+    jid: str
+    settings: ErasureSettings
+
+
+def erase_person(tx: WriteTx, context: Context, request: ErasePerson) -> EmptyResult:
+    """Stores the job. The background work of the service does it (`delivery.sweeps`). Raises FeedError."""
+    check_admin(context.policy, request.actor)
+    begin_erasure(tx, context, read_person(request.jid), request.settings)
+    return EmptyResult()
+
+
+def read_person(text: str) -> Person:
+    """Returns the person of a JID that a user has written. Raises FeedError(JID_MALFORMED)."""
+    try:
+        return Person(text)
+    except ConfigError as error:
+        raise FeedError(Condition.JID_MALFORMED, str(error)) from None
+
+
+def sole_nodes(tx: ReadTx, jid: str) -> list[Node]:
+    """Returns the live nodes that only this bare JID owns."""
+    nodes = [node for node, _ in tx.affiliations_of(jid, kind=Affiliation.OWNER)]
+    return [node for node in nodes if len(tx.affiliations(node.node_no, ALL_TEXTS, kind=Affiliation.OWNER)) == 1]
+
+
+def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: ErasureSettings) -> Erasure:
+    """Stores the job to erase a person, or returns the open one with these settings. From now on the JID is blocked.
+
+    Raises FeedError if the person is an admin, or owns nodes alone for which nothing was decided.
+    """
+    if person.jid in context.policy.admins:
+        raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is an admin; remove it from pubsub.admins first")
+    names = [node.name for node in sole_nodes(tx, person.jid)]
+    if names and not settings.nodes:
+        raise FeedError(
+            Condition.CONFLICT,
+            f"{person.jid} is the only owner of {', '.join(names)}; delete them with --nodes delete, or name the next"
+            " owner with --nodes transfer=JID",
+        )
+    if not tx.person_salt():
+        tx.set_person_salt(context.new_id().encode())
+    former = tx.erasure(person)
+    job = Erasure(person.digest(tx.person_salt()), person.jid, settings, ErasurePhase.NODES, 0, context.now_us)
+    if former is not None:
+        job = (
+            replace(former, settings=settings)
+            if former.is_open
+            else replace(job, counts=former.counts, keys=former.keys)
+        )
+    tx.put_erasure(job)
+    return job
+
+
+def continue_erasure(tx: WriteTx, context: Context, jid: str) -> ErasureSteps | None:
+    """Does the next step of the open job of a person. Returns the job if it waits or has ended, None without a job."""
+    person = Person(jid)
+    job = tx.erasure(person)
+    if job is None or not job.is_open:
+        return job
+    next_job = _STEPS[job.phase](tx, context, job, person)
+    if next_job is None:
+        return job
+    tx.put_erasure(next_job)
+    return MoreSteps(partial(_continued, jid=jid)) if next_job.is_open else next_job
+
+
+def _continued(tx: WriteTx, context: Context, jid: str) -> ErasureSteps:
+    job = continue_erasure(tx, context, jid)
+    assert job is not None
+    return job
+
+
+def due_erasures(tx: ReadTx, _context: Context, _after: int) -> tuple[Sequence[WriteStep[object]], None]:
+    """Returns the steps for jobs that have not ended: they wait for followers, or their process was stopped."""
+    return [partial(continue_erasure, jid=job.jid) for job in tx.open_erasures()], None
+
+
+def erasure_status(tx: ReadTx, _context: Context, person: Person) -> ErasureStatus | None:
+    """Returns the job of a person and the confirmation of each follower (OPS-027), None if there was no job."""
+    job = tx.erasure(person)
+    if job is None:
+        return None
+    names = {no: node.name for no in job.keys if (node := tx.node_by_no(no)) is not None}
+    confirmations = [one for no in names for one in _confirmations(tx, names[no], no, job.keys[no])]
+    # A mirror that only reads sends nothing back: its source may still have the data.
+    confirmations += [
+        Confirmation(row.mirror.node, row.mirror.address, None)
+        for row in tx.mirrors()
+        if row.mirror.direction is Direction.IN and row.mirror.node in names.values()
+    ]
+    return ErasureStatus(job, names, tuple(confirmations))
+
+
+def _confirmations(tx: ReadTx, name: str, node_no: int, key_us: int) -> list[Confirmation]:
+    return [Confirmation(name, row.consumer.name, row.mark.key_us >= key_us) for row in _followers(tx, node_no)]
+
+
+def _followers(tx: ReadTx, node_no: int) -> Iterator[ConsumerRow]:
+    """Yields the consumers of a node that receive its changes in modified order."""
+    after = ("", "")
+    while rows := tx.consumers_of(node_no, after, ROW_CHUNK):
+        yield from (row for row in rows if row.order is Order.MODIFIED and row.consumer.kind != HELD)
+        after = (rows[-1].order.value, rows[-1].consumer.name)
+
+
+def _counted(job: Erasure, **changes: int) -> Erasure:
+    """Returns the job with more counts; names have "-" in place of "_"."""
+    counts = job.counts + Counter({name.replace("_", "-"): number for name, number in changes.items() if number})
+    return replace(job, counts=counts)
+
+
+def _next_phase(job: Erasure) -> Erasure:
+    phases = list(ErasurePhase)
+    return replace(job, phase=phases[phases.index(job.phase) + 1], place=0)
+
+
+# The phases. Each returns the job after the step, or None if it must wait.
+
+
+def _settle_node(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+    """Deletes or transfers the next node that only the person owns (OPS-024)."""
+    node = next(iter(sole_nodes(tx, person.jid)), None)
+    if node is None or not job.settings.nodes:
+        return _next_phase(job)
+    if job.settings.nodes == DELETE_NODES:
+        retire(tx, context, node)
+        return _counted(job, nodes_deleted=1)
+    tx.set_affiliation(node.node_no, job.settings.nodes, Affiliation.OWNER)
+    tx.set_affiliation(node.node_no, person.jid, Affiliation.NONE)
+    tx.set_creator(node.node_no, job.settings.nodes)
+    return _counted(job, nodes_transferred=1)
+
+
+def _remove_people(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+    """Removes the rows of the person: the subscriptions first, in chunks."""
+    sub_nos = tx.subscription_nos(person.jid, ROW_CHUNK)
+    for sub_no in sub_nos:
+        tx.remove_subscription(sub_no)
+    if sub_nos:
+        return _counted(job, subscriptions=len(sub_nos))
+    return _next_phase(_remove_records(tx, context, job, person))
+
+
+def _remove_records(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+    domain = context.policy.domain
+    node_nos = tx.affiliated_nodes(person.jid)
+    for node_no in node_nos:
+        tx.set_affiliation(node_no, person.jid, Affiliation.NONE)
+    contacts = tx.contact_keys(person.jid)
+    for address, jid in contacts:
+        tx.remove_contact(Contact(address, jid, ContactState.GRANTED))
+    created_nos = tx.nodes_created_by(person.jid)
+    for node_no in created_nos:
+        tx.set_creator(node_no, domain)
+    rows = tx.person_rows(person)
+    tables = Counter(row.table for row in rows)
+    tx.remove_rows(rows)
+    job = _counted(job, affiliations=len(node_nos), contacts=len(contacts), nodes_created=len(created_nos))
+    return _counted(job, mirrors=_end_mirrors(tx, person), sources=_end_sources(tx, person), **tables)
+
+
+def _end_mirrors(tx: WriteTx, person: Person) -> int:
+    """Removes the mirrors of a feed of the person, and the person as the owner of other mirrors (OPS-010)."""
+    count = 0
+    for row in tx.mirrors():
+        if person.is_in(row.mirror.address):
+            tx.remove_mirror(row.mirror.name)
+            count += 1
+        elif row.mirror.owner == person.jid:
+            tx.put_mirror(replace(row, mirror=replace(row.mirror, owner="")))
+            count += 1
+    return count
+
+
+def _end_sources(tx: WriteTx, person: Person) -> int:
+    """Removes the sources that are feeds of the person elsewhere."""
+    numbers = tx.sources_of_person(person)
+    for source_no in numbers:
+        tx.remove_source(source_no)
+    return len(numbers)
+
+
+def _erase_items(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+    """Erases the person from the next items."""
+    entries = tx.items_after(job.place, ITEM_CHUNK)
+    if not entries:
+        return _next_phase(_remove_files(tx, context, job, person))
+    indexed = tx.published_before(person, entries[0].item.item_no, entries[-1].item.item_no)
+    for node_no, item in entries:
+        node = tx.lock_no(node_no)
+        # The rows of deleted nodes go as a whole.
+        if node is None or node.state is NodeState.DELETED:
+            continue
+        changed = None
+        names = person.is_in(f"{item.id} {item.sync_id}")
+        if belongs_to(context, node, item, person):
+            changed = erase_item(tx, context, node, item, person)
+            job = _counted(job, items_erased=1)
+        elif item.item_no in indexed or person.is_in(item.sync or b""):
+            changed = strip_item(tx, context, node, item, person, indexed=item.item_no in indexed)
+            job = _counted(job, items_edited=int(changed is not None))
+        if changed is not None:
+            job.keys[node_no] = changed.modified_us
+        deleted = changed.deleted if changed is not None else item.deleted
+        if names and deleted:
+            job = _counted(job, ids=1)
+        elif not deleted and (names or person.is_in(item.payload)):
+            job = _counted(job, mentions=1)
+    return replace(job, place=entries[-1].item.item_no)
+
+
+def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+    """Removes the files of the person that no item uses any more. Other files lose their owner."""
+    files = tx.files_owned(person.jid)
+    for file in files:
+        if tx.is_file_used(file):
+            tx.set_file_owner(file, context.policy.domain)
+        else:
+            tx.remove_file(file)
+    return _counted(job, files=len(files))
+
+
+def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure | None:
+    """Waits until the followers have received the deletions under the ids that they know, if an id names the person."""
+    deleted_nos = tx.deleted_nodes()
+    if not job.settings.now:
+        names_rows = bool(deleted_nos or job.counts["ids"] or tx.mention_rows(person))
+        return None if names_rows and (deleted_nos or _is_behind(tx, job)) else _next_phase(job)
+    for node_no in deleted_nos:
+        node = tx.node_by_no(node_no)
+        if node is not None and isinstance(reap(tx, context, node), MoreSteps):
+            return job
+    return _next_phase(job)
+
+
+def _is_behind(tx: ReadTx, job: Erasure) -> bool:
+    """Returns whether a follower still has to receive a deletion. The service has given up some of them."""
+    for node_no, key_us in job.keys.items():
+        for row in _followers(tx, node_no):
+            failure = failure_of(row.wait)
+            if row.mark.key_us < key_us and not (failure is not None and failure.next_us is None):
+                return True
+    return False
+
+
+def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+    """Renames tombstones, then removes and changes the other rows that name the person."""
+    entries = tx.items_after(job.place, ITEM_CHUNK) if job.counts["ids"] else []
+    for node_no, item in entries:
+        node = tx.lock_no(node_no)
+        if node is not None:
+            rename_erased(tx, context, node, item, person)
+    if entries:
+        return replace(job, place=entries[-1].item.item_no)
+    rows = tx.mention_rows(person)
+    for row in rows:
+        if row.table == "subscription":
+            tx.remove_subscription(row.key[0])
+    tx.remove_rows(rows)
+    texts = tx.replace_texts(tx.text_rows(person), person, context.policy.domain)
+    job = _counted(_remove_records(tx, context, job, person), rows=len(rows), texts=texts)
+    if job.settings.block:
+        tx.add_blocks(ListKind.DENY, [f"{DIGEST_PREFIX}{job.digest.hex()}"])
+    settings = replace(job.settings, nodes="")
+    return replace(job, jid="", settings=settings, phase=ErasurePhase.DONE, place=0, ended_us=context.now_us)
+
+
+_STEPS: Mapping[ErasurePhase, Callable[[WriteTx, Context, Erasure, Person], Erasure | None]] = {
+    ErasurePhase.NODES: _settle_node,
+    ErasurePhase.PEOPLE: _remove_people,
+    ErasurePhase.ITEMS: _erase_items,
+    ErasurePhase.FOLLOWERS: _await_followers,
+    ErasurePhase.TEXTS: _replace_texts,
+}

@@ -1,0 +1,159 @@
+"""The data of a person as files that other programs read (OPS-020): Atom with sync data, and JSON.
+
+`items.atom` and the documents of `nodes.json` can be imported again: the entries are complete, with their history.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.person import Person
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats.atom import ENTRY_START, with_child
+from smartfeeds.service.context import Context
+from smartfeeds.service.erasing_items import belongs_to
+from smartfeeds.service.syncing import read_shared, shared_payload, sync_of
+from smartfeeds.store.base import ReadTx
+from smartfeeds.sync.record import Version
+
+ITEM_CHUNK: Final = 200
+_FEED_HEAD: Final = b'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
+_README: Final = """\
+The data of {jid} at the publish-subscribe service {domain}, on {date}.
+
+nodes.json           nodes that the person owns or created, with their options
+items.atom           Atom entries that the person published, with their sync data; smartfeeds import reads it
+items.json           the same items and those of generic nodes: node, id, keys, revision, payload
+versions.json        changes and conflicts by the person in items of others
+subscriptions.json   subscriptions of the person
+affiliations.json    rights of the person
+tokens.json          bearer tokens and sessions, without secrets
+other.json           contacts, files, chat settings, and other rows of the person
+
+Not in this export: logs, backups, replicas of the database, copies at other services and at readers, and the texts of
+others that mention the person.
+"""
+
+
+@dataclass(slots=True)
+class PersonalData:
+    """The parts of an export, as JSON values and bytes."""
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[bytes] = field(default_factory=list)
+    versions: list[dict[str, Any]] = field(default_factory=list)
+
+
+def export_items(tx: ReadTx, context: Context, person: Person, after_no: int, data: PersonalData) -> int | None:
+    """Adds the next items to an export. Returns the number behind which the next call continues, None at the end."""
+    rows = tx.items_after(after_no, ITEM_CHUNK)
+    for node_no, item in rows:
+        node = tx.node_by_no(node_no)
+        if node is None:
+            continue
+        if belongs_to(context, node, item, person):
+            data.items.append(_item(node, item))
+            if node.kind is NodeKind.FEED and item.payload.startswith(ENTRY_START):
+                data.entries.append(with_child(shared_payload(item), sync_of(context, node, item)))
+        elif node.kind is NodeKind.FEED and person.is_in(item.sync or b""):
+            data.versions += _versions(node, item, read_shared(context, node, item).version, person)
+    return rows[-1].item.item_no if len(rows) == ITEM_CHUNK else None
+
+
+def _item(node: Node, item: Item) -> dict[str, Any]:
+    return {
+        "node": node.name,
+        "id": item.id,
+        "created_us": item.created_us,
+        "modified_us": item.modified_us,
+        "revision": item.revision,
+        "deleted": item.deleted,
+        "payload": item.payload.decode(),
+    }
+
+
+def _versions(node: Node, item: Item, version: Version, person: Person) -> Iterator[dict[str, Any]]:
+    for part in version.versions:
+        stamps = [
+            {
+                "sequence": one.sequence,
+                "when": None if one.when_us is None else format_datetime(one.when_us),
+                "by": one.by,
+            }
+            for one in part.history
+            if person.is_in(one.by)
+        ]
+        if stamps:
+            own = part is not version and person.is_in(part.top.by)
+            yield {
+                "node": node.name,
+                "id": item.id,
+                "changes": stamps,
+                "conflict": part.payload.decode() if own else None,
+            }
+
+
+def export_rows(tx: ReadTx, person: Person) -> Mapping[str, object]:
+    """Returns the JSON values of an export by the name of the file, except those of items."""
+    jid = person.jid
+    owned = [(node, affiliation) for node, affiliation in tx.affiliations_of(jid)]
+    created = [node for no in tx.nodes_created_by(jid) if (node := tx.node_by_no(no)) is not None]
+    nodes = {node.node_no: node for node in (*created, *(node for node, one in owned if one.value == "owner"))}
+    tokens = [_without(asdict(token), "digest") | {"scope": token.scope.text} for token in tx.tokens_of(jid)]
+    sessions = [_without(asdict(session), "digest") | {"scope": session.scope.text} for session in tx.sessions_of(jid)]
+    chat = tx.chat(jid)
+    return {
+        "nodes.json": [
+            {
+                "name": node.name,
+                "kind": node.kind.value,
+                "created_us": node.created_us,
+                "options": dict(node.options.stored),
+            }
+            for node in nodes.values()
+        ],
+        "subscriptions.json": [
+            {
+                "node": node.name,
+                "jid": one.jid,
+                "view": one.view,
+                "state": one.state.value,
+                "created_us": one.created_us,
+                "options": dict(one.options),
+            }
+            for node, one in tx.subscriptions_of(jid, now_us=None)
+        ],
+        "affiliations.json": [{"node": node.name, "affiliation": one.value} for node, one in owned],
+        "tokens.json": {"tokens": tokens, "sessions": sessions},
+        "other.json": {
+            "contacts": [{"address": address, "jid": contact} for address, contact in tx.contact_keys(jid)],
+            "files": [file._asdict() for file in tx.files_owned(jid)],
+            "chat": None if chat is None else asdict(chat),
+            "rows": [
+                {"table": row.table, "column": row.column, "text": str(row.text)}
+                for row in (*tx.text_rows(person), *tx.mention_rows(person))
+            ],
+        },
+    }
+
+
+def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in (name, "scope")}
+
+
+def write_parts(context: Context, person: Person, data: PersonalData, rows: Mapping[str, object]) -> dict[str, bytes]:
+    """Returns the files of an export by their names."""
+    values = {**rows, "items.json": data.items, "versions.json": data.versions}
+    date = format_datetime(context.now_us)
+    readme = _README.format(jid=person.jid, domain=context.policy.domain, date=date)
+    head = f"<id>urn:x-smartfeeds:export</id><title>Items of {person.jid}</title><updated>{date}</updated>"
+    feed = b"\n".join((_FEED_HEAD + head.encode(), *data.entries, b"</feed>\n"))
+    files = {name: _json(values[name]) for name in sorted(values)}
+    return {"README.txt": readme.encode(), "items.atom": feed, **files}
+
+
+def _json(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str)
+    return f"{text}\n".encode()

@@ -1,0 +1,227 @@
+"""The erasure of a person on a real database: nothing of the JID is left, and everybody else keeps what is theirs."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from lxml import etree
+
+from smartfeeds.cli.personal import ErasureSettings
+from smartfeeds.core.blocklist import ListKind
+from smartfeeds.core.chat import ChatRow
+from smartfeeds.core.erasures import Erasure, ErasurePhase
+from smartfeeds.core.files import FeedFile
+from smartfeeds.core.mirror import MirrorRow, make_mirror
+from smartfeeds.core.model import Slice
+from smartfeeds.core.person import Person
+from smartfeeds.core.presence import Contact, ContactState
+from smartfeeds.core.sessions import Session
+from smartfeeds.core.tokens import SCOPES, Token
+from smartfeeds.core.view import SHARED
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.erasing import begin_erasure, continue_erasure, erasure_status
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.personal_export import PersonalData, export_items, export_rows, write_parts
+from smartfeeds.service.steps import MoreSteps
+from smartfeeds.store.base import WriteTx
+from smartfeeds.store.scrub import ScrubResult, scrub
+from support.world import (
+    BOB,
+    FEED,
+    MODIFIED,
+    OWNER,
+    SERVICE,
+    T0_US,
+    World,
+    blank_database,
+    refusal,
+    running_world,
+    sqlite_store,
+)
+
+JID = "zoe.distinctive@people.example.net"
+PERSON = Person(JID)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    store = sqlite_store(blank_database(tmp_path / "blank.db"), tmp_path)
+    async with running_world(store) as running:
+        await running.create()
+        await running.affiliate(JID, "publisher")
+        await running.affiliate(BOB, "publisher")
+        yield running
+
+
+async def erase(service: FeedService, **settings: object) -> Erasure:
+    """Erases the person to the end."""
+    chosen = ErasureSettings(**{"now": True, **settings})  # type: ignore[arg-type]
+    await service.write(lambda tx, context: begin_erasure(tx, context, PERSON, chosen))
+    job = await service.write(partial(continue_erasure, jid=JID))
+    assert job is not None
+    return job
+
+
+def live_everywhere(tx: WriteTx, node_no: int) -> None:
+    """Rows of the person in the tables that the world does not fill."""
+    digest = bytes(32)
+    tx.add_token(Token("a" * 12, digest, JID, SCOPES["read"], "*", f"phone of {JID}", T0_US, None))
+    tx.put_session(Session("b" * 12, digest, JID, SCOPES["read"], "*", "", "browser", T0_US, T0_US, T0_US, T0_US))
+    tx.put_contact(Contact(SERVICE, JID, ContactState.GRANTED))
+    tx.put_chat(ChatRow(JID))
+    tx.put_file(FeedFile(node_no, "f" * 8, "d" * 64, f"{JID}.png", "image/png", 9, JID, T0_US, T0_US))
+    tx.put_redirect("old", f"xmpp:{JID}?;node=blog", JID)
+    tx.count_request_form(node_no, [f"form {JID}"], T0_US, 0)
+    mirror = make_mirror(node=FEED, address="xmpp:other.example?;node=x", owner=JID)
+    tx.put_mirror(MirrorRow(mirror))
+    tx.put_mirror(MirrorRow(make_mirror(node="copy", address=f"xmpp:{JID}?;node=urn%3Axmpp%3Amicroblog%3A0")))
+
+
+def places_of(folder: Path) -> dict[str, list[bytes]]:
+    """The spellings of the JID in the files of the database."""
+    encoded = quote(JID, safe="")
+    spellings = [JID, encoded, quote(encoded, safe=""), JID.replace("@", "&#64;"), JID.split("@")[0]]
+    found = {}
+    for path in folder.glob("feeds.db*"):
+        data = path.read_bytes().lower()
+        found[path.name] = [spelling.encode() for spelling in spellings if spelling.encode() in data]
+    return found
+
+
+async def test_no_byte_of_the_jid_is_left(world: World, tmp_path: Path) -> None:
+    """[OPS-021] [OPS-022] [OPS-025] [CAM-035] Plain, percent-encoded once and twice, and escaped."""
+    await world.publish("mine", actor=JID)
+    await world.publish("mine", actor=JID, title=f"{JID} again")
+    await world.publish(f"{JID}-1", actor=JID)
+    await world.publish("bobs", actor=BOB)
+    await world.publish("bobs", actor=JID)
+    await world.publish("bobs", actor=BOB)
+    await world.subscribe(JID)
+    await world.subscribe(BOB, f"{FEED}?author={quote(JID, safe='')}")
+    await world.create("blog", actor=JID)
+    await world.publish("post", node="blog", actor=JID)
+    node = await world.node()
+    await world.service.write(lambda tx, _: live_everywhere(tx, node.node_no))
+    await world.settle()
+
+    job = await erase(world.service, nodes="delete", block=True)
+
+    assert job.phase is ErasurePhase.DONE
+    assert job.counts["items-erased"] == 2
+    assert job.counts["items-edited"] == 1
+    assert await world.service.store.read(lambda tx: tx.mirrors()) != []
+    assert scrub(tmp_path / "feeds.db", served=False) is ScrubResult.CLEAN
+    assert set(map(tuple, places_of(tmp_path).values())) == {()}
+
+
+async def test_items_of_others_stay(world: World) -> None:
+    """[OPS-023] [OPS-012] The content is Bob's; a view by the person shows the deletion and no other item."""
+    await world.publish("bobs", actor=BOB, title="Bob's")
+    await world.publish("mine", actor=JID)
+    before = await world.pull(MODIFIED, actor=OWNER, max=500)
+    await erase(world.service)
+
+    items = await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
+    bobs, mine = (next(one for one in items if one.id == name) for name in ("bobs", "mine"))
+    assert not bobs.deleted
+    assert b"Bob's" in bobs.payload
+    assert mine.deleted
+    assert mine.publisher == ""
+    assert etree.fromstring(mine.payload).findtext("{http://www.w3.org/2005/Atom}title") == ""
+    assert mine.modified_us > bobs.modified_us
+    # A follower that has everything up to now gets the tombstone.
+    assert "mine" in str(await world.pull(MODIFIED, after=str(before.last), actor=OWNER))
+
+
+async def test_a_second_erasure_changes_nothing(world: World) -> None:
+    """[OPS-029]"""
+    await world.publish("mine", actor=JID)
+    first = await erase(world.service)
+    items = await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
+
+    second = await erase(world.service)
+
+    assert second.counts == first.counts
+    assert await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10))) == items
+
+
+async def test_sole_owner_needs_a_decision(world: World) -> None:
+    """[OPS-024]"""
+    await world.create("blog", actor=JID)
+    with pytest.raises(FeedError, match="only owner of blog") as error:
+        await erase(world.service)
+    assert error.value.condition is Condition.CONFLICT
+
+    job = await erase(world.service, nodes=BOB)
+
+    node = await world.node("blog")
+    assert node.creator == BOB
+    assert job.counts["nodes-transferred"] == 1
+
+
+async def test_the_job_survives_a_stop_after_every_step(world: World) -> None:
+    """[OPS-025] Each step is a transaction; the next process continues. Meanwhile the person may do nothing."""
+    for number in range(5):
+        await world.publish(f"i{number}", actor=JID)
+    await world.subscribe(JID)
+    await world.service.write(lambda tx, context: begin_erasure(tx, context, PERSON, ErasureSettings(now=True)))
+    steps = 0
+    while True:
+        result = await world.step(partial(continue_erasure, jid=JID))
+        steps += 1
+        if not isinstance(result, MoreSteps):
+            break
+        assert await refusal(world.publish("new", actor=JID)) is Condition.FORBIDDEN
+        assert await refusal(world.subscribe(JID)) is Condition.FORBIDDEN
+        await world.crash()
+    assert steps >= 5
+    job = await world.service.read(lambda tx, _: tx.erasure(PERSON))
+    assert job is not None
+    assert job.counts["items-erased"] == 5
+    assert job.jid == ""
+
+
+async def test_a_lasting_block_is_a_digest(world: World) -> None:
+    """[OPS-028] Without it the person may come back."""
+    await erase(world.service)
+    await world.subscribe(JID)
+
+    await erase(world.service, block=True)
+
+    assert await refusal(world.subscribe(JID)) is Condition.FORBIDDEN
+    (entry,) = await world.service.read(lambda tx, _: tx.blocks(ListKind.DENY))
+    assert JID not in entry
+
+
+async def test_status_names_followers(world: World) -> None:
+    """[OPS-027] The marks of the followers confirm the erasure."""
+    await world.subscribe(BOB)
+    await world.publish("mine", actor=JID)
+    await world.settle()
+    world.wire.up = False
+    await erase(world.service)
+    status = await world.service.read(partial(erasure_status, person=PERSON))
+    assert status is not None
+    assert [one.node for one in status.confirmations] == [FEED]
+
+
+async def test_export_has_everything_and_can_be_imported(world: World) -> None:
+    """[OPS-020] Items as Atom with sync data, the rest as JSON; no secrets."""
+    await world.publish("mine", actor=JID)
+    await world.publish("bobs", actor=BOB)
+    await world.publish("bobs", actor=JID)
+    await world.publish("bobs", actor=BOB)
+    await world.subscribe(JID)
+    data = PersonalData()
+    await world.service.read(partial(export_items, person=PERSON, after_no=0, data=data))
+    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
+    files = await world.service.read(lambda _, context: write_parts(context, PERSON, data, rows))
+
+    feed = etree.fromstring(files["items.atom"])
+    assert len(feed.findall("{http://www.w3.org/2005/Atom}entry")) == 1
+    assert feed.find(".//{http://feedsync.org/2007/feedsync}history") is not None
+    assert b'"bobs"' in files["versions.json"]
+    assert FEED.encode() in files["subscriptions.json"]
+    assert b"publisher" in files["affiliations.json"]

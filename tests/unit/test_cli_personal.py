@@ -1,0 +1,53 @@
+"""`smartfeeds gdpr` and `smartfeeds blocklist` from a shell."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.console import Exit
+from support.shell import Run, shell_in
+
+JID = "zoe.distinctive@people.example.net"
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in a folder with a configuration and the node news."""
+    invoke = shell_in(tmp_path, monkeypatch)
+    invoke("init", "feeds.example.org")
+    invoke("node", "create", "news")
+    return invoke
+
+
+def test_erase_status_and_export(ready: Run, tmp_path: Path) -> None:
+    """[OPS-020] [OPS-025] [OPS-027]"""
+    ready("node", "allow", "news", JID, "--as", "publisher")
+    ready("gdpr", "export", JID, "--output", "zoe.zip")
+    with zipfile.ZipFile(tmp_path / "zoe.zip") as archive:
+        assert json.loads(archive.read("affiliations.json")) == [{"affiliation": "publisher", "node": "news"}]
+
+    result = ready("gdpr", "erase", JID, "--yes")
+    assert "affiliations: 1" in result.stdout
+    assert "backups, logs, replicas" in result.stdout
+    assert json.loads(ready("gdpr", "status", JID, "--json").stdout)["phase"] == "done"
+    assert "left to erase" in ready("gdpr", "erase", JID, "--yes").stdout
+    files = [path for path in tmp_path.rglob("*.db*") if path.is_file()]
+    assert files
+    assert not any(JID.encode() in path.read_bytes() for path in files)
+
+
+def test_status_of_somebody_else_is_refused(ready: Run) -> None:
+    ready("gdpr", "status", JID, code=Exit.REFUSED)
+
+
+def test_blocklist(ready: Run) -> None:
+    """[OPS-061]"""
+    ready("blocklist", "add", "Spam.Example")
+    ready("blocklist", "add", "good.example", "--allow")
+    rows = json.loads(ready("blocklist", "list", "--json").stdout)
+    assert rows == [{"list": "deny", "name": "spam.example"}, {"list": "allow", "name": "good.example"}]
+    ready("blocklist", "remove", "spam.example")
+    assert len(json.loads(ready("blocklist", "list", "--json").stdout)) == 1
+    ready("blocklist", "add", "a@b/c", code=Exit.CONFIG)

@@ -11,6 +11,7 @@ import click
 
 from smartfeeds.cli.common import FILE, bare_jid, config_option, json_option, read_settings, yes_option
 from smartfeeds.cli.offline import read_offline, run_offline
+from smartfeeds.config_store import StoreSettings
 from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
 from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasureSettings
 from smartfeeds.core.person import Person
@@ -19,7 +20,6 @@ from smartfeeds.service.erasing import ErasureStatus, begin_erasure, continue_er
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.personal_export import PersonalData, export_items, export_rows, write_parts
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.files import folder_of
 from smartfeeds.store.lock import database_holder
 from smartfeeds.store.scrub import ScrubResult, scrub
 
@@ -38,6 +38,10 @@ _SCRUBBED: Final = {
     ),
     ScrubResult.BUSY: "The write-ahead log is in use, so old bytes remain in it; repeat the command.",
 }
+_ON_POSTGRES: Final = (
+    "PostgreSQL has old bytes in dead rows until VACUUM FULL has written the tables anew, and in its log until the"
+    " segments are removed: stop the service and run VACUUM FULL."
+)
 
 
 @click.group("gdpr", cls=Commands)
@@ -93,8 +97,8 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     settings = ErasureSettings(_nodes(nodes), now, block)
     if not yes:
         click.confirm(f"Erase all data of {jid}? This cannot be undone.", abort=True)
-    person, path = Person(jid), read_settings(config).store.path
-    before, job = run_offline(config, lambda service: _erase(service, person, settings, path), OpenMode.WRITE)
+    person, store = Person(jid), read_settings(config).store
+    before, job = run_offline(config, lambda service: _erase(service, person, settings, store), OpenMode.WRITE)
     if job.is_open:
         print_out(
             f"The erasure of {jid} waits until followers have received the deletions. The service continues it; ask"
@@ -104,9 +108,9 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     print_out(f"{jid} is erased." if job.counts != before else f"Nothing of {jid} was left to erase.")
     for name, count in sorted(job.counts.items()):
         print_out(f"{name}: {count}")
-    print_out(_SCRUBBED[scrub(path, served=bool(database_holder(path)))])
+    print_out(_ON_POSTGRES if store.is_shared else _SCRUBBED[scrub(store.path, served=_is_served(store))])
     print_out(_OUTSIDE)
-    print_out(f"Removed files of feeds leave {folder_of(path)} at the next clean-up of the service.")
+    print_out(f"Removed files of feeds leave {store.files_folder} at the next clean-up of the service.")
 
 
 def _nodes(text: str) -> str:
@@ -118,16 +122,21 @@ def _nodes(text: str) -> str:
 
 
 async def _erase(
-    service: FeedService, person: Person, settings: ErasureSettings, path: Path
+    service: FeedService, person: Person, settings: ErasureSettings, store: StoreSettings
 ) -> tuple[dict[str, int], Erasure]:
     former = await service.read(lambda tx, _: tx.erasure(person))
     begun = await service.write(lambda tx, context: begin_erasure(tx, context, person, settings))
     until_s = time.monotonic() + WAIT_S
     while True:
         job = await service.write(partial(continue_erasure, jid=person.jid)) or begun
-        if not job.is_open or time.monotonic() > until_s or not database_holder(path):
+        if not job.is_open or time.monotonic() > until_s or not _is_served(store):
             return dict(former.counts) if former is not None else {}, job
         await asyncio.sleep(_PAUSE_S)
+
+
+def _is_served(store: StoreSettings) -> bool:
+    """Whether a service may send the deletions. The processes on PostgreSQL are not known here."""
+    return store.is_shared or bool(database_holder(store.path))
 
 
 @gdpr_command.command("status")

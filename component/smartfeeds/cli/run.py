@@ -248,7 +248,9 @@ def status_command(file: Path, *, as_json: bool) -> None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         running, online, state = False, False, {}
     if as_json:
-        report = {name: state.get(name, empty) if running else empty for name, empty in (("version", ""), ("rates", {}))}
+        report = {
+            name: state.get(name, empty) if running else empty for name, empty in (("version", ""), ("rates", {}))
+        }
         if running and "ownership" in state:
             report["ownership"] = state["ownership"]
         print_json({"running": running, "online": running and online, **report})

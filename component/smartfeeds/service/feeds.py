@@ -235,6 +235,8 @@ def touch_of(request: r.Request) -> Touch | None:
     item_id = request.item_id if isinstance(request, r.Publish | r.Retract) else None
     new_items = int(isinstance(request, r.Publish))
     return Touch(request.node, str(request.actor.bare), (item_id,) if item_id else (), new_items)
+
+
 def _admitted(tx: TxT, context: Context, use_case: Callable[..., T], request: r.Request) -> T:
     """Runs a use case for an actor who may use the service. Raises FeedError for others."""
     check_admitted(tx, context.policy, request.actor)

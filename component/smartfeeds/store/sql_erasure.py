@@ -15,6 +15,7 @@ from smartfeeds.store.person_columns import JidUse, columns_for
 from smartfeeds.store.rows import digest, to_items
 from smartfeeds.store.sql_nodes import NODES_IN, NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW
+from smartfeeds.store.tokens import index_tokens
 
 # The keys of the tables whose rows an erasure changes one by one. `table.key` of most of them.
 KEYS = {
@@ -201,8 +202,8 @@ class ErasureReads(NodeReads):
 
 
 def _like(text: str) -> str:
-    # "_" matches any character, so it needs no escape: every row is compared again.
-    return text.replace("%", "_")
+    # "_" matches any character, so nothing needs an escape: every row is compared again. Only PostgreSQL has "\\" as one.
+    return text.replace("%", "_").replace("\\", "_")
 
 
 class ErasureWrites(NodeWrites, ErasureReads):
@@ -282,7 +283,7 @@ class ErasureWrites(NodeWrites, ErasureReads):
         self.changes += 1
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
         self._db.drop_documents([item.item_no])
-        self._db.put_documents({(item.item_no, 0): self._db.tokens(node_no, ANYTHING)})
+        self._db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING)})
         values = [
             (node_no, digest(name), item.modified_us, item.item_no, item.created_us, 1) for name in ANYTHING.facets
         ]

@@ -202,7 +202,7 @@ class ErasureReads(NodeReads):
 
 
 def _like(text: str) -> str:
-    # "_" matches any character, so nothing needs an escape: every row is compared again. Only PostgreSQL has "\\" as one.
+    # "_" matches any character, so nothing needs an escape: each row is compared again. PostgreSQL alone has "\\" as one.
     return text.replace("%", "_").replace("\\", "_")
 
 

@@ -216,7 +216,7 @@ class App:
             self.service,
             OperationTools(self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings, self.recent),
         )
-        answer_s = settings.link.answer_s
+        link = partial(StreamLink, self.stream, settings.link.answer_s)
         self._limiter = HostLimiter()
         self._fetch_allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
         self._image_fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter)
@@ -227,12 +227,7 @@ class App:
         self.mirrors = Mirrors(
             self.service,
             [section.to_mirror() for section in settings.mirror],
-            MirrorConnections(
-                lambda: StreamLink(self.stream, answer_s),
-                StreamLink(self.stream, answer_s).publish,
-                *self._fetchers,
-                limit_bytes=settings.pubsub.stanza_bytes,
-            ),
+            MirrorConnections(link, link().publish, *self._fetchers, limit_bytes=settings.pubsub.stanza_bytes),
             self._source_tools,
             self.dispatcher,
         )

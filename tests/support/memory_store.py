@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
-from smartfeeds.core.blocklist import ListKind, Refusal
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import (
@@ -53,6 +53,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.person import Person
 from smartfeeds.core.presence import Contact
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
@@ -138,6 +139,7 @@ class Data:
     documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
     redirects: dict[str, tuple[str, str]] = field(default_factory=dict)
     blocks: dict[tuple[ListKind, str], bool] = field(default_factory=dict)
+    salts: dict[int, bytes] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
     indexed_to: dict[int, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
@@ -174,7 +176,10 @@ class MemoryReadTx:
     def __init__(self, data: Data) -> None:
         self._data = data
 
-    # Erasures run on the SQL store only: they are about its columns.
+    # Erasures run on the SQL stores only: they are about all tables of the schema.
+
+    def person_salt(self) -> bytes:
+        return self._data.salts.get(0, b"")
 
     def open_erasures(self) -> list[Erasure]:
         return []
@@ -184,9 +189,10 @@ class MemoryReadTx:
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         denied, allowed = (self.blocks(kind) for kind in (ListKind.DENY, ListKind.ALLOW))
-        if {bare, domain} & set(denied):
+        names = {bare, domain, f"{DIGEST_PREFIX}{Person(bare).digest(self.person_salt()).hex()}"}
+        if names & set(denied):
             return Refusal.DENIED
-        return Refusal.NOT_ALLOWED if allowed and not {bare, domain} & set(allowed) else None
+        return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
 
     def subscription_nos(self, bare: str, limit: int) -> list[int]:
         owned = (no for no, one in self._data.subscriptions.items() if one.jid.partition("/")[0] == bare)
@@ -1195,6 +1201,9 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_redirect(self, name: str) -> None:
         self._drop(self._data.redirects, name)
+
+    def set_person_salt(self, salt: bytes) -> None:
+        self._set(self._data.salts, 0, salt)
 
     def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
         for name in names:

@@ -117,4 +117,4 @@ class PooledSession(PostgresSession):
 
     @property
     def _kind(self) -> tuple[str, ...]:
-        return (self._address.url, *self._settings.values())
+        return (self.address.url, *self._settings.values())

@@ -62,7 +62,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "config", "telemetry",
-        "sources", "sync", "net", "console", "opening", "bot", "watchdog",
+        "sources", "sync", "net", "console", "opening", "bot", "watchdog", "config_store",
     },
 }  # fmt: skip
 

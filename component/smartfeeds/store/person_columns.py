@@ -63,6 +63,7 @@ PERSON_COLUMNS: Mapping[str, Mapping[str, JidUse]] = {
 # Versions, names of states, digests of secrets, times and headers of other servers, host names.
 NOT_PERSONAL: Mapping[str, frozenset[str]] = {
     "alembic_version": frozenset({"version_num"}),
+    "compatibility": frozenset({"oldest"}),
     "tally": frozenset({"name"}),
     "node": frozenset({"kind", "state"}),
     "affiliation": frozenset({"affiliation"}),

@@ -1,10 +1,9 @@
-"""Erasures of persons and the block list in SQL (core.erasures, core.blocklist, store.person_columns)."""
+"""Erasures of persons in SQL (core.erasures, store.person_columns)."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal
-from smartfeeds.core.erasures import Erasure, ErasurePhase, dump_report, load_report
+from smartfeeds.core.erasures import Erasure, dump_report
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.filters import facet
 from smartfeeds.core.model import Item
@@ -13,7 +12,8 @@ from smartfeeds.core.view import ANYTHING
 from smartfeeds.store.engine import Row
 from smartfeeds.store.person_columns import JidUse, columns_for
 from smartfeeds.store.rows import digest, to_items
-from smartfeeds.store.sql_nodes import NODES_IN, NodeReads, NodeWrites
+from smartfeeds.store.sql_blocks import BlockReads, BlockWrites, to_erasure
+from smartfeeds.store.sql_nodes import NODES_IN
 from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW
 from smartfeeds.store.tokens import index_tokens
 
@@ -65,62 +65,17 @@ class ItemOfNode(NamedTuple):
     item: Item
 
 
-def _to_erasure(row: Row) -> Erasure:
-    key, jid, phase, place, report, started_us, ended_us = row
-    settings, counts, keys = load_report(report)
-    return Erasure(bytes(key), jid, settings, ErasurePhase(phase), place, started_us, ended_us, counts, keys)
-
-
 def _match(key: str) -> str:
     return " AND ".join(f"{column} = ?" for column in key.split(", "))
 
 
-class ErasureReads(NodeReads):
-    """The part of ReadTx for erasures and the block list."""
-
-    def person_salt(self) -> bytes:
-        """Returns the salt of digests of JIDs, empty before the first erasure."""
-        row = self._db.row("SELECT salt FROM salt LIMIT 1")
-        return bytes(row[0]) if row else b""
+class ErasureReads(BlockReads):
+    """The part of ReadTx for erasures. It is about all tables of the schema."""
 
     def erasure(self, person: Person) -> Erasure | None:
         """Returns the erasure of a person, also after its end."""
         row = self._db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(self.person_salt()),))
-        return _to_erasure(row) if row else None
-
-    def open_erasures(self) -> list[Erasure]:
-        """Returns the erasures that have not ended. Their number is small."""
-        return [_to_erasure(row) for row in self._db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
-
-    def blocks(self, kind: ListKind) -> list[str]:
-        """Returns the entries of a list, in their order. The list of an operator is short."""
-        return [
-            str(row[0]) for row in self._db.rows("SELECT name FROM block WHERE kind = ? ORDER BY name", (kind.value,))
-        ]
-
-    def refusal(self, bare: str, domain: str) -> Refusal | None:
-        """Returns why a bare JID may not use the service, None if it may. One look-up for most services."""
-        # Nearly every service has neither a list nor an open erasure.
-        exists = "SELECT EXISTS (SELECT 1 FROM block) OR EXISTS (SELECT 1 FROM erasure WHERE jid <> '')"
-        if not self._number(exists):
-            return None
-        if self._number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
-            return Refusal.ERASING
-        names = [bare, domain]
-        salt = self.person_salt()
-        if salt and "@" in bare:
-            names.append(f"{DIGEST_PREFIX}{Person(bare).digest(salt).hex()}")
-        if self._is_on(ListKind.DENY, names):
-            return Refusal.DENIED
-        has_allowed = "SELECT EXISTS (SELECT 1 FROM block WHERE kind = ?)"
-        if self._number(has_allowed, (ListKind.ALLOW.value,)) and not self._is_on(ListKind.ALLOW, names):
-            return Refusal.NOT_ALLOWED
-        return None
-
-    def _is_on(self, kind: ListKind, names: Sequence[str]) -> bool:
-        marks = ", ".join("?" * len(names))
-        statement = f"SELECT EXISTS (SELECT 1 FROM block WHERE kind = ? AND name IN ({marks}))"
-        return bool(self._number(statement, (kind.value, *names)))
+        return to_erasure(row) if row else None
 
     def items_after(self, item_no: int, limit: int) -> list[ItemOfNode]:
         """Returns items of all nodes, deleted nodes included, by item_no behind a number."""
@@ -177,11 +132,6 @@ class ErasureReads(NodeReads):
         statement = "SELECT EXISTS (SELECT 1 FROM file_use WHERE node_no = ? AND file_id = ?)"
         return bool(self._number(statement, (file.node_no, file.file_id)))
 
-    def subscription_nos(self, bare: str, limit: int) -> list[int]:
-        """Returns the numbers of the subscriptions of a bare JID and its resources, those to deleted nodes included."""
-        rows = self._db.rows("SELECT sub_no FROM subscription WHERE bare = ? ORDER BY sub_no LIMIT ?", (bare, limit))
-        return [row[0] for row in rows]
-
     def affiliated_nodes(self, jid: str) -> list[int]:
         """Returns the numbers of the nodes with an affiliation of a bare JID, deleted nodes included."""
         rows = self._db.rows("SELECT node_no FROM affiliation WHERE jid = ? ORDER BY node_no", (jid,))
@@ -202,34 +152,17 @@ class ErasureReads(NodeReads):
 
 
 def _like(text: str) -> str:
-    # "_" matches any character, so nothing needs an escape: each row is compared again. PostgreSQL alone has "\\" as one.
+    # "_" matches any character, so nothing needs an escape: each row is compared again.
     return text.replace("%", "_").replace("\\", "_")
 
 
-class ErasureWrites(NodeWrites, ErasureReads):
-    """The part of WriteTx for erasures and the block list."""
-
-    def set_person_salt(self, salt: bytes) -> None:
-        """Stores the salt, which never changes."""
-        self._change("INSERT INTO salt (salt) VALUES (?)", (salt,))
+class ErasureWrites(BlockWrites, ErasureReads):
+    """The part of WriteTx for erasures."""
 
     def put_erasure(self, job: Erasure) -> None:
         """Stores a job, or replaces it."""
         values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
         self._change(ERASURE.replace, values)
-
-    def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
-        """Adds entries to a list. Entries that it has stay."""
-        self.changes += 1
-        self._db.run_many(
-            "INSERT INTO block (kind, name) VALUES (?, ?) ON CONFLICT (kind, name) DO NOTHING",
-            [(kind.value, name) for name in names],
-        )
-
-    def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
-        """Removes entries of a list."""
-        self.changes += 1
-        self._db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])
 
     def remove_rows(self, rows: Iterable[PersonRow]) -> int:
         """Removes rows and returns their number. Subscriptions must be removed one by one (`remove_subscription`)."""

@@ -1,0 +1,86 @@
+"""The block list, and the erasures that are not done, in SQL (core.blocklist, core.erasures)."""
+
+from collections.abc import Collection, Sequence
+
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal
+from smartfeeds.core.erasures import Erasure, ErasurePhase, load_report
+from smartfeeds.core.person import Person
+from smartfeeds.store.engine import Row
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import ERASURE
+
+
+def to_erasure(row: Row) -> Erasure:
+    """An erasure from its row."""
+    key, jid, phase, place, report, started_us, ended_us = row
+    settings, counts, keys = load_report(report)
+    return Erasure(bytes(key), jid, settings, ErasurePhase(phase), place, started_us, ended_us, counts, keys)
+
+
+class BlockReads(NodeReads):
+    """The part of ReadTx for who may not use the service."""
+
+    def person_salt(self) -> bytes:
+        """Returns the salt of digests of JIDs, empty before the first erasure."""
+        row = self._db.row("SELECT salt FROM salt LIMIT 1")
+        return bytes(row[0]) if row else b""
+
+    def open_erasures(self) -> list[Erasure]:
+        """Returns the erasures that have not ended. Their number is small."""
+        return [to_erasure(row) for row in self._db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
+
+    def blocks(self, kind: ListKind) -> list[str]:
+        """Returns the entries of a list, in their order. The list of an operator is short."""
+        return [
+            str(row[0]) for row in self._db.rows("SELECT name FROM block WHERE kind = ? ORDER BY name", (kind.value,))
+        ]
+
+    def refusal(self, bare: str, domain: str) -> Refusal | None:
+        """Returns why a bare JID may not use the service, None if it may. One look-up for most services."""
+        # Nearly every service has neither a list nor an open erasure.
+        exists = "SELECT EXISTS (SELECT 1 FROM block) OR EXISTS (SELECT 1 FROM erasure WHERE jid <> '')"
+        if not self._number(exists):
+            return None
+        if self._number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
+            return Refusal.ERASING
+        names = [bare, domain]
+        salt = self.person_salt()
+        if salt and "@" in bare:
+            names.append(f"{DIGEST_PREFIX}{Person(bare).digest(salt).hex()}")
+        if self._is_on(ListKind.DENY, names):
+            return Refusal.DENIED
+        has_allowed = "SELECT EXISTS (SELECT 1 FROM block WHERE kind = ?)"
+        if self._number(has_allowed, (ListKind.ALLOW.value,)) and not self._is_on(ListKind.ALLOW, names):
+            return Refusal.NOT_ALLOWED
+        return None
+
+    def _is_on(self, kind: ListKind, names: Sequence[str]) -> bool:
+        marks = ", ".join("?" * len(names))
+        statement = f"SELECT EXISTS (SELECT 1 FROM block WHERE kind = ? AND name IN ({marks}))"
+        return bool(self._number(statement, (kind.value, *names)))
+
+    def subscription_nos(self, bare: str, limit: int) -> list[int]:
+        """Returns the numbers of the subscriptions of a bare JID and its resources, those to deleted nodes included."""
+        rows = self._db.rows("SELECT sub_no FROM subscription WHERE bare = ? ORDER BY sub_no LIMIT ?", (bare, limit))
+        return [row[0] for row in rows]
+
+
+class BlockWrites(NodeWrites, BlockReads):
+    """The part of WriteTx for who may not use the service."""
+
+    def set_person_salt(self, salt: bytes) -> None:
+        """Stores the salt, which never changes."""
+        self._change("INSERT INTO salt (salt) VALUES (?)", (salt,))
+
+    def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        """Adds entries to a list. Entries that it has stay."""
+        self.changes += 1
+        self._db.run_many(
+            "INSERT INTO block (kind, name) VALUES (?, ?) ON CONFLICT (kind, name) DO NOTHING",
+            [(kind.value, name) for name in names],
+        )
+
+    def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        """Removes entries of a list."""
+        self.changes += 1
+        self._db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])

@@ -1265,7 +1265,7 @@ class MemoryStore:
     async def close(self) -> None:
         self._open = False
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         self._check_open()
         return work(MemoryReadTx(self._data))
 

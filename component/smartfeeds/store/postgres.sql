@@ -17,13 +17,16 @@ CREATE TABLE compatibility (
 );
 
 -- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN`, `subscriptions@DOMAIN`
--- and `contacts@DOMAIN` are what the JIDs of a domain have.
+-- and `contacts@DOMAIN` are what the JIDs of a domain have. A count is the sum of its rows, of which one may be negative:
+-- each writing connection changes a slot of its own.
 CREATE TABLE tally (
-    name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    value BIGINT NOT NULL CHECK (value >= 0)
+    name TEXT COLLATE "C" NOT NULL,
+    slot BIGINT NOT NULL,
+    value BIGINT NOT NULL,
+    PRIMARY KEY (name, slot)
 );
 
-INSERT INTO tally (name, value) VALUES ('nodes', 0), ('listed', 0);
+INSERT INTO tally (name, slot, value) VALUES ('nodes', 0, 0), ('listed', 0, 0);
 
 -- total, live and subscribed are kept, never counted. The filter index knows every item whose (modified_us, item_no)
 -- is at or below (indexed_us, indexed_no); stale says that there may be items above. listed: core.attachments.is_listed.

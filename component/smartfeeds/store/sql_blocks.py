@@ -9,6 +9,9 @@ from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import ERASURE
 
+# Nearly every service has neither a list nor an open erasure.
+HAS_RESTRICTIONS = "SELECT EXISTS (SELECT 1 FROM block) OR EXISTS (SELECT 1 FROM erasure WHERE jid <> '')"
+
 
 def to_erasure(row: Row) -> Erasure:
     """An erasure from its row."""
@@ -37,9 +40,7 @@ class BlockReads(NodeReads):
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         """Returns why a bare JID may not use the service, None if it may. One look-up for most services."""
-        # Nearly every service has neither a list nor an open erasure.
-        exists = "SELECT EXISTS (SELECT 1 FROM block) OR EXISTS (SELECT 1 FROM erasure WHERE jid <> '')"
-        if not self._number(exists):
+        if not self._has_restrictions():
             return None
         if self._number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
             return Refusal.ERASING
@@ -53,6 +54,11 @@ class BlockReads(NodeReads):
         if self._number(has_allowed, (ListKind.ALLOW.value,)) and not self._is_on(ListKind.ALLOW, names):
             return Refusal.NOT_ALLOWED
         return None
+
+    def _has_restrictions(self) -> bool:
+        if self._ahead.has_restrictions is None:
+            self._ahead.has_restrictions = bool(self._number(HAS_RESTRICTIONS))
+        return self._ahead.has_restrictions
 
     def _is_on(self, kind: ListKind, names: Sequence[str]) -> bool:
         marks = ", ".join("?" * len(names))
@@ -75,6 +81,7 @@ class BlockWrites(NodeWrites, BlockReads):
     def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
         """Adds entries to a list. Entries that it has stay."""
         self.changes += 1
+        self._ahead.has_restrictions = None
         self._db.run_many(
             "INSERT INTO block (kind, name) VALUES (?, ?) ON CONFLICT (kind, name) DO NOTHING",
             [(kind.value, name) for name in names],
@@ -83,4 +90,5 @@ class BlockWrites(NodeWrites, BlockReads):
     def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
         """Removes entries of a list."""
         self.changes += 1
+        self._ahead.has_restrictions = None
         self._db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])

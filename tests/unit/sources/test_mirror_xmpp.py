@@ -12,10 +12,10 @@ from lxml import etree
 
 from smartfeeds.client.errors import RequestError
 from smartfeeds.client.stanzas import PUBSUB
-from smartfeeds.core.touches import Touch
 from smartfeeds.core.consumers import BROKEN, Consumer
 from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
+from smartfeeds.core.touches import Touch
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.service import requests as r

@@ -22,7 +22,7 @@ async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     clock, numbers = Clock(), itertools.count(1)
     monkeypatch.setattr("smartfeeds.system.now_us", clock)
     monkeypatch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
-    starter = Starter(tmp_path, clock)
+    starter = Starter(f"sqlite:///{tmp_path / 'feeds.db'}", clock)
     yield starter
     await starter.close()
 

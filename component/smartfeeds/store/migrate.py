@@ -77,7 +77,7 @@ def version(connection: sqlite3.Connection) -> str | None:
     if "alembic_version" in tables:
         rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
     if len(rows) != 1:
-        raise StoreError("it belongs to another program; check the path")
+        raise StoreError("it belongs to another program; check store.url")
     return str(rows[0][0])
 
 

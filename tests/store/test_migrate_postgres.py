@@ -146,18 +146,20 @@ def test_version_without_statements_for_postgres_is_undone(address: StoreAddress
     assert run(address, "SELECT version_num FROM alembic_version") == [(former,)]
 
 
-def test_counts_of_the_former_version_are_kept(address: StoreAddress) -> None:
-    """[PG-010] [PG-042] The table is then the one of a new database."""
+def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
+    """[PG-010] [PG-042] Afterwards the tables and indexes are those of a new database."""
     prepare(address)
     shape = (
         "SELECT c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.conrelid = 'tally'::regclass",
         "SELECT column_default FROM information_schema.columns WHERE table_name = 'tally' AND column_default <> ''",
+        "SELECT indexdef FROM pg_indexes WHERE indexname = 'mark_behind'",
     )
     expected = [run(address, statement) for statement in shape]
     run(
         address,
         'DROP TABLE tally; CREATE TABLE tally (name TEXT COLLATE "C" NOT NULL PRIMARY KEY, value BIGINT NOT NULL'
-        " CHECK (value >= 0)); INSERT INTO tally VALUES ('nodes', 3); UPDATE alembic_version SET version_num = '0034'",
+        " CHECK (value >= 0)); INSERT INTO tally VALUES ('nodes', 3); DROP INDEX mark_behind;"
+        " CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us); UPDATE alembic_version SET version_num = '0034'",
     )
 
     assert prepare(address) == migrate.HEAD

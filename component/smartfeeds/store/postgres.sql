@@ -172,8 +172,8 @@ CREATE TABLE purge (
 );
 
 -- How far each consumer of a feed has come in an order (core.consumers). behind: 1 if the feed has items above key_us; it
--- may remain 1 after such an item was removed. The index has key_us, because SQLite would otherwise prefer the primary key
--- when a publish looks for the marks of its feed that are not behind yet, and read all consumers of the feed.
+-- may remain 1 after such an item was removed. The index has no key_us: a mark that moves while its feed is busy stays in
+-- its page (a HOT update), and no index changes.
 CREATE TABLE mark (
     node_no BIGINT NOT NULL REFERENCES node (node_no),
     ord TEXT COLLATE "C" NOT NULL CHECK (ord IN ('modified', 'created')),
@@ -186,7 +186,7 @@ CREATE TABLE mark (
 
 ALTER TABLE mark SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
-CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);
+CREATE INDEX mark_behind ON mark (behind, node_no, ord);
 
 -- The consumers whose last delivery failed; next_us is NULL where the service has given up.
 CREATE TABLE failure (

@@ -31,6 +31,9 @@ from smartfeeds.store.tokens import index_tokens
 # fit, about what the default payload limit allows.
 PAST_TEXT = 600_000  # characters
 PAST_FACETS = 4_096
+# The text of one version beyond this counts as ANYTHING. A tsvector of PostgreSQL has at most 1,048,575 bytes of text.
+# A payload of the default limit never has more.
+VERSION_TEXT = 1_000_000  # characters
 
 # Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items: a
 # step of 50 takes one item of the greatest size, whose 7,000 words take 5 ms, and all other writes wait for it.
@@ -466,6 +469,8 @@ class ItemWrites(FileWrites, ItemReads):
         """
         self._ahead.wildcards.pop(node_no, None)
         tokens = index_tokens(node_no, version)
+        if sum(map(len, tokens)) > VERSION_TEXT:
+            version, tokens = ANYTHING, index_tokens(node_no, ANYTHING)
         states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if states else {}
         changes = {0: tokens}

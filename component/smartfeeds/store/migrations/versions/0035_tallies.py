@@ -1,4 +1,7 @@
-"""Counts of the service as sums of rows, so that no writing connection waits for another."""
+"""Counts of the service as sums of rows, so that no writing connection waits for another.
+
+In PostgreSQL the index of marks loses the key, so that marks which move change no index.
+"""
 
 from smartfeeds.store.migrations import run_script
 
@@ -27,6 +30,10 @@ ALTER TABLE tally ADD COLUMN slot BIGINT NOT NULL DEFAULT 0;
 
 ALTER TABLE tally ALTER COLUMN slot DROP DEFAULT, DROP CONSTRAINT tally_value_check,
     DROP CONSTRAINT tally_pkey, ADD PRIMARY KEY (name, slot);
+
+DROP INDEX mark_behind;
+
+CREATE INDEX mark_behind ON mark (behind, node_no, ord);
 """
 
 

@@ -159,7 +159,8 @@ def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
         address,
         'DROP TABLE tally; CREATE TABLE tally (name TEXT COLLATE "C" NOT NULL PRIMARY KEY, value BIGINT NOT NULL'
         " CHECK (value >= 0)); INSERT INTO tally VALUES ('nodes', 3); DROP INDEX mark_behind;"
-        " CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us); UPDATE alembic_version SET version_num = '0034'",
+        " CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);"
+        " UPDATE alembic_version SET version_num = '0034'",
     )
 
     assert prepare(address) == migrate.HEAD

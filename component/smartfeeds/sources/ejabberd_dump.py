@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, DocumentError, FeedError
-from smartfeeds.formats.erlang_terms import Atom, Term, parse_term, read_terms, term_name
+from smartfeeds.formats.erlang_terms import Atom, Term, parse_head, parse_term, read_terms, term_name
 from smartfeeds.formats.erlang_xml import xml_of
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
 from smartfeeds.sources.ejabberd_values import (
@@ -36,6 +36,7 @@ _SUBSCRIPTION = b"pubsub_subscription"
 _TABLES: Final = (_NODE, _STATE, _ITEM)
 # The beginning of an item: its id, and the number of its node.
 _ITEM_NODE: Final = re.compile(rb"\s*+\{pubsub_item,\s*+\{<<[^<>]*+>>,\s*+(\d++)\}")
+_PAYLOAD: Final = "payload"  # the last attribute of an item, in every version of ejabberd
 _STATE_FIELDS: Final = ("stateid", "affiliation", "subscriptions")
 
 # Values of a record by the names of its attributes.
@@ -74,6 +75,16 @@ class _Record(NamedTuple):
         values = parse_term(self.data)
         assert isinstance(values, tuple)  # `term_name` has read the beginning of a tuple
         return dict(zip(self.attributes, values[1:], strict=False))
+
+    def fields_before(self, attribute: str) -> tuple[Fields, int]:
+        """The values of the attributes before this one, which is the last, and the offset of its value.
+
+        Raises FeedError if the record cannot be read, or has another order.
+        """
+        if self.attributes[-1] != attribute:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the last attribute is {self.attributes[-1]}, not {attribute}")
+        values, offset = parse_head(self.data, len(self.attributes))
+        return dict(zip(self.attributes, values[1:], strict=False)), offset
 
 
 def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
@@ -212,12 +223,12 @@ def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[Mov
         if number is not None and int(number[1]) not in stored:
             continue
         try:
-            match record.fields():
+            fields, payload = record.fields_before(_PAYLOAD)
+            match fields:
                 case {
                     "itemid": (bytes(item_id), int(node_no)),
                     "creation": (created, _),
                     "modification": (modified, publisher),
-                    "payload": list(payload),
                 }:
                     if node_no in stored:
                         yield (
@@ -227,7 +238,7 @@ def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[Mov
                                 _jid(publisher),
                                 time_us(created),
                                 time_us(modified),
-                                xml_of(payload),
+                                xml_of(record.data, payload),
                             ),
                         )
                 case _:

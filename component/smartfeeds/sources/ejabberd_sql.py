@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from smartfeeds.core.options import FormFields
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.erlang_terms import Term, parse_term
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
@@ -20,7 +21,6 @@ from smartfeeds.sources.ejabberd_values import (
     persists_items,
     read_options,
     subscribe_fields,
-    time_us,
 )
 from smartfeeds.sources.foreign_database import ForeignRows, open_database
 
@@ -94,4 +94,4 @@ def _items(rows: ForeignRows, number: int) -> Iterator[MovedItem]:
 def _time_us(text: str) -> int | None:
     """A time in microseconds, from megaseconds, seconds and microseconds."""
     match = _TIME.fullmatch(text)
-    return time_us(tuple(map(int, match.groups()))) if match else None
+    return (int(match[1]) * 1_000_000 + int(match[2])) * US_PER_S + int(match[3]) if match else None

@@ -18,7 +18,7 @@ Buffer = bytes | memoryview
 class LuaTable(NamedTuple):
     """A table: its fields by key, and its positional entries in their order."""
 
-    fields: "dict[str | int | float, LuaValue]"
+    fields: "dict[LuaKey, LuaValue]"
     entries: "list[LuaValue]"
 
 
@@ -34,42 +34,53 @@ class LuaError(DocumentFormatError):
         self.position = position
 
 
-# A field is one token: `["key"] = "text";`. So is a table in a field that has such fields only, like most attributes.
-# Any other table is several tokens.
+# Three forms are one token, because most elements of a payload consist of them: a field with a text, such as
+# `["key"] = "text";`, a field with a table of such fields, and a table of one text and of fields of both kinds.
+_BLANKS: Final = rb"\s*+(?:--[^\n]*+\n\s*+)*+"
 _CHARACTERS: Final = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _TEXT: Final = rb'"(' + _CHARACTERS + rb')"'
 _SCALAR: Final = rb"(true|false|nil|[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\b"
 _KEY: Final = rb"\[\s*+" + _TEXT + rb"\s*+\]\s*+=\s*+"
-_FIELD: Final = re.compile(rb"\s*+" + _KEY + _TEXT + rb"\s*+[;,]", re.DOTALL)
-_FIELDS: Final = rb'((?:\s*+\[\s*+"' + _CHARACTERS + rb'"\s*+\]\s*+=\s*+"' + _CHARACTERS + rb'"\s*+[;,])++)'
+_END: Final = rb"\s*+[;,]"
+# The same without groups.
+_ANY_TEXT: Final = rb'"' + _CHARACTERS + rb'"'
+_ANY_KEY: Final = rb"\s*+\[\s*+" + _ANY_TEXT + rb"\s*+\]\s*+=\s*+"
+_TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb")++"
+_FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb")++"
+_FIELD: Final = re.compile(rb"\s*+" + _KEY + rb"(?:" + _TEXT + rb"|\{(" + _TEXT_FIELDS + rb")\s*+\})" + _END, re.DOTALL)
+_OPENING: Final = re.compile(_BLANKS + rb"\{")
 _TOKEN: Final = re.compile(
-    rb"\s*+(?:--[^\n]*+\n\s*+)*+(?:"
+    _BLANKS
+    + rb"(?:"
     + _KEY  # 1
     + rb"(?:"
     + _TEXT  # 2
-    + rb"|\{"
-    + _FIELDS  # 3
-    + rb"\s*+\}|(\{)|"  # 4
+    + rb"|\{("
+    + _TEXT_FIELDS  # 3
+    + rb")\s*+\}|(\{)|"  # 4
     + _SCALAR  # 5
     + rb")|"
     + _TEXT  # 6
-    + rb"|(\{)|(\})|"  # 7, 8
-    + _SCALAR  # 9
-    + rb"|([A-Za-z_]\w*)\s*="  # 10: the name of a field
+    + rb"|\{(?:\s*+"
+    + _TEXT  # 7
+    + _END
+    + rb")?+("
+    + _FIELDS  # 8
+    + rb")\s*+\}|(\{)|(\})|"  # 9, 10
+    + _SCALAR  # 11
+    + rb"|([A-Za-z_]\w*)\s*="  # 12: the name of a field
     + rb"|\[\s*"
-    + _SCALAR  # 11: the number of a field
+    + _SCALAR  # 13: the number of a field
     + rb"\s*\]\s*="
     + rb")\s*+[;,]?+",
     re.DOTALL,
 )
-_FIELD_TEXT, _FIELD_TEXTS, _FIELD_TABLE, _FIELD_SCALAR, _ENTRY_TEXT, _OPEN, _CLOSE, _ENTRY_SCALAR, _NAME, _NUMBER = (
-    range(2, 12)
-)
+_FIELD_TEXT, _FIELD_TEXTS, _FIELD_TABLE, _FIELD_SCALAR, _ENTRY_TEXT = range(2, 7)
+_LEAF_TEXT, _LEAF, _OPEN, _CLOSE, _ENTRY_SCALAR, _NAME, _NUMBER = range(7, 14)
 _OPENINGS: Final = frozenset({_FIELD_TABLE, _OPEN})
-_ENTRIES: Final = frozenset(
-    {_ENTRY_TEXT, _OPEN, _ENTRY_SCALAR}
-)  # what can be the value of a field whose key came before
-# Most elements of a payload have the same attributes, which are remembered up to this length.
+# What can be the value of a field whose key came before.
+_ENTRIES: Final = frozenset({_ENTRY_TEXT, _LEAF, _OPEN, _ENTRY_SCALAR})
+# Most elements of a feed have names and attributes that other items have too. They are remembered up to this length.
 _REMEMBERED_BYTES: Final = 500
 _ESCAPE: Final = re.compile(rb"\\(?:(\d{1,3})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,6})\}|z\s*|(\r\n|\n\r|.))", re.DOTALL)
 _CONTROLS: Final = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -83,8 +94,8 @@ def parse_table(data: Buffer, start: int = 0) -> tuple[LuaTable, int]:
     Tables of a result may be shared with other results, so nobody may change them.
     """
     limit = min(len(data), start + MAX_VALUE_BYTES)
-    opening = _TOKEN.match(data, start, limit)
-    if opening is None or opening.lastindex != _OPEN:
+    opening = _OPENING.match(data, start, limit)
+    if opening is None:
         raise LuaError(start, "there is no table here")
     root = table = LuaTable({}, [])
     stack: list[LuaTable] = []  # the tables around `table`
@@ -101,7 +112,7 @@ def parse_table(data: Buffer, start: int = 0) -> tuple[LuaTable, int]:
             if token == _FIELD_TEXT:
                 table.fields[_text(match[1])] = _text(match[_FIELD_TEXT])
             elif token == _FIELD_TEXTS:
-                table.fields[_text(match[1])] = _texts(match[_FIELD_TEXTS])
+                table.fields[_text(match[1])] = LuaTable(_fields(match[_FIELD_TEXTS]), [])
             elif token == _CLOSE:
                 _join_numbered(table)
                 if not stack:
@@ -130,9 +141,12 @@ def _opened(table: LuaTable, key: LuaKey | None, match: "re.Match[bytes]") -> Lu
 
 
 def _add(table: LuaTable, key: LuaKey | None, match: "re.Match[bytes]") -> LuaKey | None:
-    """Adds a text or a scalar to a table, or returns the key of a field whose value follows."""
+    """Adds a text, a scalar or a table of one token to a table, or returns the key of a field whose value follows."""
     token = match.lastindex
-    if token == _ENTRY_TEXT:
+    if token == _LEAF:
+        text = match[_LEAF_TEXT]
+        _put(table, key, LuaTable(_fields(match[_LEAF]), [] if text is None else [_text(text)]))
+    elif token == _ENTRY_TEXT:
         _put(table, key, _text(match[_ENTRY_TEXT]))
     elif token == _ENTRY_SCALAR:
         _put(table, key, _scalar(match[_ENTRY_SCALAR]))
@@ -157,16 +171,19 @@ def _reason(size: int, position: int, limit: int, start: int) -> str:
     return "the data ends within a value" if position >= size else "this is no Lua data"
 
 
-def _texts(fields: bytes) -> LuaTable:
-    """Returns a table with nothing but texts. Raises ValueError as `_text` does."""
-    return _remembered_texts(fields) if len(fields) <= _REMEMBERED_BYTES else _read_texts(fields)
+def _fields(data: bytes) -> "dict[LuaKey, LuaValue]":
+    """Returns fields with texts, or with tables of such fields. Raises ValueError as `_text` does."""
+    return _remembered_fields(data) if len(data) <= _REMEMBERED_BYTES else _read_fields(data)
 
 
-def _read_texts(fields: bytes) -> LuaTable:
-    return LuaTable({_text(match[1]): _text(match[2]) for match in _FIELD.finditer(fields)}, [])
+def _read_fields(data: bytes) -> "dict[LuaKey, LuaValue]":
+    return {
+        _text(key): _text(text) if fields is None else LuaTable(_fields(fields), [])
+        for key, text, fields in (match.groups() for match in _FIELD.finditer(data))
+    }
 
 
-_remembered_texts = lru_cache(maxsize=1_000)(_read_texts)
+_remembered_fields = lru_cache(maxsize=1_000)(_read_fields)
 
 
 def _text(text: bytes) -> str:

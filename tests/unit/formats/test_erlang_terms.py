@@ -230,3 +230,19 @@ def test_blanks_between_the_parts_of_a_payload_do_not_matter(blank: bytes) -> No
     parts += [b"{", b"xmlcdata", b",", b'<<"b\\n"\n "c">>', b"}", b"]", b"}", b"]"]
 
     assert xml_of(blank.join(parts)) == '<a k="ß">b&#10;c</a>'.encode()
+
+
+def test_damaged_payload_is_read_or_refused() -> None:
+    """[IMP-025] [IMP-071] Nothing but FeedError is raised, whatever is missing, repeated or changed."""
+    chance = random.Random(70)
+    text = text_of_term([element_term(parse_payload(XML.encode()))])
+    outcomes: set[object] = set()
+    for _ in range(400):
+        at, size = chance.randrange(len(text)), chance.randrange(1, 6)
+        piece = chance.choice([b"", text[at : at + size] * 2, bytes(chance.randrange(256) for _ in range(size))])
+        try:
+            outcomes.add(type(xml_of(text[:at] + piece + text[at + size :])))
+        except FeedError as error:
+            outcomes.add(error.condition)
+
+    assert outcomes == {bytes, Condition.INVALID_PAYLOAD}

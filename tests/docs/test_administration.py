@@ -5,7 +5,8 @@ from pathlib import Path
 
 from smartfeeds.cli import main
 from smartfeeds.http.routes import TABLE
-from smartfeeds.service import admin_process
+from smartfeeds.service import admin_process, admin_work
+from smartfeeds.xmpp import admin_users
 from smartfeeds.xmpp.command_fields import JIDS
 from smartfeeds.xmpp.command_lists import PAGE_ROWS
 from smartfeeds.xmpp.command_table import COMMANDS
@@ -23,6 +24,8 @@ def test_page_has_every_command_in_the_order_of_the_table() -> None:
 def test_page_has_the_bounds_of_the_program() -> None:
     assert f"pages of {PAGE_ROWS} entries" in PAGE
     assert f"up to {JIDS} JIDs" in PAGE
+    assert f"up to {admin_work.WORK_SHOWN} entries" in PAGE
+    assert f"the oldest {admin_users.MOST_ITEMS:,} at most" in PAGE
     assert f"sends {admin_process.ANNOUNCE_BATCH} messages and then pauses for a second" in PAGE
     assert admin_process.ANNOUNCE_PAUSE_S == 1.0
     assert f"up to {admin_process.MAX_TEXT_BYTES:,} bytes" in PAGE

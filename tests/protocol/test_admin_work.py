@@ -1,5 +1,7 @@
 """The commands for users and for work that goes on after the answer, through the whole component (XEP-0133)."""
 
+from functools import partial
+
 import pytest
 
 from smartfeeds.core.erasures import ErasureSettings
@@ -17,8 +19,10 @@ ADMIN = "root@example.org/desk"
 
 
 @pytest.fixture
-async def service(start: Starter) -> Component:
-    """A component with two admins, and with a node of Alice."""
+async def service(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Component:
+    """A component with two admins, and with a node of Alice. Only the tests do the work that goes on."""
+    monkeypatch.setattr("smartfeeds.delivery.changes.LOOK_S", 3_600)
+    monkeypatch.setattr("smartfeeds.ownership_setup.SWEEPS", ())
     component = await start(pubsub={"admins": [bare(ADMIN), "ann@example.org"]})
     await component.create(ALICE, "tea", title="Tea & cakes")
     return component
@@ -157,15 +161,15 @@ async def test_purge_is_for_owners(service: Component) -> None:
 async def test_removed_node_is_listed_until_its_rows_are_gone(service: Component) -> None:
     """[OPS-070] Only admins see it, because a deleted node has no owners any more."""
     await service.publish(ALICE, "tea", "one")
-    await service.app.service.write(_retire)
+    await service.app.service.write(partial(_retire, name="tea"))
 
     (work,) = await work_of(service, ADMIN)
 
     assert (work["work"], work["subject"]) == ("removal", "tea")
 
 
-def _retire(tx: WriteTx, _context: Context) -> None:
-    node = tx.node("tea")
+def _retire(tx: WriteTx, _context: Context, name: str) -> None:
+    node = tx.node(name)
     assert node is not None
     tx.retire_node(node.node_no)
 
@@ -210,6 +214,18 @@ async def test_status_names_followers_that_wait(service: Component) -> None:
     rows = table(await dialog.go(jid=bare(ALICE)))
 
     assert ("milk", "push") in {(row["node"], row["follower"]) for row in rows}
+
+
+async def test_list_of_work_has_a_bound(service: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-070] It fits into one stanza. Work that waits comes before the erasures."""
+    monkeypatch.setattr("smartfeeds.service.admin_work.WORK_SHOWN", 2)
+    settings = ErasureSettings()
+    await service.app.service.write(lambda tx, context: begin_erasure(tx, context, Person("x@example.org"), settings))
+    for name in ("one", "two", "three"):
+        await service.create(BOB, name)
+        await service.app.service.write(partial(_retire, name=name))
+
+    assert [row["subject"] for row in await work_of(service, ADMIN)] == ["one", "two"]
 
 
 async def test_newest_erasures_come_first(service: Component) -> None:

@@ -7,6 +7,7 @@ number names it, which stays the same until the work ends.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain, islice
 
 from smartfeeds.core.erasures import Erasure
 from smartfeeds.core.model import Node
@@ -19,8 +20,8 @@ from smartfeeds.service.requests import Answer, NodeRequest, Purge, Request
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
 
-# Erasures that have ended are listed too, because nothing else shows an admin that they have.
-ERASURES_SHOWN = 50
+# The bound of a list: one page of a chat client. Erasures that have ended are at its end.
+WORK_SHOWN = 50
 _DIGEST_DIGITS = 8
 
 
@@ -80,21 +81,23 @@ class GetErasure(Request):
 
 @dataclass(frozen=True, slots=True)
 class ErasureShown(Answer):
-    """The job, and which followers have received the deletions."""
+    """The number of the work, the job, and which followers have received the deletions."""
 
+    number: str
     status: ErasureStatus
 
 
 def list_work(tx: ReadTx, context: Context, request: ListWork) -> WorkList:
-    """Work in progress that the actor may know of, and the erasures that ended last."""
+    """Work in progress that the actor may know of, and the erasures that began last. At most WORK_SHOWN entries."""
     purges = (
         _purge(node)
         for purge in tx.open_purges()
         if (node := tx.node_by_no(purge.node_no)) is not None and manages(tx, context, request.actor, node)
     )
-    if not is_admin(context.policy, request.actor):
-        return WorkList(tuple(purges))
-    return WorkList((*purges, *_removals(tx), *map(_erasure, tx.newest_erasures(ERASURES_SHOWN))))
+    work: Iterator[Work] = purges
+    if is_admin(context.policy, request.actor):
+        work = chain(purges, _removals(tx), map(_erasure, tx.newest_erasures(WORK_SHOWN)))
+    return WorkList(tuple(islice(work, WORK_SHOWN)))
 
 
 def begin_purge(tx: WriteTx, context: Context, request: BeginPurge) -> PurgeBegun:
@@ -115,7 +118,7 @@ def get_erasure(tx: ReadTx, context: Context, request: GetErasure) -> ErasureSho
     status = erasure_status(tx, context, person)
     if status is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"{person.jid} was never erased here")
-    return ErasureShown(status)
+    return ErasureShown(_erasure(status.job).number, status)
 
 
 def _purge(node: Node) -> Work:

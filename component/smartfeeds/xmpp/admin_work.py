@@ -16,7 +16,7 @@ _COLUMNS = (
 
 
 async def _page(step: StepInput) -> ListPage:
-    """All rows at once: purges and removals end within minutes, and erasures are rare."""
+    """One page: purges and removals end within minutes, and erasures are rare."""
     answer = await step.answer(ListWork(step.actor, step.service), WorkList)
     return ListPage([_row(work) for work in answer.entries], Pages(step.page))
 

@@ -77,5 +77,5 @@ def test_killed_erasure_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "phase: done" in run("gdpr", "status", JID).stdout
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute("SELECT change, revision, publisher FROM item").fetchall()
-    assert rows == [(2, 1, "")] * ITEMS
+    assert rows == [(2, 2, "")] * ITEMS
     assert not any(JID.encode() in path.read_bytes() for path in database.parent.glob(f"{database.name}*"))

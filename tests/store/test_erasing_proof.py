@@ -24,8 +24,8 @@ from smartfeeds.service.erasing import begin_erasure, continue_erasure
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.person_columns import PERSON_COLUMNS, JidUse
 from smartfeeds.store.postgres import PostgresStore
+from smartfeeds.store.postgres_scrub import scrub_postgres
 from smartfeeds.store.scrub import ScrubResult, scrub
-from smartfeeds.store.scrub_postgres import scrub_postgres
 from support.postgres import PostgresServer, postgres_program
 from support.postgres_store import EmptyDatabase
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, sqlite_store

@@ -57,6 +57,7 @@ class ReadBatches:
             return _fail(works, error)
         finally:
             self._engine.allow(None)
+            self._tx.forget()
             self._engine.rollback()
         return count
 

@@ -68,8 +68,11 @@ class Engine(Protocol):
     def for_update(self) -> str:
         """The end of a SELECT that locks its row; empty if writers are serialised anyway."""
 
-    def lock_text(self, text: str) -> None:
-        """Makes other transactions that lock this text wait until this one ends; nothing if writers are serialised."""
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
+        """Makes other transactions that lock this text wait until this one ends; nothing if writers are serialised.
+
+        Transactions with a shared lock do not wait for each other.
+        """
 
     @property
     def skip_locked(self) -> str:

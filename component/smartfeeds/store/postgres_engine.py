@@ -102,8 +102,8 @@ class PostgresEngine:
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         self._session.queue(sql, params)
 
-    def lock_text(self, text: str) -> None:
-        self.run(f"SELECT pg_advisory_xact_lock({NAME_LOCKS}, hashtext(?))", (text,))
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
+        self.run(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}({NAME_LOCKS}, hashtext(?))", (text,))
 
     def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:
         try:

@@ -68,6 +68,9 @@ class NodeReads:
     def settle(self) -> None:
         """Writes the changes in memory to the database. Reading transactions have none."""
 
+    def forget(self) -> None:
+        """Drops what is in memory, after the end of the transaction or the snapshot."""
+
     def _row(self, node_no: int) -> NodeRow | None:
         values = self._db.row(_BY_NO, (node_no,))
         return to_node_row(values) if values else None
@@ -225,7 +228,7 @@ class NodeWrites(NodeReads):
         return (node.total, node.live, *keys, *index, node.node_no)
 
     def forget(self) -> None:
-        """Drops all rows in memory, after the end of the transaction."""
+        super().forget()
         self._cache.clear()
         self._names.clear()
         self._dirty.clear()

@@ -196,6 +196,9 @@ class MemoryReadTx:
             return Refusal.DENIED
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
 
+    def blocks_version(self) -> int:
+        return hash(frozenset(self._data.blocks))
+
     def subscription_nos(self, bare: str, limit: int) -> list[int]:
         owned = (no for no, one in self._data.subscriptions.items() if one.jid.partition("/")[0] == bare)
         return sorted(owned)[:limit]

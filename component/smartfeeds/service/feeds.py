@@ -41,8 +41,7 @@ from smartfeeds.service import (
     writing,
 )
 from smartfeeds.service import requests as r
-from smartfeeds.service.blocking import check_admitted
-from smartfeeds.service.context import Context, OverdueItems, Policy
+from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep

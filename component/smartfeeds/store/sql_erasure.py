@@ -160,9 +160,11 @@ class ErasureWrites(BlockWrites, ErasureReads):
     """The part of WriteTx for erasures."""
 
     def put_erasure(self, job: Erasure) -> None:
-        """Stores a job, or replaces it."""
+        """Stores a job, or replaces it. The person is refused from the first job on until it ends."""
+        former = self._db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
+        if former is None or former[0] != job.jid:
+            self.change_blocks()
         values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
-        self._ahead.has_restrictions = None
         self._change(ERASURE.replace, values)
 
     def remove_rows(self, rows: Iterable[PersonRow]) -> int:

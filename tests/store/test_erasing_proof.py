@@ -70,6 +70,9 @@ ROWS: dict[str, list[dict[str, object]]] = {
         for number, jid, feed, label in ((1, JID, "*", ""), (2, BOB, JID, ""), (3, BOB, "*", f"phone of {JID}"))
     ],
     "contact": [{"address": SERVICE, "jid": JID, "state": "granted"}, {"address": JID, "jid": BOB, "state": "asked"}],
+    "tally": [
+        {"name": f"contacts@{jid.partition('@')[2]}", "slot": 0, "value": 1} for jid in (JID, BOB)
+    ],
     "request_form": [{"node_no": _NODE, "whom": f"form {JID}", "since_us": 1, "forms": 1}],
     "redirect": [
         {"name": f"blog {JID}", "uri": "xmpp:b.example", "creator": OWNER},
@@ -274,6 +277,7 @@ async def test_no_column_names_the_person(engine: str, request: pytest.FixtureRe
             assert left == [(ALICE, "subscribed")]
             assert len(await world.store.read(lambda tx: tx.blocks(ListKind.ALLOW))) == 2
             assert dict(tallies)["nodes@people.example.net"] == 1
+            await world.store.write(lambda tx: tx.gather_tallies(100))
             after = dict(await world.store.read(lambda tx: tx._db.rows("SELECT name, value FROM tally")))
             assert not [name for name in after if name.endswith("@people.example.net")]
 

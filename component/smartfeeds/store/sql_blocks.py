@@ -36,13 +36,6 @@ class BlockReads(NodeReads):
         """Returns the erasures that have not ended. Their number is small."""
         return [to_erasure(row) for row in self._db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
 
-    def newest_erasures(self, limit: int) -> list[Erasure]:
-        """Returns the erasures that began last, those that have ended included. All of them are read."""
-        return [
-            to_erasure(row)
-            for row in self._db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
-        ]
-
     def blocks(self, kind: ListKind) -> list[str]:
         """Returns the entries of a list, in their order. The list of an operator is short."""
         return [

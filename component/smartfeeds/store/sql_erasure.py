@@ -77,6 +77,13 @@ class ErasureReads(BlockReads):
         row = self._db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(self.person_salt()),))
         return to_erasure(row) if row else None
 
+    def newest_erasures(self, limit: int) -> list[Erasure]:
+        """Returns the erasures that began last, those that have ended included. All of them are read."""
+        return [
+            to_erasure(row)
+            for row in self._db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
+        ]
+
     def items_after(self, item_no: int, limit: int) -> list[ItemOfNode]:
         """Returns items of all nodes, deleted nodes included, by item_no behind a number."""
         rows = self._db.rows(

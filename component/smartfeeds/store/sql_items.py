@@ -23,7 +23,7 @@ from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
 from smartfeeds.store.sql_tables import FACET, ITEM, ITEM_ROW, ITEM_WITHOUT_SYNC
-from smartfeeds.store.tokens import index_tokens
+from smartfeeds.store.tokens import contains_text_of, index_tokens
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
 # the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
@@ -267,18 +267,6 @@ class ItemReads(NodeReads):
             query.add(f"i.{_LIVE} AND {query.present.text}", *query.present.params)
         return query
 
-    def published_after(self, publisher: str, item_no: int, limit: int) -> tuple[int, int, int | None]:
-        """Returns how many of the next `limit` items behind a number are live items of a publisher, how many items were
-        read, and the number behind which the next items begin, None at the end.
-        """
-        row = self._db.row(
-            "SELECT count(CASE WHEN publisher = ? AND change < 2 THEN 1 END), count(*), max(item_no) FROM"
-            " (SELECT item_no, publisher, change FROM item WHERE item_no > ? ORDER BY item_no LIMIT ?) AS part",
-            (publisher, item_no, limit),
-        )
-        assert row is not None  # a count always has a row
-        return int(row[0]), int(row[1]), int(row[2]) if row[1] == limit else None
-
     def unindexed(self, limit: int) -> list[bytes]:
         """Returns the payloads that `WriteTx.index_some` reads next with this limit."""
         node_no = self._stalest()
@@ -304,21 +292,6 @@ class ItemReads(NodeReads):
             size_bytes += len(items[done].payload)
             done += 1
         return items[:done], len(items) == limit or done < len(items)
-
-
-def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
-    """Returns whether the document of some past version contains all tokens of the present version.
-
-    Without this check, edits that alternate between two contents would use up all documents, and the joined document
-    would match views that no version was in. A shorter text cannot contain all tokens, so most texts are not split.
-    """
-    present = max(documents)
-    size = len(documents[present])
-    return any(
-        len(text) >= size and tokens <= frozenset(text.split())
-        for number, text in documents.items()
-        if number != present
-    )
 
 
 def _standing(view: View, item: Item, states: int) -> Standing:
@@ -510,7 +483,7 @@ class ItemWrites(FileWrites, ItemReads):
         """
         present = max(documents)
         present_tokens = frozenset(documents[present].split())
-        if present_tokens <= tokens or states.get(_WILDCARD, 0) > 1 or _is_known(documents, present_tokens):
+        if present_tokens <= tokens or states.get(_WILDCARD, 0) > 1 or contains_text_of(documents, present_tokens):
             past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
             return past, {present: tokens} if present_tokens != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:

@@ -31,7 +31,7 @@ async def pages(web: Web) -> dict[str, tuple[int, str]]:
 async def test_cursors_stay_valid_when_the_service_moves_to_postgres_and_back(
     start: Starter, start_web: WebStarter, postgres: PostgresServer
 ) -> None:
-    """[OPS-092] [PG-001] Items with equal keys included, whose cursors count items."""
+    """[OPS-092] Items with equal keys included, whose cursors count items."""
     web = await start_web()
     path = web.component.app.settings.store.path
     await web.component.create(ALICE, "comments")

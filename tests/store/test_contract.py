@@ -1058,7 +1058,7 @@ async def test_writes_are_answered_in_order_and_then_seen(store: Store) -> None:
 
 
 async def test_read_is_one_snapshot(store: Store) -> None:
-    """[xep-map 205] Items and count come from one snapshot, whatever is written in between."""
+    """[xep-map 205] [PG-007] Items and count come from one snapshot, whatever is written in between."""
     made = await store.write(add_feed())
 
     def page(tx: ReadTx) -> tuple[int, int, int]:

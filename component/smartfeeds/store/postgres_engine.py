@@ -94,7 +94,7 @@ class PostgresEngine:
         return rows[0] if rows else None
 
     # Writes wait for the next statement that returns rows, or the commit, and share its round trip: round trips are the
-    # cost of a work (PG-029).
+    # cost of a work.
 
     def run(self, sql: str, params: Sequence[object] = ()) -> None:
         self._session.queue(sql, (params,))

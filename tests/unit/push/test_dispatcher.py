@@ -9,6 +9,7 @@ import pytest
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import Mark, NodeEvent
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
 from smartfeeds.delivery import dispatcher as module
 from smartfeeds.delivery import lane
@@ -418,10 +419,10 @@ async def test_event_whose_removal_failed_is_not_sent_again_behind_later_items(
     await world.publish("b")
     write, errors = world.service.write, [StoreError("the disk is full")]
 
-    async def failing_write(work: Callable[..., object], *, turn: str = "") -> object:
+    async def failing_write(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
         if "_clean_up" in getattr(work, "__qualname__", "") and errors:
             raise errors.pop()
-        return await write(work, turn=turn)  # type: ignore[arg-type]
+        return await write(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
     monkeypatch.setattr(world.service, "write", failing_write)
     await world.dispatcher.resume(PUSH)

@@ -1,6 +1,7 @@
 """Several processes of the service on one ejabberd and one PostgreSQL database: what another process adds."""
 
 import itertools
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -100,7 +101,7 @@ def _are_ready(ports: list[int]) -> bool:
         return False
     shards = [_metric(text, "smartfeeds_shards_owned") for text in texts]
     is_online = all(_metric(text, "smartfeeds_link_online") for text in texts)
-    return is_online and sum(shards) == SHARDS and max(shards) - min(shards) <= 1
+    return is_online and sum(shards) == SHARDS and max(shards) <= math.ceil(SHARDS / len(ports))
 
 
 def _metric(text: str, name: str) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 SATURATED = 0.9  # of the time that a part has at most; the rest is lost between its reads and writes
 IDLE = 0.1  # of all cores; with less, the parts wait for a core
+DISTURBED = 0.2  # of all cores; with more, other programs decide about the rate
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _OWN, _WITH_ENDED_CHILDREN = slice(11, 13), slice(11, 15)  # of the fields behind the name in /proc/PID/stat
 
@@ -42,19 +43,27 @@ class Usage:
         return f"limit: {self._limit()} ({self._shares()})"
 
     def _limit(self) -> str:
-        if self.idle_s < IDLE * self.seconds * self.cores:
+        if self.idle_s < IDLE * self._total_s:
             greatest = max(self.cpu_s, key=lambda name: self.cpu_s[name])
-            return f"the {self.cores} cores, most of all {greatest}"
+            if self._others_s > DISTURBED * self._total_s:
+                return f"other programs on the {self.cores} cores; of these parts {greatest} uses most"
+            return f"the {self.cores} cores, of which {greatest} uses most"
         for part in self.parts:
             if part.threads and self.cpu_s[part.name] >= SATURATED * part.threads * self.seconds:
                 return f"{part.name}, which is busy all the time"
         return "waiting for the disk and for answers"
 
     def _shares(self) -> str:
-        total_s = self.seconds * self.cores
-        others_s = max(0.0, total_s - self.idle_s - sum(self.cpu_s.values()))
-        used_s = {**self.cpu_s, "other programs": others_s, "idle": self.idle_s}
-        return ", ".join(f"{name} {value / total_s:.0%}" for name, value in used_s.items())
+        used_s = {**self.cpu_s, "other programs": self._others_s, "idle": self.idle_s}
+        return ", ".join(f"{name} {value / self._total_s:.0%}" for name, value in used_s.items())
+
+    @property
+    def _total_s(self) -> float:
+        return self.seconds * self.cores
+
+    @property
+    def _others_s(self) -> float:
+        return max(0.0, self._total_s - self.idle_s - sum(self.cpu_s.values()))
 
 
 class Meter:

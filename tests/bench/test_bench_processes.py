@@ -93,7 +93,8 @@ def usage(service_s: float, load_s: float, idle_s: float) -> Usage:
     [
         (usage(9.8, 1.0, 5.0), "limit: service, which is busy all the time (service 49%, PostgreSQL 10%"),
         (usage(1.0, 9.8, 5.0), "limit: load generator, which is busy all the time"),
-        (usage(9.8, 4.0, 0.5), "limit: the 2 cores, most of all service"),
+        (usage(9.8, 4.0, 0.5), "limit: the 2 cores, of which service uses most"),
+        (usage(1.0, 1.0, 0.5), "limit: other programs on the 2 cores; of these parts PostgreSQL uses most"),
         (usage(2.0, 1.0, 9.0), "limit: waiting for the disk and for answers"),
         (usage(2.0, 1.0, 9.0), "other programs 30%, idle 45%)"),
     ],

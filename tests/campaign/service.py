@@ -100,7 +100,6 @@ class Service:
         self.folder = folder
         self.domain = str(sections.get("component", {}).get("jid", DOMAIN))
         self.port = free_port()
-        self.url = f"http://{HOST}:{self.port}"
         self.config = folder / "smartfeeds.toml"
         self.log = folder / "service.log"
         self.database = folder / "feeds.db"
@@ -130,9 +129,14 @@ class Service:
             )
         )
 
-    async def prepare(self, *nodes: str, subscriber: str = "") -> None:
+    @property
+    def url(self) -> str:
+        """The address of its HTTP side."""
+        return f"http://{HOST}:{self.port}"
+
+    async def prepare(self, *nodes: str, subscriber: str = "", fillers: int = 0) -> None:
         """Creates the database with open nodes of the owner, and a token for everything. `subscriber` subscribes to the
-        nodes in modified order.
+        nodes in modified order. After each node there are `fillers` nodes that nobody uses.
         """
         service = open_service(load(self.config), on_change=lambda _nodes: None, mode=OpenMode.CREATE)
         await service.store.open()
@@ -143,6 +147,8 @@ class Service:
                 await service.handle(CreateNode(owner, self.domain, node, {"pubsub#access_model": ("open",)}))
                 if subscriber and (jid := parse_jid(subscriber)) is not None:
                     await service.handle(Subscribe(jid, self.domain, f"{node}?order=modified", subscriber))
+                names = (f"{node}-filler-{number}" for number in range(fillers))
+                await asyncio.gather(*(service.handle(CreateNode(owner, self.domain, name, None)) for name in names))
             token, self.token = new_token(OWNER, SCOPES["admin"], "*", "campaign")
             await service.write(lambda tx, context: add_token(tx, context, token, None))
         finally:

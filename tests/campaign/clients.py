@@ -19,6 +19,7 @@ from smartfeeds.core.cursor import parse_cursor
 from smartfeeds.core.times import parse_time
 
 REQUEST_S = 20.0
+CATCH_UP_S = 120.0
 POLL_TIMEOUT_S = 1
 PAGE_ITEMS = 50
 WALK_ITEMS = 500
@@ -166,9 +167,10 @@ class Follower:
             await self.pull(POLL_TIMEOUT_S)
 
     async def catch_up(self) -> None:
-        """Pulls until there is no more."""
-        while not await self.pull(0):
-            pass
+        """Pulls until there is no more. Raises TimeoutError if the service does not answer in `CATCH_UP_S`."""
+        async with asyncio.timeout(CATCH_UP_S):
+            while not await self.pull(0):
+                pass
 
     async def pull(self, timeout_s: int) -> bool:
         """Reads one page. Returns whether it is the last one now."""

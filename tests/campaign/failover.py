@@ -49,6 +49,7 @@ async def failover_piece(
                 await replicas.restart_primary()
                 await replicas.add_standby()
             await service.start()
+            keeper = asyncio.create_task(service.keep_running(), name="keeper")
             async with load_on(service, history, session, seed) as followers:
                 for _ in range(faults):
                     await asyncio.sleep(chance.uniform(0.1, LIFE_S))
@@ -62,6 +63,8 @@ async def failover_piece(
             for follower in followers:
                 await follower.catch_up()
             await walk(service, history, session)
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
             service.end()
     return judged(seed, faults, history, log_problems(service.said()))
 

@@ -20,6 +20,8 @@ from support.servers import TestServer
 
 LEASE_S = 2.0
 NODES = ("news0", "news1", "news2", "news3")
+SUPERVISE_S = 0.2
+START_ATTEMPTS = 50
 FILLERS = 15  # between two of the nodes, so that they are in shards of both processes
 
 
@@ -44,6 +46,7 @@ class Member:
 
     def send(self, number: signal.Signals) -> None:
         """Sends a signal to the process."""
+        assert self.service.pid, "the process is not running"
         os.kill(self.service.pid, number)
 
 
@@ -58,6 +61,7 @@ class Group:
     up: asyncio.Event = field(default_factory=asyncio.Event)
     label: str = ""
     token: str = ""
+    exits: int = 0
     _lives: dict[tuple[str, int, int], int] = field(default_factory=dict)
     _hits: dict[str, int] = field(default_factory=dict)
 
@@ -87,10 +91,36 @@ class Group:
         (self.up.set if is_any_up else self.up.clear)()
 
     async def start(self, member: Member) -> None:
-        """Starts the process of a member, and returns when it accepts requests."""
-        member.service.fork()
-        await member.service.wait()
-        self.set_up(member, is_up=True)
+        """Starts the process of a member, and returns when it accepts requests.
+
+        A process gives up if the database ends its sessions while it starts. It is started again, as systemd does.
+        Raises RuntimeError if that does not help.
+        """
+        for attempt in range(START_ATTEMPTS):
+            member.service.fork()
+            try:
+                await member.service.wait()
+            except RuntimeError:
+                member.service.end()
+                self.exits += 1
+                if attempt == START_ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(SUPERVISE_S)
+            else:
+                self.set_up(member, is_up=True)
+                return
+
+    async def supervise(self) -> None:
+        """Starts processes again that ended by themselves. `exits` counts them."""
+        while True:
+            for member in self.members:
+                # A fault that holds `free` starts the process itself.
+                if not member.free.locked() and member.service.has_ended:
+                    async with member.free:
+                        self.exits += 1
+                        self.kill(member)
+                        await self.start(member)
+            await asyncio.sleep(SUPERVISE_S)
 
     def kill(self, member: Member) -> None:
         """Kills the process of a member."""

@@ -71,6 +71,7 @@ async def postgres_power_piece(
             await service.prepare()
             await asyncio.to_thread(subprocess.run, ["sync", "-f", str(disk.mount)], check=True)
             await service.start()
+            keeper = asyncio.create_task(service.keep_running(), name="keeper")
             try:
                 async with new_session() as session:
                     async with load_on(service, history, session, seed) as followers:
@@ -81,12 +82,16 @@ async def postgres_power_piece(
                     for follower in followers:
                         await follower.catch_up()
                     await walk(service, history, session)
+                keeper.cancel()
                 await asyncio.to_thread(server.stop)
                 problems += await asyncio.to_thread(_check, server)
             except* psycopg.Error as group:
                 problems += [f"PostgreSQL does not start: {error}" for error in group.exceptions]
             finally:
-                service.end()
+                keeper.cancel()
+                await asyncio.gather(keeper, return_exceptions=True)
+                if service.pid:
+                    service.end()
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return judged(seed, cuts, history, (*problems, *log_problems(service.said())))

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 HOST, DOMAIN, OWNER, NODE = "127.0.0.1", "feeds.localhost", "alice@localhost", "news"
 START_S = 60.0
 POLL_S = 0.005
+KEEP_S = 0.2
 
 
 class Preload:
@@ -178,6 +179,22 @@ class Service:
             else:
                 writer.close()
                 return
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process was started and has ended by itself."""
+        return bool(self.pid) and not _is_running(self.pid)
+
+    async def keep_running(self) -> None:
+        """Starts it again whenever it has ended by itself, as systemd does: it gives up if the database ends its
+        sessions while it starts.
+        """
+        while True:
+            if self.has_ended:
+                self.end()
+                with suppress(RuntimeError):  # the database is still away
+                    await self.start()
+            await asyncio.sleep(KEEP_S)
 
     def end(self, how: signal.Signals = signal.SIGKILL) -> int:
         """Ends it. Returns its exit code."""

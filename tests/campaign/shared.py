@@ -17,6 +17,7 @@ from campaign.clients import load_on, new_session, walk
 from campaign.group import NODES, Group, Member, prepared_group
 from campaign.observer import SAMPLE_S, Observer
 from campaign.pieces import Piece, Task, judged, log_problems
+from campaign.report import NO_LINK
 from campaign.service import Preload
 from campaign.shared_faults import FAULTS, PARTITIONS, TAKEN_OVER, Breaker, Fault
 from campaign.takeovers import SPAN_S
@@ -118,6 +119,7 @@ async def shared_piece(
             load = load_on(
                 group, history, session, seed, writers=WRITERS, followers=4, nodes=NODES, pause_s=write_pause_s
             )
+            supervisor = asyncio.create_task(group.supervise(), name="supervisor")
             async with load as followers:
                 await _break(breaker, faults, pause_s)
                 await breaker.writes_again()
@@ -131,6 +133,9 @@ async def shared_piece(
                 await group.progress.until(items[-1].key_us if items else 0, node)
             notes["mark_writes"], mark_problems = await observer.mark_problems()
             problems += mark_problems
+            notes["exits"] = group.exits
+            supervisor.cancel()
+            await asyncio.gather(supervisor, return_exceptions=True)
             await links.end()
             group.end()
         problems += breaker.problems
@@ -141,7 +146,7 @@ async def shared_piece(
     for fault, times in breaker.takeovers.items():
         piece.verdict.recoveries[f"takeover after {fault}"] = times
     if links.gaps_s:
-        piece.verdict.recoveries["no process with a link"] = links.gaps_s
+        piece.verdict.recoveries[NO_LINK] = links.gaps_s
     return piece
 
 

@@ -30,6 +30,7 @@ class Member:
     """One process: `database` and `link` are its cables to the database and to the XMPP server.
 
     `relay` is behind `link` and sees its notifications. A fault holds `free`.
+    `life` is held while something ends, stops or starts the process.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Member:
     link: Cable
     relay: Relay
     free: asyncio.Lock = field(default_factory=asyncio.Lock)
+    life: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_linked(self) -> bool:
@@ -114,9 +116,8 @@ class Group:
         """Starts processes again that ended by themselves. `exits` counts them."""
         while True:
             for member in self.members:
-                # A fault that holds `free` starts the process itself.
-                if not member.free.locked() and member.service.has_ended:
-                    async with member.free:
+                if not member.life.locked() and member.service.has_ended:
+                    async with member.life:
                         self.exits += 1
                         self.kill(member)
                         await self.start(member)

@@ -54,19 +54,21 @@ Fault = Callable[[Breaker, Member], Awaitable[None]]
 
 async def kill(breaker: Breaker, member: Member) -> None:
     """SIGKILL. The process starts again after at most a second."""
-    takeover = breaker.begin("kill", member)
-    breaker.group.kill(member)
-    await breaker.pause(0, 1)
-    # Otherwise the process itself takes its shards again: this is no takeover.
-    await takeover
-    await breaker.group.start(member)
+    async with member.life:
+        takeover = breaker.begin("kill", member)
+        breaker.group.kill(member)
+        await breaker.pause(0, 1)
+        # Otherwise the process itself takes its shards again: this is no takeover.
+        await takeover
+        await breaker.group.start(member)
 
 
 async def restart_at_once(breaker: Breaker, member: Member) -> None:
     """SIGKILL, and the next life begins at once."""
-    breaker.group.history.fault("kill, restart at once")
-    breaker.group.kill(member)
-    await breaker.group.start(member)
+    async with member.life:
+        breaker.group.history.fault("kill, restart at once")
+        breaker.group.kill(member)
+        await breaker.group.start(member)
 
 
 async def stop_short(breaker: Breaker, member: Member) -> None:
@@ -84,15 +86,16 @@ async def stop_long(breaker: Breaker, member: Member) -> None:
 
 async def _stop(breaker: Breaker, member: Member, least_s: float, most_s: float) -> None:
     group = breaker.group
-    group.hit(member.name)
-    group.set_up(member, is_up=False)  # requests in progress wait
-    member.send(signal.SIGSTOP)
-    try:
-        await breaker.pause(least_s, most_s)
-    finally:
-        group.hit(member.name)  # it may write late what it had begun
-        member.send(signal.SIGCONT)
-    group.set_up(member, is_up=True)
+    async with member.life:
+        group.hit(member.name)
+        group.set_up(member, is_up=False)  # requests in progress wait
+        member.send(signal.SIGSTOP)
+        try:
+            await breaker.pause(least_s, most_s)
+        finally:
+            group.hit(member.name)  # it may write late what it had begun
+            member.send(signal.SIGCONT)
+        group.set_up(member, is_up=True)
 
 
 async def end_lock_session(breaker: Breaker, member: Member) -> None:

@@ -43,9 +43,10 @@ def stanza_xml(root: LuaTable) -> bytes:
                 waiting.extend((child, namespace) for child in reversed(value.entries))
             else:
                 out.append(f"{start}/>")
-    except ForbiddenCharacterError:
+        return "".join(out).encode()
+    except (ForbiddenCharacterError, UnicodeEncodeError):
+        # Names are not escaped, so a name with a lone surrogate fails here.
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a character that XML forbids") from None
-    return "".join(out).encode()
 
 
 def _start_tag(element: LuaTable, outer: str | None, *, is_root: bool) -> tuple[str, str | None, str]:

@@ -16,7 +16,7 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
 from smartfeeds.store.postgres_ahead import look_ahead
-from smartfeeds.store.postgres_errors import postgres_error, sqlstate_of
+from smartfeeds.store.postgres_errors import has_rolled_back, postgres_error, sqlstate_of
 from smartfeeds.store.postgres_session import LOCK, LOCK_SHARED, PostgresSession
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import ITEM, Table
@@ -166,7 +166,7 @@ class PostgresEngine:
             status = self._session.commit()
         except _ERRORS as error:
             failure = self._error(error)
-            if not self._session.is_open:
+            if not has_rolled_back(error):
                 raise UnknownOutcomeError(
                     f"the database {self._session.name}: the connection was lost during the commit, so the write "
                     "may have happened or not; look whether it has before you repeat it"

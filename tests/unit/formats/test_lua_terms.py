@@ -233,6 +233,7 @@ def test_namespaces_are_declared_where_they_change() -> None:
         ('{["name"] = "e"; true}', "neither an element nor a text"),
         ('{["name"] = "e"; "\\000"}', "character that XML forbids"),
         ('{["name"] = "e"; "\\255"}', "character that XML forbids"),
+        ('{["name"] = "e\\255"}', "character that XML forbids"),
     ],
 )
 def test_table_that_is_no_stanza_is_an_error(text: str, reason: str) -> None:

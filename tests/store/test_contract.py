@@ -30,7 +30,8 @@ from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from store.values import add_feed, ids, item, node, subscription, view
 from support.memory_store import MemoryReadTx, MemoryWriteTx
 
-MAINTENANCE = {"settle", "forget", "look_ahead"}  # what the SQL stores call around a group of works
+# What the SQL stores call around a group of works, and the housekeeping of their tables.
+MAINTENANCE = {"settle", "forget", "look_ahead", "has_scattered_tallies", "gather_tallies"}
 # An erasure searches all tables of the schema, which the model does not have.
 ERASURE = {*vars(ErasureReads), *vars(ErasureWrites)}
 
@@ -1058,7 +1059,7 @@ async def test_writes_are_answered_in_order_and_then_seen(store: Store) -> None:
 
 
 async def test_read_is_one_snapshot(store: Store) -> None:
-    """[xep-map 205] Items and count come from one snapshot, whatever is written in between."""
+    """[xep-map 205] [PG-007] Items and count come from one snapshot, whatever is written in between."""
     made = await store.write(add_feed())
 
     def page(tx: ReadTx) -> tuple[int, int, int]:

@@ -20,6 +20,7 @@ from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.person import Person
+from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.stores import parse_store
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
@@ -74,7 +75,6 @@ ROWS: dict[str, list[dict[str, object]]] = {
          "label": label, "created_us": 1, "seen_us": 1, "expires_us": 1, "limit_us": 1}
         for number, jid, feed, label in ((1, JID, "*", ""), (2, BOB, JID, ""), (3, BOB, "*", f"phone of {JID}"))
     ],
-    "contact": [{"address": SERVICE, "jid": JID, "state": "granted"}, {"address": JID, "jid": BOB, "state": "asked"}],
     "request_form": [{"node_no": _NODE, "whom": f"form {JID}", "since_us": 1, "forms": 1}],
     "redirect": [
         {"name": f"blog {JID}", "uri": "xmpp:b.example", "creator": OWNER},
@@ -214,6 +214,8 @@ async def fill(world: World) -> None:
 
     def write(tx: WriteTx) -> None:
         add_rows(tx)
+        for contact in (Contact(SERVICE, JID, ContactState.GRANTED), Contact(JID, BOB, ContactState.ASKED)):
+            tx.put_contact(contact)
         replace(tx, "item", "sync_id", f"urn:{JID}", "id = 'mine'")
         replace(tx, "subscription", "options", json.dumps({"pubsub#x": [JID]}), f"jid = '{ALICE}'")
         replace(tx, "subscription", "service", JID, "jid = 'carol@example.org'")

@@ -113,6 +113,7 @@ async def test_newer_schema_and_data_of_others_are_refused(url: str) -> None:
     run(url, "DROP TABLE accounts")
     await opened(url)
     run(url, "UPDATE alembic_version SET version_num = '9999'")
+    run(url, "UPDATE compatibility SET oldest = '9999'")
     with pytest.raises(StoreError, match=f"its schema 9999 is newer than this program, which knows up to {HEAD}"):
         await opened(url)
 

@@ -189,7 +189,9 @@ class MemoryReadTx:
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         denied, allowed = (self.blocks(kind) for kind in (ListKind.DENY, ListKind.ALLOW))
-        names = {bare, domain, f"{DIGEST_PREFIX}{Person(bare).digest(self.person_salt()).hex()}"}
+        names = {bare, domain}
+        if "@" in bare:
+            names.add(f"{DIGEST_PREFIX}{Person(bare).digest(self.person_salt()).hex()}")
         if names & set(denied):
             return Refusal.DENIED
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
@@ -1268,7 +1270,7 @@ class MemoryStore:
     async def close(self) -> None:
         self._open = False
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         self._check_open()
         return work(MemoryReadTx(self._data))
 

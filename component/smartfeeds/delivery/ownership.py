@@ -78,7 +78,7 @@ class Ownership:
         self._works: list[ShardWork] = []
         self._owned: frozenset[int] = frozenset() if locks is None else ALL_SHARDS
         self._members = Members(0, 0)
-        self._joined_linked = False
+        self._joined_linked = locks is not None  # the locks of a sole process count it with its link
         self._has_link = False
         self._is_leaving = False
         self._beat_s = -math.inf if locks is None else clock()

@@ -9,6 +9,11 @@ from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import ERASURE
 
+# The tally that counts the changes of the lists and of the open erasures; also the text that locks them.
+BLOCKS = "blocks"
+# Nearly every service has neither a list nor an open erasure.
+HAS_RESTRICTIONS = "SELECT EXISTS (SELECT 1 FROM block) OR EXISTS (SELECT 1 FROM erasure WHERE jid <> '')"
+
 
 def to_erasure(row: Row) -> Erasure:
     """An erasure from its row."""
@@ -17,24 +22,8 @@ def to_erasure(row: Row) -> Erasure:
     return Erasure(bytes(key), jid, settings, ErasurePhase(phase), place, started_us, ended_us, counts, keys)
 
 
-# The tally that counts the changes of the lists and of the open erasures; also the text that locks them.
-BLOCKS = "blocks"
-
-
 class BlockReads(NodeReads):
     """The part of ReadTx for who may not use the service."""
-
-    _blocks_version: int | None = None
-
-    def forget(self) -> None:
-        super().forget()
-        self._blocks_version = None
-
-    def blocks_version(self) -> int:
-        """Returns a number that grows with each change of what `refusal` depends on; 0 if nobody was ever refused."""
-        if self._blocks_version is None:
-            self._blocks_version = self._number("SELECT value FROM tally WHERE name = ?", (BLOCKS,))
-        return self._blocks_version
 
     def person_salt(self) -> bytes:
         """Returns the salt of digests of JIDs, empty before the first erasure."""
@@ -45,6 +34,13 @@ class BlockReads(NodeReads):
         """Returns the erasures that have not ended. Their number is small."""
         return [to_erasure(row) for row in self._db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
 
+    def newest_erasures(self, limit: int) -> list[Erasure]:
+        """Returns the erasures that began last, those that have ended included. All of them are read."""
+        return [
+            to_erasure(row)
+            for row in self._db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
+        ]
+
     def blocks(self, kind: ListKind) -> list[str]:
         """Returns the entries of a list, in their order. The list of an operator is short."""
         return [
@@ -54,9 +50,9 @@ class BlockReads(NodeReads):
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         """Returns why a bare JID may not use the service, None if it may.
 
-        Most services never had a list. There the cost is one look-up for all works of a transaction.
+        The cost for most services is one look-up for all works of a transaction.
         """
-        if not self.blocks_version():
+        if not self._has_restrictions():
             return None
         if self._number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
             return Refusal.ERASING
@@ -70,6 +66,15 @@ class BlockReads(NodeReads):
         if self._number(has_allowed, (ListKind.ALLOW.value,)) and not self._is_on(ListKind.ALLOW, names):
             return Refusal.NOT_ALLOWED
         return None
+
+    def _has_restrictions(self) -> bool:
+        if self._ahead.has_restrictions is None:
+            self._ahead.has_restrictions = bool(self._number(HAS_RESTRICTIONS))
+        return self._ahead.has_restrictions
+
+    def blocks_version(self) -> int:
+        """Returns a number that grows with each change of what `refusal` depends on."""
+        return self._sum_tally(BLOCKS)
 
     def _is_on(self, kind: ListKind, names: Sequence[str]) -> bool:
         marks = ", ".join("?" * len(names))
@@ -85,24 +90,18 @@ class BlockReads(NodeReads):
 class BlockWrites(NodeWrites, BlockReads):
     """The part of WriteTx for who may not use the service."""
 
-    def blocks_version(self) -> int:
-        """Returns `BlockReads.blocks_version`, which other transactions cannot change until this one ends.
-
-        Without the lock, a process on PostgreSQL could commit an item of a person behind the erasure of this person.
-        """
-        if self._blocks_version is None:
+    def _has_restrictions(self) -> bool:
+        if self._ahead.has_restrictions is None:
+            # Otherwise a process on PostgreSQL could commit an item of a person behind the erasure of this person.
             self._db.lock_text(BLOCKS, shared=True)
-        return super().blocks_version()
+        return super()._has_restrictions()
 
     def change_blocks(self) -> None:
         """Begins a change of what `refusal` depends on: waits for the transactions that have asked for it."""
         self.changes += 1
         self._db.lock_text(BLOCKS)
-        self._db.run(
-            "INSERT INTO tally (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = tally.value + 1",
-            (BLOCKS,),
-        )
-        self._blocks_version = None
+        self._add_tally(BLOCKS, 1)
+        self._ahead.has_restrictions = None
 
     def set_person_salt(self, salt: bytes) -> None:
         """Stores the salt, which never changes."""

@@ -9,9 +9,10 @@ import pytest
 from smartfeeds.core.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.locks import ShardLocks, SoleReading
-from smartfeeds.delivery.ownership import Ownership
+from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.push.fencing import FencedSender
+from support.world import memory_store, running_world
 
 LEASE_S = 5.0
 
@@ -256,3 +257,17 @@ async def test_sender_stops_when_the_beat_is_old() -> None:
     assert not sender.online
     with pytest.raises(LinkError, match="another process may deliver"):
         await sender.notify([b"<message/>"])
+
+
+async def test_process_with_a_database_of_its_own_owns_everything_from_the_start_on() -> None:
+    """A hand-over at the start would interrupt the first deliveries."""
+    async with running_world(memory_store()) as world:
+        ownership, work = sole_ownership(world.service), Work()
+        ownership.register(work)
+        await ownership.start()
+        await ownership.step()
+        await ownership.settle()
+
+        assert ownership.owned == ALL_SHARDS
+        assert work.calls == [("begin", ALL_SHARDS)]
+        await ownership.stop()

@@ -45,7 +45,7 @@ class BlockReads(NodeReads):
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         """Returns why a bare JID may not use the service, None if it may.
 
-        Most services never had a list. There the cost is one look-up for all works of a transaction.
+        The cost for most services is one look-up for all works of a transaction.
         """
         if not self.blocks_version():
             return None
@@ -83,7 +83,7 @@ class BlockWrites(NodeWrites, BlockReads):
         """
         if self._ahead.blocks_version is None:
             self._db.lock_text(BLOCKS, shared=True)
-        return super().blocks_version()
+        return super()._has_restrictions()
 
     def change_blocks(self) -> None:
         """Begins a change of what `refusal` depends on: waits for the transactions that have asked for it."""

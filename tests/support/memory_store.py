@@ -196,6 +196,9 @@ class MemoryReadTx:
             return Refusal.DENIED
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
 
+    def blocks_version(self) -> int:
+        return hash(frozenset(self._data.blocks))
+
     def subscription_nos(self, bare: str, limit: int) -> list[int]:
         owned = (no for no, one in self._data.subscriptions.items() if one.jid.partition("/")[0] == bare)
         return sorted(owned)[:limit]
@@ -1267,7 +1270,7 @@ class MemoryStore:
     async def close(self) -> None:
         self._open = False
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         self._check_open()
         return work(MemoryReadTx(self._data))
 

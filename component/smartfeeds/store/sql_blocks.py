@@ -83,7 +83,7 @@ class BlockWrites(NodeWrites, BlockReads):
         """
         if self._ahead.blocks_version is None:
             self._db.lock_text(BLOCKS, shared=True)
-        return super()._has_restrictions()
+        return super().blocks_version()
 
     def change_blocks(self) -> None:
         """Begins a change of what `refusal` depends on: waits for the transactions that have asked for it."""

@@ -17,6 +17,8 @@ from smartfeeds.service import (
     admin_nodes,
     admin_sources,
     admin_tokens,
+    admin_users,
+    admin_work,
     administration,
     affiliations,
     archive,
@@ -39,8 +41,7 @@ from smartfeeds.service import (
     writing,
 )
 from smartfeeds.service import requests as r
-from smartfeeds.service.blocking import check_admitted
-from smartfeeds.service.context import Context, OverdueItems, Policy
+from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
@@ -105,6 +106,12 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
     blocking.GetBlockList: ("get_block_list", blocking.get_block_list),
+    admin_users.GetAdmins: ("get_admins", admin_users.get_admins),
+    admin_users.GetUserStatistics: ("get_user_statistics", admin_users.get_user_statistics),
+    admin_users.CountItems: ("count_items", admin_users.count_items),
+    admin_nodes.GetManagedNode: ("get_managed_node", admin_nodes.get_managed_node),
+    admin_work.ListWork: ("list_work", admin_work.list_work),
+    admin_work.GetErasure: ("get_erasure", admin_work.get_erasure),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
     r.Publish: ("publish", attachments.publish),
@@ -140,6 +147,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
     blocking.SetBlockList: ("set_block_list", blocking.set_block_list),
     erasing.ErasePerson: ("erase_person", erasing.erase_person),
+    admin_work.BeginPurge: ("begin_purge", admin_work.begin_purge),
 }
 
 OPERATIONS = {request: name for request, (name, _) in (*READS.items(), *WRITES.items())}

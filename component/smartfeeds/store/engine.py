@@ -24,13 +24,13 @@ class AheadRows(NamedTuple):
 
     `absent_names` are names without a node. `affiliations` has the rows (node_no, jid, affiliation) of the keys `jids`.
     `by_id` and `by_sync` have node_no and the columns ITEM_ROW of the keys `ids`. `groups` has item_no and id of the
-    first items, by node_no, order, key and their greatest number. `has_restrictions` and `wildcards` are those of
+    first items, by node_no, order, key and their greatest number. `blocks_version` and `wildcards` are those of
     `LookedAhead`. `item_nos` are numbers for new items, ascending.
     """
 
     nodes: list[Row]
     absent_names: list[str]
-    has_restrictions: bool
+    blocks_version: int
     jids: list[tuple[int, str]]
     affiliations: list[Row]
     ids: list[tuple[int, str]]
@@ -78,8 +78,11 @@ class Engine(Protocol):
     def for_update(self) -> str:
         """The end of a SELECT that locks its row; empty if writers are serialised anyway."""
 
-    def lock_text(self, text: str) -> None:
-        """Makes other transactions that lock this text wait until this one ends; nothing if writers are serialised."""
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
+        """Makes other transactions that lock this text wait until this one ends; nothing if writers are serialised.
+
+        Transactions with a shared lock do not wait for each other.
+        """
 
     @property
     def tally_slot(self) -> int:

@@ -19,16 +19,16 @@ class LookedAhead:
     """The affiliations, items and groups by their keys; None for an item that does not exist.
 
     `absent_names` are names without a node. `wildcards` says for nodes by number whether the filter index has items of
-    which it knows nothing. `has_restrictions`: whether some users may not use the service; None if this was not read.
+    which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read.
     """
 
-    __slots__ = ("_by_id", "_by_sync", "_groups", "absent_names", "affiliations", "has_restrictions", "wildcards")
+    __slots__ = ("_by_id", "_by_sync", "_groups", "absent_names", "affiliations", "blocks_version", "wildcards")
 
     def __init__(self) -> None:
         self.affiliations: dict[Key, Affiliation] = {}
         self.absent_names: frozenset[str] = frozenset()
         self.wildcards: dict[int, bool] = {}
-        self.has_restrictions: bool | None = None
+        self.blocks_version: int | None = None
         self._by_id: dict[Key, Item | None] = {}
         self._by_sync: dict[Key, Item | None] = {}
         self._groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}
@@ -36,14 +36,14 @@ class LookedAhead:
     def clear(self) -> None:
         """Forgets everything, at the end of the transaction."""
         self.absent_names = frozenset()
-        self.has_restrictions = None
+        self.blocks_version = None
         for entries in (self.affiliations, self.wildcards, self._by_id, self._by_sync, self._groups):
             entries.clear()
 
     def fill(self, rows: AheadRows) -> None:
         """Stores what was read."""
         self.absent_names = frozenset(rows.absent_names)
-        self.has_restrictions = rows.has_restrictions
+        self.blocks_version = rows.blocks_version
         self.affiliations = dict.fromkeys(rows.jids, Affiliation.NONE)
         self.affiliations |= {(node_no, jid): Affiliation(value) for node_no, jid, value in rows.affiliations}
         self.wildcards = dict(rows.wildcards)

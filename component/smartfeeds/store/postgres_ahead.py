@@ -13,10 +13,10 @@ from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import ANYTHING, Order
 from smartfeeds.store.engine import AheadRows
-from smartfeeds.store.postgres_session import PostgresSession, Statement
+from smartfeeds.store.postgres_session import LOCK_SHARED, PostgresSession, Statement
 from smartfeeds.store.rows import KEYS, digest
-from smartfeeds.store.sql_blocks import HAS_RESTRICTIONS
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE_COLUMNS, NODE_ROW
+from smartfeeds.store.sql_tallies import BLOCKS, SUM
 
 _NODES = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"
 _LOCK = " ORDER BY node_no FOR NO KEY UPDATE"
@@ -59,9 +59,11 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
     feeds = sorted({touch.feed for touch in touches if touch.feed})
     new_items = sum(touch.new_items for touch in touches) if lock else 0
 
-    statements: dict[object, Statement] = {
+    # Before the nodes: who changes a list has its lock, and may wait for a node then.
+    statements: dict[object, Statement] = {LOCK_SHARED: (LOCK_SHARED, (BLOCKS,))} if lock else {}
+    statements |= {
         _NODES: (_NODES + _LOCK if lock else _NODES, (names,)),
-        HAS_RESTRICTIONS: (HAS_RESTRICTIONS, ()),
+        SUM: (SUM, (BLOCKS,)),
         _AFFILIATIONS: (_AFFILIATIONS, _columns(jids)),
     }
     if ids:
@@ -91,7 +93,7 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
         nodes=rows[_NODES],
         # Without a lock on a name, another process may create its node at any time.
         absent_names=[] if lock else [name for name in names if name not in node_nos],
-        has_restrictions=bool(rows[HAS_RESTRICTIONS][0][0]),
+        blocks_version=int(rows[SUM][0][0] or 0),
         jids=[(node_nos[name], jid) for name, jid in jids if name in node_nos],
         affiliations=[row for row in rows[_AFFILIATIONS] if row[0] in numbers],
         ids=[(node_nos[name], item_id) for name, item_id in ids if name in node_nos],

@@ -17,7 +17,7 @@ from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
 from smartfeeds.store.postgres_ahead import look_ahead
 from smartfeeds.store.postgres_errors import postgres_error, sqlstate_of
-from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.store.postgres_session import LOCK, LOCK_SHARED, PostgresSession
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import ITEM, Table
 
@@ -26,8 +26,6 @@ ROW_STEPS = 25
 # PostgreSQL does not report the work of a statement, so a bounded count is bounded by time. With this number a count
 # that SQLite permits is permitted here too, except on a slow machine.
 STEPS_A_MS = 20_000
-# The first number of the advisory locks on names: "smfn" as a number. Other programs may use the same database.
-NAME_LOCKS = int.from_bytes(b"smfn")
 # A count of the service has at most this many rows. Most databases have fewer than ten writing connections.
 TALLY_SLOTS = 64
 # Fewer rows are sent with other statements. COPY needs a round trip of its own.
@@ -118,8 +116,8 @@ class PostgresEngine:
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         self._session.queue(sql, params)
 
-    def lock_text(self, text: str) -> None:
-        self.run(f"SELECT pg_advisory_xact_lock({NAME_LOCKS}, hashtext(?))", (text,))
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
+        self.run(LOCK_SHARED if shared else LOCK, (text,))
 
     def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
         # The works themselves find nothing for other texts, or say why they cannot be stored.

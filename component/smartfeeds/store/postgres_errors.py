@@ -43,6 +43,7 @@ _TEXTS = {
     "password authentication failed": "28P01",
     "no password supplied": "28P01",
     "no pg_hba.conf entry": "28000",
+    "pg_hba.conf rejects": "28000",
     "authentication failed": "28000",
     "does not exist": "3D000",
     "too many clients": "53300",

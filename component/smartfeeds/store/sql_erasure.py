@@ -77,6 +77,13 @@ class ErasureReads(BlockReads):
         row = self._db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(self.person_salt()),))
         return to_erasure(row) if row else None
 
+    def newest_erasures(self, limit: int) -> list[Erasure]:
+        """Returns the erasures that began last, those that have ended included. All of them are read."""
+        return [
+            to_erasure(row)
+            for row in self._db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
+        ]
+
     def items_after(self, item_no: int, limit: int) -> list[ItemOfNode]:
         """Returns items of all nodes, deleted nodes included, by item_no behind a number."""
         rows = self._db.rows(
@@ -160,9 +167,11 @@ class ErasureWrites(BlockWrites, ErasureReads):
     """The part of WriteTx for erasures."""
 
     def put_erasure(self, job: Erasure) -> None:
-        """Stores a job, or replaces it."""
+        """Stores a job, or replaces it. The person is refused from the first job on until it ends."""
+        former = self._db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
+        if former is None or former[0] != job.jid:
+            self.change_blocks()
         values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
-        self._ahead.has_restrictions = None
         self._change(ERASURE.replace, values)
 
     def remove_rows(self, rows: Iterable[PersonRow]) -> int:

@@ -19,7 +19,7 @@ from smartfeeds.store.rows import STATES, NodeRow, digest, item_values
 from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, WILDCARD, ItemReads
 from smartfeeds.store.sql_tables import FACET, ITEM
-from smartfeeds.store.tokens import index_tokens
+from smartfeeds.store.tokens import contains_text_of, index_tokens
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
 # the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
@@ -40,21 +40,6 @@ _NO_TOKENS = frozenset[str]()
 
 # The tokens of versions, by item_no and number.
 Documents = dict[tuple[int, int], frozenset[str]]
-
-
-def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
-    """Returns whether the document of some past version contains all tokens of the present version.
-
-    Without this check, edits that alternate between two contents would use up all documents, and the joined document
-    would match views that no version was in. A shorter text cannot contain all tokens, so most texts are not split.
-    """
-    present = max(documents)
-    size = len(documents[present])
-    return any(
-        len(text) >= size and tokens <= frozenset(text.split())
-        for number, text in documents.items()
-        if number != present
-    )
 
 
 class ItemWrites(FileWrites, ItemReads):
@@ -226,7 +211,7 @@ class ItemWrites(FileWrites, ItemReads):
         """
         present = max(documents)
         present_tokens = frozenset(documents[present].split())
-        if present_tokens <= tokens or states.get(WILDCARD, 0) > 1 or _is_known(documents, present_tokens):
+        if present_tokens <= tokens or states.get(WILDCARD, 0) > 1 or contains_text_of(documents, present_tokens):
             past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
             return past, {present: tokens} if present_tokens != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:

@@ -8,7 +8,10 @@ from collections import Counter
 
 from smartfeeds.store.engine import Engine
 
+# Counts the changes of the block lists and of the open erasures (`sql_blocks`); also the text that locks them.
+BLOCKS = "blocks"
 GATHERED = 0  # the slot of rows that no connection to PostgreSQL changes
+SUM = "SELECT sum(value) FROM tally WHERE name = ?"
 _ADD = (
     "INSERT INTO tally (name, slot, value) VALUES (?, ?, ?)"
     " ON CONFLICT (name, slot) DO UPDATE SET value = tally.value + excluded.value"
@@ -24,7 +27,7 @@ class TallyReads:
 
     def _sum_tally(self, name: str) -> int:
         """Returns a count, which is 0 if it has no row."""
-        row = self._db.row("SELECT sum(value) FROM tally WHERE name = ?", (name,))
+        row = self._db.row(SUM, (name,))
         return int(row[0] or 0) if row else 0
 
     def has_scattered_tallies(self) -> bool:

@@ -140,7 +140,7 @@ class SqliteEngine:
         except _ERRORS as error:
             raise store_error(error, self._path) from error
 
-    def lock_text(self, text: str) -> None:
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
         pass
 
     def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:  # noqa: ARG002 - a look-up costs no round trip

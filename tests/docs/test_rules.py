@@ -48,7 +48,29 @@ def test_every_rule_of_all_lists_is_there() -> None:
     resolved = (range(1, 39), range(40, 65), range(70, 88), range(100, 115), range(120, 140), range(150, 158))
     expected |= {f"A-{number:02d}" for numbers in resolved for number in numbers}
 
-    postgres = (1, 3, 5, 6, 7, 8, 10, *range(36, 42), 44, 50, 61, 62, 64, *range(70, 73), *range(74, 77), 78, 79)
+    postgres = (
+        1,
+        3,
+        5,
+        6,
+        7,
+        8,
+        10,
+        *range(36, 43),
+        44,
+        45,
+        46,
+        48,
+        49,
+        50,
+        61,
+        62,
+        64,
+        *range(70, 73),
+        *range(74, 77),
+        78,
+        79,
+    )
     expected |= {f"PG-{number:03d}" for number in postgres}
     assert set(rules_table.read_rules()) == expected
 

@@ -186,6 +186,23 @@ async def test_rename_node_moves_the_name_the_counts_and_the_creator(store: Stor
     assert again.node_no != made.node_no
 
 
+async def test_add_items_stores_many_items_with_any_text(store: Store) -> None:
+    """PostgreSQL gets them by COPY, which has escapes of its own."""
+    texts = ["\\N", "\\.", "a\tb", "a\nb", "a\rb", "\\x41", '"', ",", "NULL", "\U0001f600"]
+    items = [item(f"{texts[n % 10]}{n}", n, f"| {texts[n % 10]}", publisher=texts[n % 10]) for n in range(300)]
+
+    def work(tx: WriteTx) -> list[Item]:
+        made = tx.add_node(node())
+        tx.add_items(made.node_no, items)
+        later = tx.put_item(made.node_no, item("later", 300))
+        return [*tx.slice(made.node_no, Slice(SMART, 999)), later]
+
+    *stored, last, later = await store.write(work)
+    assert [one._replace(item_no=0, sync=b"") for one in stored] == items
+    assert last.item_no == later.item_no
+    assert sorted(one.item_no for one in stored) == [one.item_no for one in stored]
+
+
 async def test_add_items_stores_what_put_item_stores(store: Store) -> None:
     """[IMP-061] Keys may go down, and the filter index reads the items later."""
     one = (await store.write(add_feed(name="one"))).node_no

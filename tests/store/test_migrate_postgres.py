@@ -153,6 +153,7 @@ def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
         "SELECT c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.conrelid = 'tally'::regclass",
         "SELECT column_default FROM information_schema.columns WHERE table_name = 'tally' AND column_default <> ''",
         "SELECT indexdef FROM pg_indexes WHERE indexname = 'mark_behind'",
+        "SELECT attname, attstorage, attcompression FROM pg_attribute WHERE attrelid = 'item'::regclass AND attnum > 0",
     )
     expected = [run(address, statement) for statement in shape]
     run(
@@ -160,6 +161,8 @@ def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
         'DROP TABLE tally; CREATE TABLE tally (name TEXT COLLATE "C" NOT NULL PRIMARY KEY, value BIGINT NOT NULL'
         " CHECK (value >= 0)); INSERT INTO tally VALUES ('nodes', 3); DROP INDEX mark_behind;"
         " CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);"
+        " ALTER TABLE item ALTER payload SET STORAGE EXTENDED, ALTER sync SET STORAGE EXTENDED;"
+        " ALTER TABLE item ALTER payload SET COMPRESSION default;"
         " UPDATE alembic_version SET version_num = '0034'",
     )
 

@@ -74,6 +74,27 @@ def test_rows_that_change_often_have_room_in_their_pages(url: str) -> None:
     assert sorted(rows) == [("mark", options), ("node", options)]
 
 
+async def test_payloads_of_some_kilobytes_stay_in_their_rows(url: str) -> None:
+    """[PG-046] Larger payloads are stored beside the table, which has no rows beyond a page."""
+    words = " ".join(f"{number:x}" for number in range(1_500))
+
+    def pieces() -> int:
+        """The rows of the table beside the items."""
+        with psycopg.connect(url) as connection:
+            row = connection.execute("SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 'item'").fetchone()
+            assert row is not None
+            row = connection.execute(f"SELECT count(*) FROM {row[0]}".encode()).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async with opened(PostgresStore(parse_store(url), read_payload)) as store:
+        feed = await store.write(add_feed(*(item(f"i{number}", number, words) for number in range(20))))
+        assert pieces() == 0
+        large = "".join(chr(0x4E00 + number * 7_919 % 20_000) for number in range(20_000))
+        await store.write(lambda tx: tx.put_item(feed.node_no, item("large", 99, large)))
+        assert pieces() > 0
+
+
 async def test_only_marks_are_not_synced(url: str) -> None:
     """[PG-048] What is lost with a crash of the database is sent once more."""
 

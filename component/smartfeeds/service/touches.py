@@ -9,6 +9,7 @@ from smartfeeds.service import requests as r
 # Ids of one request, and items of a group: the look-up of a batch with many requests stays short.
 MOST_ITEMS = 100
 _CURSOR = "cursor:"
+_MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
 
 
 def touch_of(request: r.Request) -> Touch | None:
@@ -16,7 +17,7 @@ def touch_of(request: r.Request) -> Touch | None:
     if isinstance(request, r.PullFeed):
         feed = request.node if request.view else ""
         return Touch(request.node, str(request.actor.bare), feed=feed, cursors=_cursors(request.page))
-    if not isinstance(request, r.NodeRequest) or not request.node:
+    if not isinstance(request, r.NodeRequest | _MAY_NAME_NODE) or not request.node:
         return None
     split = split_name(request.node)
     feed = "" if split is None else split[0]
@@ -24,7 +25,7 @@ def touch_of(request: r.Request) -> Touch | None:
     return Touch(request.node, str(request.actor.bare), _item_ids(request), _new_items(request), feed, cursors)
 
 
-def _item_ids(request: r.NodeRequest) -> tuple[str, ...]:
+def _item_ids(request: r.Request) -> tuple[str, ...]:
     if isinstance(request, r.Publish | r.Retract | r.GetItem):
         return (request.item_id,) if request.item_id else ()
     if isinstance(request, r.Pull):
@@ -32,7 +33,7 @@ def _item_ids(request: r.NodeRequest) -> tuple[str, ...]:
     return ()
 
 
-def _new_items(request: r.NodeRequest) -> int:
+def _new_items(request: r.Request) -> int:
     return int(isinstance(request, r.Publish))
 
 

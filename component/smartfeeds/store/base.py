@@ -20,7 +20,7 @@ from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_enclosures import EnclosureReads, EnclosureWrites
 from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_files import FileReads
-from smartfeeds.store.sql_items import ItemWrites
+from smartfeeds.store.sql_item_writes import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites

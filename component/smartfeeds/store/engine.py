@@ -132,6 +132,9 @@ class Engine(Protocol):
     def add(self, table: Table, values: Sequence[object]) -> int:
         """Adds a row whose key the database assigns. Returns the key."""
 
+    def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
+        """Adds rows whose keys the database assigns, ascending."""
+
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         """Returns the result of the work, or None if it needs more than this number of steps (`allow`)."""
 

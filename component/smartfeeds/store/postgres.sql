@@ -90,6 +90,12 @@ CREATE TABLE item (
     sync BYTEA NOT NULL DEFAULT ''
 );
 
+-- A page reads its payloads with their rows, instead of one look-up in another table for each. With 4 KB, publishing was
+-- 1.5 times as fast and the table 30 % smaller; three times as fast with lz4, which some servers lack.
+ALTER TABLE item ALTER payload SET STORAGE MAIN, ALTER sync SET STORAGE MAIN;
+
+DO $$ BEGIN ALTER TABLE item ALTER payload SET COMPRESSION lz4; EXCEPTION WHEN feature_not_supported THEN NULL; END $$;
+
 CREATE UNIQUE INDEX item_id ON item (node_no, id);
 
 CREATE INDEX item_modified ON item (node_no, modified_us, item_no, change);

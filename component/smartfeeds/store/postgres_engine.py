@@ -31,6 +31,8 @@ STEPS_A_MS = 20_000
 TEXT_LOCKS = int.from_bytes(b"smfn")
 # A count of the service has at most this many rows. Most databases have fewer than ten writing connections.
 TALLY_SLOTS = 64
+# Fewer rows are sent with other statements. COPY needs a round trip of its own.
+COPIED_ROWS = 200
 _CANCELLED = "57014"
 # psycopg raises OverflowError for an integer beyond 64 bits and UnicodeEncodeError for text with lone surrogates.
 _ERRORS = (psycopg.Error, OverflowError, UnicodeEncodeError)
@@ -145,6 +147,15 @@ class PostgresEngine:
         if row is None:  # a text with NUL
             raise StoreError(f"the database {self._session.name}: a text contains NUL, which PostgreSQL cannot store")
         return int(row[0])
+
+    def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
+        if len(rows) < COPIED_ROWS:
+            self.run_many(table.add, rows)
+            return
+        try:
+            self._session.copy(table.name, table.value_columns, rows)
+        except _ERRORS as error:
+            raise self._error(error) from error
 
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         # A comparison of rows is one range of an index. Several ranges would be read whole and sorted (PG-037).

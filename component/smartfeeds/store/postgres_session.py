@@ -8,7 +8,7 @@ import logging
 import random
 import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -199,6 +199,13 @@ class PostgresSession:
     def execute_all(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Returns the rows of each of these statements, which share a round trip. Raises as `execute`."""
         return self._again_if_new(statements)
+
+    def copy(self, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:
+        """Adds rows to a table by COPY, after the queued statements. Raises as `execute`."""
+        self.flush()
+        with self.connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def flush(self) -> None:
         """Sends the queued statements. Raises as `execute`."""

@@ -154,6 +154,9 @@ class SqliteEngine:
         assert number is not None
         return number
 
+    def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
+        self.run_many(table.add, rows)
+
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         # SQLite uses only the first column of a row value whose second column is the rowid. So the items with the key
         # of an edge are a range of their own, and a page costs the same however many items have one key.

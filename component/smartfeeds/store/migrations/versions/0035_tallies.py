@@ -1,6 +1,7 @@
 """Counts of the service as sums of rows, so that no writing connection waits for another.
 
-In PostgreSQL the index of marks loses the key, so that marks which move change no index.
+In PostgreSQL the index of marks loses the key, so that marks which move change no index. Payloads that are stored from
+now on stay in their rows.
 """
 
 from smartfeeds.store.migrations import run_script
@@ -34,6 +35,10 @@ ALTER TABLE tally ALTER COLUMN slot DROP DEFAULT, DROP CONSTRAINT tally_value_ch
 DROP INDEX mark_behind;
 
 CREATE INDEX mark_behind ON mark (behind, node_no, ord);
+
+ALTER TABLE item ALTER payload SET STORAGE MAIN, ALTER sync SET STORAGE MAIN;
+
+DO $$ BEGIN ALTER TABLE item ALTER payload SET COMPRESSION lz4; EXCEPTION WHEN feature_not_supported THEN NULL; END $$;
 """
 
 

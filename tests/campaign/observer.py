@@ -96,12 +96,13 @@ class Observer:
     async def end_sessions(self, member: str, ports: Collection[int], *, locks_only: bool) -> None:
         """Ends the sessions of a process: that of its locks, or all."""
         locks = {session for _, session in self.sessions(member)}
-        async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
-            await connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                "AND (pid = ANY(%s) OR client_port = ANY(%s))",
-                (list(locks), [] if locks_only else list(ports)),
-            )
+        with suppress(psycopg.OperationalError):  # a database that is down has ended them already
+            async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
+                await connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND (pid = ANY(%s) OR client_port = ANY(%s))",
+                    (list(locks), [] if locks_only else list(ports)),
+                )
 
     async def mark_problems(self) -> tuple[int, list[str]]:
         """Returns the number of marks that were written, and those that only two owners could have written."""

@@ -30,7 +30,8 @@ from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from store.values import add_feed, ids, item, node, subscription, view
 from support.memory_store import MemoryReadTx, MemoryWriteTx
 
-MAINTENANCE = {"settle", "forget", "look_ahead"}  # what the SQL stores call around a group of works
+# What the SQL stores call around a group of works, and the housekeeping of their tables.
+MAINTENANCE = {"settle", "forget", "look_ahead", "has_scattered_tallies", "gather_tallies"}
 # An erasure searches all tables of the schema, which the model does not have.
 ERASURE = {*vars(ErasureReads), *vars(ErasureWrites)}
 

@@ -53,6 +53,7 @@ REVISIONS = (
     "0032",
     "0033",
     "0034",
+    "0035",
 )
 HEAD = REVISIONS[-1]
 # Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of

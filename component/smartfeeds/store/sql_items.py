@@ -9,6 +9,7 @@ its versions matches. So no item that has left a view is missing there; at worst
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 
@@ -22,7 +23,7 @@ from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
 from smartfeeds.store.sql_tables import FACET, ITEM, ITEM_ROW, ITEM_WITHOUT_SYNC
-from smartfeeds.store.tokens import index_tokens
+from smartfeeds.store.tokens import contains_text_of, index_tokens
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
 # the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
@@ -30,6 +31,9 @@ from smartfeeds.store.tokens import index_tokens
 # fit, about what the default payload limit allows.
 PAST_TEXT = 600_000  # characters
 PAST_FACETS = 4_096
+# The text of one version beyond this counts as ANYTHING. A tsvector of PostgreSQL has at most 1,048,575 bytes of text.
+# A payload of the default limit never has more.
+VERSION_TEXT = 1_000_000  # characters
 
 # Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items: a
 # step of 50 takes one item of the greatest size, whose 7,000 words take 5 ms, and all other writes wait for it.
@@ -41,6 +45,7 @@ REPLACED_BYTES = 8_192
 _SELECT = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
+_END_ITEMS = 2  # of a group that is read with a page: nearly every key has one item
 _NO_TOKENS = frozenset[str]()
 (_WILDCARD,) = map(digest, ANYTHING.facets)
 
@@ -59,20 +64,31 @@ def _columns(view: View) -> str:
 class ItemReads(NodeReads):
     """The part of ReadTx that is about items."""
 
+    def __init__(self, db: Engine) -> None:
+        super().__init__(db)
+        self._reads_ends = db.is_far
+
     def item(self, node_no: int, item_id: str) -> Item | None:
         """Returns the item with this id, including tombstones."""
+        with suppress(KeyError):
+            return self._ahead.item(node_no, item_id)
         return self._item(node_no, f"{_SELECT} id = ?", (node_no, item_id))
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
         """Returns the existing items with these ids, including tombstones, in no particular order."""
         if not item_ids:
             return []
+        items = self._ahead.items(node_no, item_ids)
+        if items is not None:
+            return items
         marks = ", ".join("?" * len(item_ids))
         rows = self._db.rows(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
         return to_items(rows)
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         """Returns the item with this sync id, which is its `sync_id`, else its id."""
+        with suppress(KeyError):
+            return self._ahead.item_of_sync(node_no, sync_id)
         # Two look-ups in indexes. The condition sync_id <> '' makes the partial index usable.
         statement = f"{_SELECT} sync_id = ? AND sync_id <> '' UNION ALL {_SELECT} id = ? AND sync_id = '' LIMIT 1"
         return self._item(node_no, statement, (node_no, sync_id, node_no, sync_id))
@@ -101,20 +117,43 @@ class ItemReads(NodeReads):
             return self._filtered_slice(node_no, page)
         key = KEYS[page.view.order]
         hidden = f" AND {_LIVE}" if page.view.hides_tombstones else ""
-        columns = _columns(page.view)
-        selects: list[str] = []
+        conditions: list[str] = []
         params: list[object] = []
         for condition, values in self._db.ranges(key, page.after, page.before):
             both = f" AND {condition}" if condition else ""
-            selects.append(f"SELECT {columns} FROM item WHERE node_no = ?{hidden}{both}")
+            conditions.append(f"node_no = ?{hidden}{both}")
             params += (node_no, *values)
-        if not selects:
+        if not conditions:
             return []
-        union = selects[0] if len(selects) == 1 else f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS pieces"
-        rows = self._db.rows(union + _tail(key, "item_no", page), (*params, page.limit, page.offset))
+        tail, params = _tail(key, "item_no", page), [*params, page.limit, page.offset]
+        query = _union(_columns(page.view), conditions) + tail
+        if self._reads_ends:
+            keys = _union(f"{key}, item_no", conditions) + tail
+            rows = self._rows_and_ends(node_no, page.view.order, query, keys, params)
+        else:
+            rows = self._db.rows(query, params)
         if page.newest:
             rows.reverse()
         return to_items(rows)
+
+    def _rows_and_ends(self, node_no: int, order: Order, query: str, keys: str, params: Sequence[object]) -> list[Row]:
+        """Returns the rows of a page. The items with the first or the last of its keys are read in the same round trip,
+        because the cursors of a page count them (`group`).
+        """
+        key = KEYS[order]
+        ends = (
+            f"WITH page AS ({keys}) SELECT ends.key_us, g.item_no, g.id"
+            f" FROM (SELECT min({key}) AS key_us FROM page UNION ALL SELECT max({key}) FROM page) AS ends"
+            f" CROSS JOIN LATERAL (SELECT item_no, id FROM item WHERE node_no = ? AND {key} = ends.key_us"
+            f" ORDER BY item_no LIMIT {_END_ITEMS}) AS g"
+        )
+        rows, groups = self._db.rows_of([(query, params), (ends, (*params, node_no))])
+        by_key: dict[int, dict[int, str]] = {}
+        for key_us, item_no, item_id in groups:
+            by_key.setdefault(key_us, {})[item_no] = item_id
+        for key_us, group in by_key.items():
+            self._ahead.note_group((node_no, order, key_us), list(group.items()), _END_ITEMS)
+        return rows
 
     def _filtered_slice(self, node_no: int, page: Slice) -> list[Item]:
         row = self._row(node_no)
@@ -146,6 +185,9 @@ class ItemReads(NodeReads):
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         """Returns (item_no, id) of the first `limit` items with this ordering key, before filters, by item_no."""
+        group = self._ahead.group((node_no, order, key_us), limit)
+        if group is not None:
+            return group
         rows = self._db.rows(
             f"SELECT item_no, id FROM item WHERE node_no = ? AND {KEYS[order]} = ? ORDER BY item_no LIMIT ?",
             (node_no, key_us, limit),
@@ -205,7 +247,10 @@ class ItemReads(NodeReads):
         if row.stale and view.order is Order.MODIFIED:
             before = _earlier(before, index_end)
         publishers = row.node.options.shows_publisher
-        wildcard = self._db.row("SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1", (node_no, _WILDCARD))
+        wildcard = self._ahead.wildcards.get(node_no)
+        if wildcard is None:
+            statement = "SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1"
+            wildcard = self._db.row(statement, (node_no, _WILDCARD)) is not None
         query = filtered_items(
             self._db,
             node_no,
@@ -213,7 +258,7 @@ class ItemReads(NodeReads):
             after,
             before,
             publishers=publishers,
-            wildcard=wildcard is not None,
+            wildcard=wildcard,
             ordered=ordered,
         )
         if row.stale:
@@ -249,21 +294,6 @@ class ItemReads(NodeReads):
         return items[:done], len(items) == limit or done < len(items)
 
 
-def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
-    """Returns whether the document of some past version contains all tokens of the present version.
-
-    Without this check, edits that alternate between two contents would use up all documents, and the joined document
-    would match views that no version was in. A shorter text cannot contain all tokens, so most texts are not split.
-    """
-    present = max(documents)
-    size = len(documents[present])
-    return any(
-        len(text) >= size and tokens <= frozenset(text.split())
-        for number, text in documents.items()
-        if number != present
-    )
-
-
 def _standing(view: View, item: Item, states: int) -> Standing:
     """Returns the standing of an item in a view, from the states that match the view."""
     if view.hides_tombstones and (item.deleted or not states & 1):
@@ -271,6 +301,12 @@ def _standing(view: View, item: Item, states: int) -> Standing:
     if states & 1 or (states and item.deleted):
         return Standing.PRESENT
     return Standing.LEFT if states else Standing.ABSENT
+
+
+def _union(columns: str, conditions: Sequence[str]) -> str:
+    """Returns the query for the items that match one of these conditions, of which no two match the same item."""
+    selects = [f"SELECT {columns} FROM item WHERE {condition}" for condition in conditions]
+    return selects[0] if len(selects) == 1 else f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS pieces"
 
 
 def _tail(key: str, number: str, page: Slice) -> str:
@@ -284,6 +320,7 @@ class ItemWrites(FileWrites, ItemReads):
     def __init__(self, db: Engine, indexer: ReadAhead) -> None:
         super().__init__(db)
         self._indexer = indexer
+        self._reads_ends = False  # few writes read pages
 
     def _item(self, node_no: int, statement: str, params: Row) -> Item | None:
         item = super()._item(node_no, statement, params)
@@ -291,18 +328,12 @@ class ItemWrites(FileWrites, ItemReads):
         return item
 
     def item(self, node_no: int, item_id: str) -> Item | None:
-        try:
-            item = self._ahead.item(node_no, item_id)
-        except KeyError:
-            return super().item(node_no, item_id)
+        item = super().item(node_no, item_id)
         self._last_item = (node_no, item) if item else None
         return item
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
-        try:
-            item = self._ahead.item_of_sync(node_no, sync_id)
-        except KeyError:
-            return super().item_of_sync(node_no, sync_id)
+        item = super().item_of_sync(node_no, sync_id)
         self._last_item = (node_no, item) if item else None
         return item
 
@@ -345,6 +376,7 @@ class ItemWrites(FileWrites, ItemReads):
                 self.put_item(node_no, item)
             return
         row = self._edit(node_no)
+        self._ahead.clear()
         self._db.run_many(ITEM.add, [(*item_values(item), node_no) for item in items])
         live = row.node.live + sum(not item.deleted for item in items)
         row.node = row.node._replace(total=row.node.total + len(items), live=live)
@@ -420,7 +452,10 @@ class ItemWrites(FileWrites, ItemReads):
         """Makes a version the present version of an item in the filter index. The former present version becomes a past
         one. Returns the documents that change.
         """
+        self._ahead.wildcards.pop(node_no, None)
         tokens = index_tokens(node_no, version)
+        if sum(map(len, tokens)) > VERSION_TEXT:
+            version, tokens = ANYTHING, index_tokens(node_no, ANYTHING)
         states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if states else {}
         changes = {0: tokens}
@@ -448,7 +483,7 @@ class ItemWrites(FileWrites, ItemReads):
         """
         present = max(documents)
         present_tokens = frozenset(documents[present].split())
-        if present_tokens <= tokens or states.get(_WILDCARD, 0) > 1 or _is_known(documents, present_tokens):
+        if present_tokens <= tokens or states.get(_WILDCARD, 0) > 1 or contains_text_of(documents, present_tokens):
             past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
             return past, {present: tokens} if present_tokens != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:

@@ -835,8 +835,8 @@ async def test_change_between_the_read_of_a_resumption_and_its_end_is_delivered(
     await bench.dispatcher.pause(HOOK)
     read = bench.world.service.read
 
-    async def slow_read(work: Callable[..., object], *, turn: str = "") -> object:
-        answer = await read(work, turn=turn)  # type: ignore[arg-type]
+    async def slow_read(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
+        answer = await read(work, turn=turn, touch=touch)  # type: ignore[arg-type]
         monkeypatch.setattr(bench.world.service, "read", read)
         await publish(bench, "1")
         return answer

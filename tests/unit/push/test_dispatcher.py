@@ -209,9 +209,9 @@ async def test_nothing_is_read_without_a_link(feed: World, monkeypatch: pytest.M
     reads: list[str] = []
     read = feed.store.read
 
-    async def counted(work: object, *, turn: str = "") -> object:
+    async def counted(work: object, *, turn: str = "", touch: Touch | None = None) -> object:
         reads.append(turn)
-        return await read(work, turn=turn)  # type: ignore[arg-type]
+        return await read(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
     monkeypatch.setattr(feed.store, "read", counted)
     await feed.dispatcher.look()
@@ -237,11 +237,11 @@ class Stumbling:
         self._inner = inner
         self.reads, self.writes = reads, writes
 
-    async def read(self, work: Callable[[Any], Any], *, turn: str = "") -> Any:
+    async def read(self, work: Callable[[Any], Any], **options: Any) -> Any:
         if self.reads:
             self.reads -= 1
             raise StoreError("disk on fire")
-        return await self._inner.read(work, turn=turn)
+        return await self._inner.read(work, **options)
 
     async def write(self, work: Callable[[Any], Any], **options: Any) -> Any:
         if self.writes:

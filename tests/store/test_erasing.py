@@ -209,7 +209,8 @@ class StoppedError(Exception):
 
 
 async def test_a_stop_before_and_after_every_commit(blank: Path, tmp_path: Path, patched_chunks: None) -> None:
-    """[OPS-025] A process that ends before or after the commit of each step leaves what one that never ends leaves."""
+    """[OPS-025] [OPS-026] The erasure has many small transactions. A process that ends before or after the commit of
+    each of them leaves what one that never ends leaves."""
     ends = {}
     for name in ("never", "before", "after"):
         folder = tmp_path / name

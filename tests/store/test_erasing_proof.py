@@ -3,8 +3,10 @@
 The proof reads all rows of all tables, the files of SQLite with their log, and the data files of PostgreSQL.
 """
 
+import asyncio
 import json
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
@@ -18,9 +20,13 @@ from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.person import Person
+from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.stores import parse_store
 from smartfeeds.formats.atom import read_traits
+from smartfeeds.service import requests as r
+from smartfeeds.service.context import Context, check_admitted
 from smartfeeds.service.erasing import begin_erasure, continue_erasure
+from smartfeeds.service.publishing import publish
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.person_columns import PERSON_COLUMNS, JidUse
 from smartfeeds.store.postgres import PostgresStore
@@ -28,7 +34,7 @@ from smartfeeds.store.postgres_scrub import scrub_postgres
 from smartfeeds.store.scrub import ScrubResult, scrub
 from support.postgres import PostgresServer, postgres_program
 from support.postgres_store import EmptyDatabase
-from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, sqlite_store
+from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, draft, entry, jid, sqlite_store
 
 JID = "zoe.distinctive@people.example.net"
 PERSON = Person(JID)
@@ -68,10 +74,6 @@ ROWS: dict[str, list[dict[str, object]]] = {
         {"session_id": str(number) * 12, "digest": _DIGEST, "jid": jid, "scope": "read", "feed": feed, "token_id": "",
          "label": label, "created_us": 1, "seen_us": 1, "expires_us": 1, "limit_us": 1}
         for number, jid, feed, label in ((1, JID, "*", ""), (2, BOB, JID, ""), (3, BOB, "*", f"phone of {JID}"))
-    ],
-    "contact": [{"address": SERVICE, "jid": JID, "state": "granted"}, {"address": JID, "jid": BOB, "state": "asked"}],
-    "tally": [
-        {"name": f"contacts@{jid.partition('@')[2]}", "slot": 0, "value": 1} for jid in (JID, BOB)
     ],
     "request_form": [{"node_no": _NODE, "whom": f"form {JID}", "since_us": 1, "forms": 1}],
     "redirect": [
@@ -212,6 +214,8 @@ async def fill(world: World) -> None:
 
     def write(tx: WriteTx) -> None:
         add_rows(tx)
+        for contact in (Contact(SERVICE, JID, ContactState.GRANTED), Contact(JID, BOB, ContactState.ASKED)):
+            tx.put_contact(contact)
         replace(tx, "item", "sync_id", f"urn:{JID}", "id = 'mine'")
         replace(tx, "subscription", "options", json.dumps({"pubsub#x": [JID]}), f"jid = '{ALICE}'")
         replace(tx, "subscription", "service", JID, "jid = 'carol@example.org'")
@@ -363,3 +367,42 @@ def test_old_snapshots_and_large_databases_are_reported(postgres: PostgresServer
         assert scrub_postgres(address, busy_s=0) is ScrubResult.BUSY
     assert scrub_postgres(address, busy_s=60) is ScrubResult.CLEAN
     assert scrub_postgres(address, max_bytes=1) is ScrubResult.TOO_LARGE
+
+
+async def test_erasure_waits_for_writes_that_were_admitted(postgres: PostgresServer, database: str) -> None:
+    """[OPS-025] Another process has admitted a publish of the person and commits it later: it must not come behind the
+    erasure."""
+    address = parse_store(database)
+    admitted, released = threading.Event(), threading.Event()
+
+    def slow_publish(tx: WriteTx, context: Context) -> None:
+        request = r.Publish(jid(JID), SERVICE, FEED, "late", draft(entry("late")))
+        check_admitted(tx, context.policy, request.actor)
+        tx.settle()
+        admitted.set()
+        assert released.wait(60)
+        publish(tx, context, request)
+
+    stores = PostgresStore(address, read_traits), PostgresStore(address, read_traits)
+    async with opened(stores[0]) as first, opened(stores[1]) as second:
+        await first.create()
+        await first.affiliate(JID, "publisher")
+        publishing = asyncio.create_task(first.service.write(slow_publish))
+        assert await asyncio.to_thread(admitted.wait, 60)
+        erasing = asyncio.create_task(erase(second))
+        await waiting_locks(database)
+        released.set()
+        await publishing
+        job = await erasing
+
+        assert job.counts["items-erased"] == 1
+        assert await second.store.read(columns_with) == set()
+
+
+async def waiting_locks(url: str) -> None:
+    """Returns when a session waits for an advisory lock."""
+    statement = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection, asyncio.timeout(60):
+        while (row := await (await connection.execute(statement)).fetchone()) == (0,):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert row is not None

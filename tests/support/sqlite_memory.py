@@ -39,7 +39,7 @@ class SqliteMemoryStore:
         """Frees the memory."""
         self.connection.close()
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         """Runs a work that only reads."""
         return self._run(work)
 

@@ -106,7 +106,7 @@ def test_settings_of_a_server_are_judged() -> None:
 
 
 def test_server_that_refuses_the_service() -> None:
-    """[OPS-093] [PG-006] Passwords, a full server, and a standby. Each finding is the only one, and has advice."""
+    """[OPS-093] Passwords, a full server, and a standby. Each finding is the only one, and has advice."""
     roles = ["CREATE ROLE guarded LOGIN PASSWORD 'right'", "CREATE ROLE visitor LOGIN"]
     with running_postgres(max_connections="10") as server:
         run(server.url(), *roles)

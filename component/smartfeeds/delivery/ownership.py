@@ -139,8 +139,8 @@ class Ownership:
         await self._beat()
         if owned:
             await self._begin(owned)
-        if self._moving is not None:
-            await self._moving
+        # A lock session that is lost meanwhile ends the move, but not the start: `run` opens another one.
+        await self.settle()
 
     async def run(self) -> None:
         """Keeps the locks and the share of this process, for ever. Failures are logged."""

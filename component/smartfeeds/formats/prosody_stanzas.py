@@ -4,6 +4,7 @@ Every element has its namespace in `attr.xmlns`; prefixes are not stored. The na
 the URI, byte 1 and the local name.
 """
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -16,6 +17,7 @@ _STAMP: Final = "stamp"
 # Most elements of a feed have start tags that other items have too. Those with values up to this length are remembered.
 _REMEMBERED_CHARACTERS: Final = 500
 _NO_ATTRIBUTES: Final = LuaTable({}, [])
+_NAME: Final = re.compile(r"[^\s<>&\"'=/]+")
 
 
 def stanza_xml(root: LuaTable) -> bytes:
@@ -43,9 +45,10 @@ def stanza_xml(root: LuaTable) -> bytes:
                 waiting.extend((child, namespace) for child in reversed(value.entries))
             else:
                 out.append(f"{start}/>")
-    except ForbiddenCharacterError:
+        return "".join(out).encode()
+    except (ForbiddenCharacterError, UnicodeEncodeError):
+        # Names are not escaped, so a name with a lone surrogate fails here.
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a character that XML forbids") from None
-    return "".join(out).encode()
 
 
 def _start_tag(element: LuaTable, outer: str | None, *, is_root: bool) -> tuple[str, str | None, str]:
@@ -69,7 +72,7 @@ def _start_tag(element: LuaTable, outer: str | None, *, is_root: bool) -> tuple[
 
 def _tag(name: str, outer: str | None, attributes: tuple[tuple[str, str], ...]) -> tuple[str, str | None]:
     """Returns the start tag without its end, and the namespace."""
-    parts = [f"<{name}"]
+    parts = [f"<{_checked(name)}"]
     namespace, prefixes = outer, 0
     for key, value in attributes:
         text = attribute(value)
@@ -79,11 +82,17 @@ def _tag(name: str, outer: str | None, attributes: tuple[tuple[str, str], ...]) 
                 parts.append(f' xmlns="{text}"')
         elif _NAMESPACE_END in key:
             uri, _, local = key.partition(_NAMESPACE_END)
-            parts.append(f' xmlns:ns{prefixes}="{attribute(uri)}" ns{prefixes}:{local}="{text}"')
+            parts.append(f' xmlns:ns{prefixes}="{attribute(uri)}" ns{prefixes}:{_checked(local)}="{text}"')
             prefixes += 1
         else:
-            parts.append(f' {key}="{text}"')
+            parts.append(f' {_checked(key)}="{text}"')
     return "".join(parts), namespace
+
+
+def _checked(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"{name!r} is no name of XML")
+    return name
 
 
 _remembered_tag = lru_cache(maxsize=1_000)(_tag)

@@ -91,7 +91,9 @@ def _items(rows: ForeignRows, number: int) -> Iterator[MovedItem]:
         )
 
 
-def _time_us(text: str) -> int | None:
-    """A time in microseconds, from megaseconds, seconds and microseconds."""
-    match = _TIME.fullmatch(text)
+def _time_us(value: str | int) -> int | None:
+    """A time in microseconds: a number in the schema of 2026, before that megaseconds, seconds and microseconds."""
+    if isinstance(value, int):
+        return value
+    match = _TIME.fullmatch(value)
     return (int(match[1]) * 1_000_000 + int(match[2])) * US_PER_S + int(match[3]) if match else None

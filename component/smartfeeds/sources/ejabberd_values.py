@@ -10,7 +10,7 @@ from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.core.options import PUBSUB, FormFields
 from smartfeeds.core.presence import SHOWS
 from smartfeeds.core.text import counted
-from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.times import US_PER_S, format_datetime, within_years
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.erlang_terms import Atom, Term
 from smartfeeds.service.moved import MovedProblem, MovedSubscription
@@ -70,10 +70,11 @@ def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str
 
 
 def time_us(term: Term) -> int | None:
-    """Returns a time in microseconds from megaseconds, seconds and microseconds, None for another term (IMP-024)."""
+    """Returns a time in microseconds from megaseconds, seconds and microseconds (IMP-024). None for another term, and
+    for a time that has no date."""
     match term:
         case (int(mega), int(seconds), int(micro)):
-            return (mega * 1_000_000 + seconds) * US_PER_S + micro
+            return within_years((mega * 1_000_000 + seconds) * US_PER_S + micro)
     return None
 
 

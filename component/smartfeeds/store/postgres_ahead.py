@@ -13,7 +13,7 @@ from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import ANYTHING, Order
 from smartfeeds.store.engine import AheadRows
-from smartfeeds.store.postgres_session import LOCK_SHARED, PostgresSession, Statement
+from smartfeeds.store.postgres_session import PostgresSession, Statement
 from smartfeeds.store.rows import KEYS, digest
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE_COLUMNS, NODE_ROW
 from smartfeeds.store.sql_tallies import BLOCKS, SUM
@@ -59,9 +59,7 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
     feeds = sorted({touch.feed for touch in touches if touch.feed})
     new_items = sum(touch.new_items for touch in touches) if lock else 0
 
-    # Before the nodes: who changes a list has its lock, and may wait for a node then.
-    statements: dict[object, Statement] = {LOCK_SHARED: (LOCK_SHARED, (BLOCKS,))} if lock else {}
-    statements |= {
+    statements: dict[object, Statement] = {
         _NODES: (_NODES + _LOCK if lock else _NODES, (names,)),
         SUM: (SUM, (BLOCKS,)),
         _AFFILIATIONS: (_AFFILIATIONS, _columns(jids)),

@@ -16,16 +16,19 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
 from smartfeeds.store.postgres_ahead import look_ahead
-from smartfeeds.store.postgres_errors import postgres_error, sqlstate_of
-from smartfeeds.store.postgres_session import LOCK, LOCK_SHARED, PostgresSession
+from smartfeeds.store.postgres_errors import has_rolled_back, postgres_error, sqlstate_of
+from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import ITEM, Table
+from smartfeeds.store.sql_tallies import BLOCKS
 
 STATEMENT_STEPS = 50  # a statement costs as much as two rows
 ROW_STEPS = 25
 # PostgreSQL does not report the work of a statement, so a bounded count is bounded by time. With this number a count
 # that SQLite permits is permitted here too, except on a slow machine.
 STEPS_A_MS = 20_000
+# The first number of the advisory locks on texts: "smfn" as a number. Other programs may use the same database.
+TEXT_LOCKS = int.from_bytes(b"smfn")
 # A count of the service has at most this many rows. Most databases have fewer than ten writing connections.
 TALLY_SLOTS = 64
 # Fewer rows are sent with other statements. COPY needs a round trip of its own.
@@ -117,13 +120,17 @@ class PostgresEngine:
         self._session.queue(sql, params)
 
     def lock_text(self, text: str, *, shared: bool = False) -> None:
-        self.run(LOCK_SHARED if shared else LOCK, (text,))
+        self.run(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}({TEXT_LOCKS}, hashtext(?))", (text,))
 
     def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
         # The works themselves find nothing for other texts, or say why they cannot be stored.
         touches = [touch for touch in touches if touch.is_storable]
         if not touches:
             return None
+        if lock:
+            # As `sql_blocks.BlockWrites`, in the same round trip. Before the nodes are locked: who changes a list has
+            # this lock, and may wait for a node.
+            self.lock_text(BLOCKS, shared=True)
         try:
             rows = look_ahead(self._session, touches, lock=lock)
         except _ERRORS as error:
@@ -177,7 +184,7 @@ class PostgresEngine:
             status = self._session.commit()
         except _ERRORS as error:
             failure = self._error(error)
-            if not self._session.is_open:
+            if not has_rolled_back(error):
                 raise UnknownOutcomeError(
                     f"the database {self._session.name}: the connection was lost during the commit, so the write "
                     "may have happened or not; look whether it has before you repeat it"

@@ -69,6 +69,16 @@ def sqlstate_of(error: Exception) -> str:
     return ""
 
 
+def has_rolled_back(error: Exception) -> bool:
+    """Returns whether a commit that raised this error has certainly not happened: the server has answered with an error
+    of a statement, or the statement was not sent.
+
+    The server may end a session right after a commit, and psycopg may then report the state of its pipeline while the
+    connection still seems to be open.
+    """
+    return not isinstance(error, psycopg.OperationalError) or error.diag.severity_nonlocalized == "ERROR"
+
+
 def may_connect_later(error: psycopg.Error) -> bool:
     """Returns whether a new attempt to open a connection may succeed after this error."""
     return sqlstate_of(error) in _PASSING

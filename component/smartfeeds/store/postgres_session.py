@@ -45,10 +45,6 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
     "lock_timeout": str(LOCK_TIMEOUT_MS),
 }
-# The first number of the advisory locks on texts: "smfn" as a number. Other programs may use the same database.
-TEXT_LOCKS = int.from_bytes(b"smfn")
-LOCK = f"SELECT pg_advisory_xact_lock({TEXT_LOCKS}, hashtext(?))"
-LOCK_SHARED = f"SELECT pg_advisory_xact_lock_shared({TEXT_LOCKS}, hashtext(?))"
 Statement = tuple[str, Any]  # with the placeholder `?`, and its parameters
 _IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
 

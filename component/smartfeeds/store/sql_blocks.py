@@ -45,7 +45,7 @@ class BlockReads(NodeReads):
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         """Returns why a bare JID may not use the service, None if it may.
 
-        Most services never had a list. There the cost is one look-up for all works of a transaction.
+        The cost for most services is one look-up for all works of a transaction.
         """
         if not self.blocks_version():
             return None

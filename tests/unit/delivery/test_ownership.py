@@ -184,6 +184,26 @@ async def test_lost_locks_end_everything_at_once_and_new_ones_are_opened() -> No
     assert process.ownership.owned == ALL_SHARDS and len(process.locks) == 2
 
 
+async def test_locks_that_are_lost_during_the_start_do_not_end_the_start() -> None:
+    """[TOP-041] [CAM-082] The database restarts while the work of the first shards begins."""
+    process = Process(Table())
+
+    class LongWork(Work):
+        async def begin(self, shards: frozenset[int]) -> None:
+            await super().begin(shards)
+            if len(self.calls) == 1:
+                process.ownership.note_lost("the database restarts")
+                await asyncio.Event().wait()
+
+    work = LongWork()
+    process.ownership.register(work)
+    await process.ownership.start()
+    assert process.ownership.owned == frozenset()
+    await process.step()
+    assert process.ownership.owned == ALL_SHARDS
+    assert [name for name, _ in work.calls] == ["begin", "drop", "begin"]
+
+
 async def test_process_that_stops_hands_its_shards_over_and_takes_none_again() -> None:
     """[TOP-034] [TOP-045]"""
     table = Table()

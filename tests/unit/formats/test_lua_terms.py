@@ -233,6 +233,12 @@ def test_namespaces_are_declared_where_they_change() -> None:
         ('{["name"] = "e"; true}', "neither an element nor a text"),
         ('{["name"] = "e"; "\\000"}', "character that XML forbids"),
         ('{["name"] = "e"; "\\255"}', "character that XML forbids"),
+        ('{["name"] = "e\\255"}', "character that XML forbids"),
+        ('{["name"] = "e"; ["attr"] = {["b\\255"] = "x"}}', "character that XML forbids"),
+        ('{["name"] = "e b=\\"1\\""}', "is no name of XML"),
+        ('{["name"] = ""}', "is no name of XML"),
+        ('{["name"] = "e"; ["attr"] = {["b=\\"1\\" c"] = "x"}}', "is no name of XML"),
+        ('{["name"] = "e"; ["attr"] = {["urn:y\\001b c"] = "x"}}', "is no name of XML"),
     ],
 )
 def test_table_that_is_no_stanza_is_an_error(text: str, reason: str) -> None:

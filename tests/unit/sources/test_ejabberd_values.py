@@ -44,6 +44,7 @@ def test_other_option_is_reported(term: Term) -> None:
         ("subscription_depth", "all", b"all", {"all": "all"}),
         ("expire", "2030-01-31T00:00:00Z", b"{1896,48000,0}", {"2030-01-31T00:00:00Z": "2030-01-31T00:00:00Z"}),
         ("expire", "soon", b"{1,2}", {"soon": "(1, 2)"}),
+        ("expire", "late", b"{9999999999999,0,0}", {"late": "(9999999999999, 0, 0)"}),
     ],
 )
 def test_option_of_a_subscription_is_a_field_of_the_form(

@@ -264,6 +264,30 @@ def test_tables_may_be_in_files_of_one_folder(tmp_path: Path) -> None:
     assert read("dump", str(tmp_path)) == read("dump", str(DUMP))
 
 
+def test_dates_of_the_newest_schema_are_microseconds(tmp_path: Path, sources: dict[str, str]) -> None:
+    """[IMP-030] Since 2026 `creation` and `modification` are numbers."""
+    path = tmp_path / "ejabberd.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((SAMPLES / "ejabberd-23.01.sqlite.sql").read_text("utf-8"))
+        items_of_old = connection.execute(
+            "SELECT nodeid, itemid, publisher, creation, modification, payload FROM pubsub_item"
+        )
+        rows = [
+            (node, item, by, *(int(text.replace(":", "")) for text in dates), payload)
+            for node, item, by, *dates, payload in items_of_old
+        ]
+        connection.execute("DROP TABLE pubsub_item")
+        connection.execute(
+            "CREATE TABLE pubsub_item (nodeid bigint, itemid text NOT NULL, publisher text NOT NULL,"
+            " creation bigint NOT NULL, modification bigint NOT NULL, payload text NOT NULL)"
+        )
+        connection.executemany("INSERT INTO pubsub_item VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.commit()
+
+    new, old = (read("sqlite", source)[0] for source in (str(path), sources["sqlite"]))
+    assert {name: items(node) for name, node in new.items()} == {name: items(node) for name, node in old.items()}
+
+
 SUBSCRIBE_OPTIONS = {"pubsub#deliver": ("false",), "pubsub#show-values": ("away", "xa")}
 
 

@@ -336,7 +336,9 @@ async def test_works_that_wait_for_each_other_run_again(store: PostgresStore, ur
 
     await asyncio.gather(store.write(work("a", "b")), other.write(work("b", "a")))
 
-    assert runs.total() == 3
+    # The work that was ended may lock its first node again before the other one wakes up, and both wait again.
+    assert runs.total() >= 3
+    assert await store.read(lambda tx: [tx.count(number, SMART) for number in (1, 2)]) == [1, 1]
     await other.close()
 
 

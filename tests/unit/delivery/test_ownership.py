@@ -256,3 +256,14 @@ async def test_sender_stops_when_the_beat_is_old() -> None:
     assert not sender.online
     with pytest.raises(LinkError, match="another process may deliver"):
         await sender.notify([b"<message/>"])
+
+
+async def test_process_that_starts_counts_before_the_next_beat() -> None:
+    """[TOP-013] Stanzas for it may arrive at once, such as the answers to its probes."""
+    process = Process(Table())
+    await process.ownership.start()
+    assert process.ownership.processes == 1
+    process.ownership.note_joined()
+    assert process.ownership.processes == 2
+    await process.ownership.step()
+    assert process.ownership.processes == 1, "the database decides"

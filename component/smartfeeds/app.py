@@ -137,7 +137,8 @@ class App:
             bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
             software_version=__version__,
             relay=self.group.relay,
-            on_shared=lambda element: self.router.on_shared(element),
+            on_shared=lambda element: self.router.shared.note(element),
+            shares=lambda message: self.router.shared.concerns(message),
         )
         outbox = self.stream.outbox
         self.availability = Availability()
@@ -174,6 +175,7 @@ class App:
             self.polls.finder,
             self.availability,
             clock,
+            self.group.has_others,
         )
         info = ServiceInfo(
             domain=domain,

@@ -24,6 +24,7 @@ def make_bot(
     finder: FeedFinder,
     availability: Availability,
     clock: Callable[[], int],
+    has_others: Callable[[], bool],
 ) -> Bot | None:
     """Returns the bot, or None if it is switched off."""
     if not settings.bot.enabled:
@@ -48,4 +49,5 @@ def make_bot(
         is_available=availability.is_available,
         clock=clock,
         monotonic=system.monotonic,
+        has_others=has_others,
     )

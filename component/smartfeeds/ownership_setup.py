@@ -53,7 +53,12 @@ class ProcessGroup:
         store = self._settings.store
         if not store.is_shared:
             return sole_ownership(self._service)
-        events = SessionEvents(self._on_changed, self._on_letter, lambda reason: self.ownership.note_lost(reason))
+        events = SessionEvents(
+            self._on_changed,
+            self._on_letter,
+            lambda reason: self.ownership.note_lost(reason),
+            lambda: self.ownership.note_joined(),
+        )
 
         async def open_locks() -> ShardLocks:
             # psycopg is an extra: a service on SQLite starts without it.

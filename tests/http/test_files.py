@@ -14,6 +14,7 @@ from smartfeeds.core.tokens import TokenScope
 from smartfeeds.delivery.files import remove_unused_files
 from smartfeeds.http import server, uploads
 from smartfeeds.service.files import GRACE_US
+from smartfeeds.store.files import LOCK
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB
@@ -29,7 +30,7 @@ PHOTO = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 400
 def names(web: Web) -> list[str]:
     """The files that are on the disk."""
     folder = web.component.app.files.path
-    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
 
 
 async def upload(web: Web, token: str, data: bytes = PHOTO, item_id: str = "photo.jpg", **headers: str) -> Got:

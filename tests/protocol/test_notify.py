@@ -3,6 +3,7 @@
 from xml.sax.saxutils import quoteattr
 
 import pytest
+from lxml import etree
 
 from smartfeeds.core.caps import Caps, DiscoInfo, Identity
 from smartfeeds.core.jid import Jid
@@ -465,3 +466,18 @@ async def test_waiting_request_keeps_the_nodes_of_the_former_one(news: Component
     first, second = (info_of(*nodes)[1] for nodes in (("mood",), ("mood", "tune")))
     await news.send("".join(f"<presence from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>" for ver in (first, second)))
     assert sorted(await received(news)) == ["mood", "tune"]
+
+
+async def test_newest_item_comes_once_from_several_processes(component: Component) -> None:
+    """[TOP-013] The process that has the presence sends it. The others only note what the resource requests."""
+    await befriend(component, BOB)
+    await component.create(ALICE, "news", send_last_published_item="on_sub_and_presence")
+    await component.publish(ALICE, "news", "one")
+    component.clock.advance(1)  # what was published before is older than the presence
+    component.infos[BOB], ver = info_of("news")
+    presence = f"<presence xmlns='jabber:component:accept' from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>"
+    component.app.router.shared.note(etree.fromstring(presence))
+    await component.settle()
+    assert await received(component) == []
+    await component.publish(ALICE, "news", "two")
+    assert await received(component) == ["two"]

@@ -2,17 +2,21 @@
 
 import asyncio
 import contextlib
+import fcntl
 import hashlib
+import os
 import threading
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
 from smartfeeds.core.files import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
 from smartfeeds.errors import StoreError
+from smartfeeds.store import files
 from smartfeeds.store.base import Store, WriteTx
-from smartfeeds.store.files import BUFFER_BYTES, NEW, FileFolder, PendingFile, copy_files
+from smartfeeds.store.files import ABANDONED_S, BUFFER_BYTES, LOCK, NEW, FileFolder, PendingFile, copy_files
 from store.values import add_feed, item
 
 DIGEST = hashlib.sha256(b"photo").hexdigest()
@@ -149,7 +153,7 @@ def test_media_types_of_names() -> None:
 
 def names(folder: FileFolder) -> list[str]:
     """All files of a folder."""
-    return sorted(path.name for path in folder.path.rglob("*") if path.is_file())
+    return sorted(path.name for path in folder.path.rglob("*") if path.is_file() and path.name != LOCK)
 
 
 async def stored(folder: FileFolder, data: bytes) -> StoredFile:
@@ -190,9 +194,67 @@ async def test_start_removes_what_a_crash_left(tmp_path: Path) -> None:
     folder = FileFolder(tmp_path / "files")
     await folder.clear_new()
     kept = await stored(folder, b"x")
-    (folder.path / NEW / "tmp1").write_bytes(b"half")
+    half, other = folder.path / NEW / "tmp1", folder.path / NEW / "tmp2"
+    half.write_bytes(b"half")
+    other.write_bytes(b"another process writes it now")
+    former_s = time.time() - ABANDONED_S - 1
+    os.utime(half, (former_s, former_s))
     await folder.clear_new()
-    assert names(folder) == [kept.digest]
+    assert names(folder) == sorted([kept.digest, other.name])
+
+
+async def test_two_processes_that_clean_keep_a_file_that_a_third_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[TOP-013] A process that cleans waits until the row of a new file is stored."""
+    adding, *cleaning = [FileFolder(tmp_path / "files") for _ in range(3)]
+    rows: set[str] = set()
+    loop, waiting = asyncio.get_running_loop(), asyncio.Semaphore(0)
+
+    def flock(handle: int, operation: int) -> None:
+        loop.call_soon_threadsafe(waiting.release)
+        fcntl.flock(handle, operation)
+
+    async def known(digests: Collection[str]) -> set[str]:
+        return rows & set(digests)
+
+    async with adding.receive() as file:
+        await file.write(b"x")
+        async with adding.lock:
+            monkeypatch.setattr(files, "fcntl", LockModule(flock))
+            digest = (await file.keep()).digest
+            cleaners = [asyncio.create_task(folder.remove_unknown(known)) for folder in cleaning]
+            async with asyncio.timeout(60):
+                for _ in cleaners:
+                    await waiting.acquire()
+            rows.add(digest)
+    assert await asyncio.gather(*cleaners) == [0, 0]
+    assert names(adding) == [digest]
+    rows.clear()
+    assert sorted(await asyncio.gather(*(folder.remove_unknown(known) for folder in cleaning))) == [0, 1]
+    assert names(adding) == []
+
+
+class LockModule:
+    """Stands for the module fcntl, with another function that locks."""
+
+    LOCK_EX = fcntl.LOCK_EX
+
+    def __init__(self, flock: Callable[[int, int], None]) -> None:
+        self.flock = flock
+
+
+async def test_lock_is_free_after_a_failure(tmp_path: Path) -> None:
+    """A folder that cannot be created, and a cancelled wait, leave no lock."""
+    (tmp_path / "files").write_text("a file")
+    blocked = FileFolder(tmp_path / "files" / "more")
+    with pytest.raises(StoreError, match="cannot be locked"):
+        async with blocked.lock:
+            pass
+    (tmp_path / "files").unlink()
+    async with blocked.lock:
+        assert blocked.lock.locked()
+    assert not blocked.lock.locked()
 
 
 async def test_files_without_rows_are_removed(tmp_path: Path) -> None:

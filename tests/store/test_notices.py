@@ -7,8 +7,10 @@ from smartfeeds.store.notices import (
     EVERY_PROCESS,
     PAYLOAD_BYTES,
     ChangeNotice,
+    JoinNotice,
     LetterNotice,
     change_text,
+    join_text,
     letter_text,
     read_notice,
 )
@@ -17,6 +19,12 @@ from smartfeeds.store.notices import (
 def test_notice_names_changed_nodes() -> None:
     """[PG-061]"""
     assert read_notice(change_text("a", [5, 3]), "b") == ChangeNotice((3, 5))
+
+
+def test_process_that_starts_says_so() -> None:
+    """[PG-062] [TOP-013]"""
+    assert read_notice(join_text("a"), "b") == JoinNotice()
+    assert read_notice(join_text("b"), "b") is None
 
 
 def test_notice_fits_into_a_payload() -> None:

@@ -158,7 +158,7 @@ class Prefetching:
 
     def complete(self) -> dict[str, bytes]:
         """The complete files by name."""
-        return {path.name: path.read_bytes() for path in self.folder.complete.path.rglob("*") if path.is_file()}
+        return {path.name: path.read_bytes() for path in self.folder.complete.path.glob("??/*")}
 
     def partial(self) -> dict[str, bytes]:
         """The partial files by name."""

@@ -77,7 +77,10 @@ class BotOptions:
 
 
 class Bot:
-    """Answers chat (`xmpp.chat.ChatService`). `handle_request` answers requests; `monotonic` returns seconds."""
+    """Answers chat (`xmpp.chat.ChatService`). `handle_request` answers requests; `monotonic` returns seconds.
+
+    `has_others` returns whether other processes have a link, too.
+    """
 
     def __init__(
         self,
@@ -94,6 +97,7 @@ class Bot:
         clock: Callable[[], int],
         monotonic: Callable[[], float],
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
+        has_others: Callable[[], bool] = lambda: False,
     ) -> None:
         self._service = service
         self._dispatcher = dispatcher
@@ -114,7 +118,14 @@ class Bot:
             monotonic=monotonic,
         )
         self.sender = ChatSender(
-            service, outbox, call, links, clock=clock, nick_in=self.rooms.nick_in, is_available=is_available
+            service,
+            outbox,
+            call,
+            links,
+            clock=clock,
+            nick_in=self.rooms.nick_in,
+            is_available=is_available,
+            has_others=has_others,
         )
         dispatcher.register(KIND, self.sender.kind())
         self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce, sign_ins, feeds)

@@ -53,6 +53,7 @@ SINGLE = 3  # up to so many items come as messages of their own, to which people
 GIVE_UP_S = 30 * 86_400.0
 BACKOFF = Backoff(first_s=30.0, longest_s=3_600.0)
 ANSWER_S = 30.0
+PASSED_ON_S = 1.0  # the wait for an error that another process passes on, which takes milliseconds
 # While a person is known to be away, items are collected for so long and come in one message. A longer wait would keep
 # news from people whose phone is woken by messages that their server stores (XEP-0357).
 AWAY_US = 3_600 * US_PER_S
@@ -188,7 +189,8 @@ class ChatSender:
     """Sends items as chat messages (`delivery.deliverer.Deliverer`).
 
     `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller then tries to enter.
-    `is_available` returns whether a bare JID is available, None if that is not known.
+    `is_available` returns whether a bare JID is available, None if that is not known. `has_others` returns whether
+    other processes have a link, too.
     """
 
     def __init__(
@@ -201,6 +203,8 @@ class ChatSender:
         clock: Callable[[], int],
         nick_in: Callable[[str], str | None],
         is_available: Callable[[str], bool | None],
+        has_others: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
         self._link = link
@@ -209,6 +213,8 @@ class ChatSender:
         self._clock = clock
         self._nick_in = nick_in
         self._is_available = is_available
+        self._has_others = has_others
+        self._sleep = sleep
         # The error of each recipient with a delivery in flight, empty while there is none.
         self._errors: dict[tuple[str, int], str] = {}
         # Consumers whose last batch failed or waits, by recipient: they are tried at once when the recipient writes or
@@ -290,6 +296,9 @@ class ChatSender:
             # In a room the ping to the own nick also shows whether the bot is still there (XEP-0410).
             to = f"{consumer.target}/{nick}" if nick else consumer.target
             pong = await self._call("get", to, _PING, ANSWER_S)
+            if self._has_others() and not self._errors[key]:
+                # The server may have sent the error to another process, which passes it on.
+                await self._sleep(PASSED_ON_S)
         except TimeoutError:
             return "the recipient's server does not answer"
         finally:

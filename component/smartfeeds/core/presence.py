@@ -84,6 +84,10 @@ class Availability:
         if granted:
             self._granted.add((address, jid))
 
+    def watches(self, address: str, jid: str) -> bool:
+        """Returns whether the presence that a bare JID sends to one of our addresses is stored."""
+        return address in self._contacts.get(jid, {})
+
     def forget(self, address: str, jid: str) -> list[str]:
         """Stops storing the presence of a contact. Returns the names of its resources that are not available at our
         other addresses."""

@@ -210,6 +210,10 @@ class Ownership:
             if self._locks is not None:
                 await self._locks.send_letter(recipient, body)
 
+    def note_joined(self) -> None:
+        """Another process has started. It counts before the next beat, because stanzas for it may arrive here."""
+        self._members = Members(self._members.linked, self._members.unlinked + 1)
+
     def note_lost(self, reason: str) -> "asyncio.Task[None]":
         """Gives everything up: the database has ended the session."""
         return asyncio.get_running_loop().create_task(self._lose(reason), name="ownership lost")

@@ -3,9 +3,9 @@
 A file is never in memory as a whole. A client that disconnects, is too slow or sends too much leaves no file.
 """
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
@@ -47,7 +47,9 @@ class ReceivedFile(Protocol):
 class Files(Protocol):
     """A folder of files under their digests; see `store.files.FileFolder`."""
 
-    lock: asyncio.Lock
+    @property
+    def lock(self) -> AbstractAsyncContextManager[None]:
+        """See `store.files.FileFolder`."""
 
     def receive(self) -> ReceivedFile:
         """A new file to write."""

@@ -59,7 +59,7 @@ class CompleteFiles(Protocol):
     """The complete files; `lock` is held until the row of a new one is stored."""
 
     @property
-    def lock(self) -> asyncio.Lock:
+    def lock(self) -> AbstractAsyncContextManager[None]:
         """See `store.files.FileFolder`."""
 
 

@@ -1,14 +1,18 @@
 """A folder with files under the digests of their bytes, beside the database.
 
 A file is written under a temporary name, synced to disk and renamed, so a name of a digest always has the whole file.
-A file without a row in the database is removed by the next `remove_unknown`, whatever the reason for it.
+A file without a row in the database is removed by the next `remove_unknown`, whatever the reason for it. Several
+processes may share the folder.
 """
 
 import asyncio
+import fcntl
 import hashlib
+import math
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +23,9 @@ from smartfeeds.core.stores import FILES_SUFFIX
 from smartfeeds.errors import StoreError
 
 NEW = "new"  # the folder of files that are being written
+LOCK = "lock"  # the file that processes lock
+# A file that was not written to for so long belongs to a process that has ended: an upload without bytes ends earlier.
+ABANDONED_S = 3_600.0
 BUFFER_BYTES = 262_144  # a thread writes this much at a time
 
 T = TypeVar("T")
@@ -58,6 +65,51 @@ def copy_files(source: Path, target: Path) -> int:
     return count
 
 
+class FolderLock:
+    """Excludes all tasks of this process, and all other processes that use the folder, as an async context manager.
+
+    The lock of the file is flock(2), which NFS supports between machines from version 4 on (nfs(5)). A process that
+    ends loses it. Raises StoreError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tasks = asyncio.Lock()
+        self._handle = -1
+
+    def locked(self) -> bool:
+        """Whether a task of this process has the lock."""
+        return self._handle >= 0
+
+    async def __aenter__(self) -> None:
+        await self._tasks.acquire()
+        try:
+            await in_thread(self._lock)
+        except BaseException:
+            self._unlock()
+            self._tasks.release()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._unlock()
+        self._tasks.release()
+
+    def _lock(self) -> None:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._handle = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        except OSError as error:
+            raise failure(error, "cannot be locked") from error
+
+    def _unlock(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
 class FileFolder:
     """The files under `path`, which is created with the first file.
 
@@ -67,7 +119,7 @@ class FileFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.lock = asyncio.Lock()
+        self.lock = FolderLock(path)
 
     def path_of(self, digest: str) -> Path:
         """The path of a stored file."""
@@ -90,8 +142,9 @@ class FileFolder:
             raise failure(error, "cannot be read") from error
 
     async def clear_new(self) -> None:
-        """Removes what a former process was writing when it ended. Raises StoreError."""
-        await asyncio.to_thread(_clear, self.path / NEW)
+        """Removes what former processes were writing when they ended, but not what another process writes now. Raises
+        StoreError."""
+        await asyncio.to_thread(_clear, self.path / NEW, time.time() - ABANDONED_S)
 
     async def remove_unknown(self, known: Callable[[Collection[str]], Awaitable[set[str]]]) -> int:
         """Removes the files whose digests are unknown, and returns their number. `known` returns those of some digests
@@ -238,6 +291,16 @@ def remove_files(paths: Collection[Path]) -> None:
         raise failure(error, "cannot be removed") from error
 
 
-def _clear(folder: Path) -> None:
+def _clear(folder: Path, before_s: float) -> None:
     if folder.is_dir():
-        remove_files([folder / name for name in names_in(folder)])
+        remove_files([path for name in names_in(folder) if _changed_s(path := folder / name) < before_s])
+
+
+def _changed_s(path: Path) -> float:
+    """The time of the last write in seconds since the Unix epoch; infinite if another process has removed the file."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+    except OSError as error:
+        raise failure(error, "cannot be read") from error

@@ -24,7 +24,16 @@ from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
-from smartfeeds.store.notices import ChangeNotice, LetterNotice, SessionEvents, change_text, letter_text, read_notice
+from smartfeeds.store.notices import (
+    ChangeNotice,
+    JoinNotice,
+    LetterNotice,
+    SessionEvents,
+    change_text,
+    join_text,
+    letter_text,
+    read_notice,
+)
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 
@@ -331,6 +340,8 @@ class LockSession:
         notice = read_notice(payload, self._instance)
         if isinstance(notice, ChangeNotice):
             self._call(self._events.on_changed, notice.node_nos)
+        elif isinstance(notice, JoinNotice):
+            self._call(self._events.on_joined)
         elif notice is not None:
             # Not now: a notice may arrive in the middle of a statement.
             self._jobs.append((partial(self._read_letter, notice), None))
@@ -383,6 +394,8 @@ class _LockedSession(PostgresSession):
                 connection.execute("SELECT pg_advisory_xact_lock(%s::int, 1)", (_LINK,))
                 connection.execute(_LETTERS)
             connection.execute(f"LISTEN {CHANNEL}")
+            # The others pass stanzas on to this process at once, and not only after their next beat.
+            connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, join_text(instance)))
         except psycopg.Error as error:
             self.close()
             raise StoreError(

@@ -17,11 +17,12 @@ _MANY: Final = "*"
 @dataclass(frozen=True, slots=True)
 class SessionEvents:
     """What the session with the other processes reports, in the event loop: changed nodes, None if there are too many
-    for a notice; letters; the reason of its end."""
+    for a notice; letters; the reason of its end; that another process has started."""
 
     on_changed: Callable[[Collection[int] | None], object]
     on_letter: Callable[[bytes], object]
     on_lost: Callable[[str], object]
+    on_joined: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,16 @@ class LetterNotice:
     is_claimed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class JoinNotice:
+    """Another process has started."""
+
+
+def join_text(instance: str) -> str:
+    """Returns the notice of a process that has started."""
+    return f"{instance} joined"
+
+
 def change_text(instance: str, node_nos: Collection[int]) -> str:
     """Returns the notice of changed nodes."""
     text = f"{instance} changed {','.join(map(str, sorted(node_nos)))}"
@@ -50,11 +61,13 @@ def letter_text(instance: str, recipient: str, letter_no: int) -> str:
     return f"{instance} letter {recipient} {letter_no}"
 
 
-def read_notice(text: str, instance: str) -> ChangeNotice | LetterNotice | None:
+def read_notice(text: str, instance: str) -> ChangeNotice | LetterNotice | JoinNotice | None:
     """Returns what a notice means for the process `instance`; None if it is not for it, or not of this form."""
     match text.split(" "):
         case [sender, *_] if sender == instance:
             return None
+        case [_, "joined"]:
+            return JoinNotice()
         case [_, "changed", numbers]:
             if numbers == _MANY:
                 return ChangeNotice(None)

@@ -125,6 +125,8 @@ class Presences:
         # By bare JID: the requests that wait for the task of this JID. Each JID has at most one task.
         self._requests: dict[Jid, dict[Jid, NotifyRequested]] = {}
         self._last_items = LastItems()
+        # The resources whose last presence another process has handled.
+        self._shared: set[Jid] = set()
         # By the type of the request; the router calls the functions.
         self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[object]]] = {
             ChangeContact: self._change,
@@ -135,6 +137,10 @@ class Presences:
 
     def read(self, element: Element, sender: Jid, address: str) -> Request | None:
         """Returns the request of a presence stanza, or None if nothing follows from it."""
+        self._shared.discard(sender)
+        return self._read(element, sender, address)
+
+    def _read(self, element: Element, sender: Jid, address: str) -> Request | None:
         kind = element.get("type", AVAILABLE)
         if kind in CHANGES:
             return ChangeContact(sender, address, kind)
@@ -154,10 +160,27 @@ class Presences:
         return self._note_departure(sender, address, names)
 
     def note_shared(self, element: Element, sender: Jid, address: str) -> None:
-        """Notes presence that another process has handled. Held events may be waiting in this process."""
-        request = self.read(element, sender, address)
+        """Notes presence that another process has handled. Held events may be waiting in this process.
+
+        That process has sent the newest items, so this process does not send them again.
+        """
+        bare = str(sender.bare)
+        if self.availability.watches(address, bare):
+            self._shared.add(sender)
+        request = self._read(element, sender, address)
+        if sender.resource not in self.availability.resources_of(bare):
+            self._shared.discard(sender)
         if isinstance(request, ContactArrived):
             self._tasks.spawn(_logged(self._release_held(request)))
+        elif isinstance(request, ChangeContact):
+            self._tasks.spawn(_logged(self._note_contact(request)))
+
+    async def _note_contact(self, request: ChangeContact) -> None:
+        """Reads a contact that another process has changed."""
+        address, jid = request.service, str(request.actor.bare)
+        contact = await self._service.read(lambda tx, _context: tx.contact(address, jid), turn=request.turn)
+        if not self._apply(request, contact):
+            await self._release_held(ContactArrived(request.actor.bare, address, is_new=False))
 
     async def _release_held(self, request: ContactArrived) -> None:
         after_no: int | None = request.after_no
@@ -188,6 +211,7 @@ class Presences:
         bare = str(sender.bare)
         for name in names:
             self._interests.remove(f"{bare}/{name}")
+            self._shared.discard(replace(sender, resource=name))
             self._requests.get(sender.bare, {}).pop(replace(sender, resource=name), None)
         return ContactLeft(sender, address, tuple(names), not self.availability.resources_of(bare))
 
@@ -212,7 +236,7 @@ class Presences:
             return
         # Minus one, so that the resource also receives an item that is published in this microsecond.
         nodes = self._interests.add(key, Interest(str(sender), address, self._now_us() - 1))
-        if nodes:
+        if nodes and sender not in self._shared:
             self._announce_soon(NotifyRequested(sender, address, nodes))
 
     def _announce_soon(self, request: NotifyRequested) -> None:
@@ -267,18 +291,23 @@ class Presences:
         answer = await ask(self._service.handle, request, ContactAnswer)
         address, jid = request.service, str(request.actor.bare)
         # Before the responses are sent, because the contact may send its presence at once.
-        is_watched = answer.contact is not None and answer.contact.is_watched
-        if answer.contact is not None and is_watched:
-            self.availability.watch(address, jid, granted=answer.contact.is_granted)
-        else:
-            self._note_departure(request.actor, address, self.availability.forget(address, jid))
-            self._withdraw(request.actor.bare, address)
+        is_watched = self._apply(request, answer.contact)
         for kind in answer.kinds:
             self._outbox.reply(self._presence(kind, address, jid))
         if not is_watched and isinstance(request, ChangeContact):
             # The service does not see this presence any more, so events that wait for it are sent now.
             await self._greet(ContactArrived(request.actor.bare, address, is_new=False))
         return answer
+
+    def _apply(self, request: ChangeContact | ContactProbe, contact: Contact | None) -> bool:
+        """Stores the presence of a contact from now on, or no more. Returns whether it is stored."""
+        address, jid = request.service, str(request.actor.bare)
+        if contact is not None and contact.is_watched:
+            self.availability.watch(address, jid, granted=contact.is_granted)
+            return True
+        self._note_departure(request.actor, address, self.availability.forget(address, jid))
+        self._withdraw(request.actor.bare, address)
+        return False
 
     async def _greet(self, request: ContactArrived) -> None:
         """Sends the newest items and the held events that a resource receives when it comes online."""
@@ -308,6 +337,7 @@ class Presences:
         """
         self.availability.clear()
         self._interests.clear()
+        self._shared.clear()
         self._last_items.clear()  # each resource counts as new, and what was sent may be lost
         after = ("", "")
         while contacts := await self._contacts(after, LOADED):

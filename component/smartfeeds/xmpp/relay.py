@@ -5,6 +5,7 @@ goes on to the process that has sent the request. Presence, and events for mirro
 that stops passes new requests to another process until the server has closed its connection.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from lxml import etree
@@ -15,6 +16,8 @@ from smartfeeds.xmpp.requests import instance_of
 EVERYBODY = "*"
 ANYBODY = "?"
 _IQ = f"{{{COMPONENT_NS}}}iq"
+# Presence that changes a row of the store, which the other processes then read (RFC 6121 section 3).
+_CONTACT_CHANGES = frozenset({"subscribe", "subscribed", "unsubscribe", "unsubscribed"})
 _SHARED = b"shared:"  # the receiver updates its memory only, because the sender has handled the stanza
 _HANDED = b"handed:"  # the receiver handles the stanza
 
@@ -48,10 +51,15 @@ class StanzaRelay:
             self._post(ANYBODY, _HANDED + etree.tostring(element, with_tail=False))
         return is_handed
 
-    def share(self, element: etree._Element) -> None:
-        """Shows a stanza to all other processes."""
-        if self._has_others():
-            self._post(EVERYBODY, _SHARED + etree.tostring(element, with_tail=False))
+    def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
+        """Shows a stanza to all other processes. `work` is the task that handles it, if there is one."""
+        if not self._has_others():
+            return
+        letter = _SHARED + etree.tostring(element, with_tail=False)
+        if isinstance(work, asyncio.Future) and element.get("type") in _CONTACT_CHANGES:
+            work.add_done_callback(lambda _task: self._post(EVERYBODY, letter))
+        else:
+            self._post(EVERYBODY, letter)
 
     def return_answer(self, iq: etree._Element) -> bool:
         """Passes a response to the process that has sent the request. Returns False if there is no such process."""

@@ -64,6 +64,7 @@ from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.service_queries import service_readers
+from smartfeeds.xmpp.shared_stanzas import SharedStanzas
 from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
@@ -240,6 +241,7 @@ class StanzaRouter:
             (ANY_TYPE, CONFIRM): self._on_confirmation,
             **({} if chat is None else {key: partial(self._on_chat, read) for key, read in MESSAGES.items()}),
         }
+        self.shared = SharedStanzas(self._addresses, chat, presences, self._start)
         self._order = RequestOrder()
         self._tasks: set[asyncio.Task[float]] = set()
         self._kinds: Mapping[str, StanzaHandler] = {
@@ -414,17 +416,6 @@ class StanzaRouter:
         if request is None and self._presences is not None:
             request = self._presences.read(element, sender.jid, address.bare)
         return True if request is None else self._start(request)
-
-    def on_shared(self, element: Element) -> None:
-        """Notes presence that another process of this domain has handled: who is available, and who is in a room."""
-        sender, address = self._addresses.sender(element), self._addresses.own(element)
-        if sender is None or address is None:
-            return
-        room = read_room_presence(element, sender.jid, address.bare) if self._chat is not None else None
-        if room is not None:
-            self._start(room)
-        elif self._presences is not None:
-            self._presences.note_shared(element, sender.jid, address.bare)
 
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
         if element.get("type") == "error" and element.find(CONFIRM) is None:

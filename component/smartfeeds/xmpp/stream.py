@@ -71,7 +71,7 @@ class ComponentStream(ComponentXMPP):
     receives the name and attributes of a rejected stanza. `request_bytes` is the size of the largest request.
 
     Several processes may share the domain; `relay` passes stanzas to them. `on_shared` receives presence that the
-    server has sent to another process.
+    server has sent to another process, and messages for which `shares` returns True.
     """
 
     def __init__(
@@ -87,7 +87,8 @@ class ComponentStream(ComponentXMPP):
         bounds: QueueBounds | None = None,
         software_version: str = "",
         relay: StanzaRelay | None = None,
-        on_shared: Callable[[etree._Element], object] = lambda _presence: None,
+        on_shared: Callable[[etree._Element], object] = lambda _stanza: None,
+        shares: Callable[[etree._Element], bool] = lambda _message: False,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
         self.on_stanza = on_stanza
@@ -104,6 +105,7 @@ class ComponentStream(ComponentXMPP):
         self._pings = 0
         self._relay = relay or StanzaRelay()
         self._on_shared = on_shared
+        self._shares = shares
         self._requests = Requests(self._relay.instance)
         self._listeners = Listeners()
         self._down: LinkDownError | None = None
@@ -416,9 +418,10 @@ class ComponentStream(ComponentXMPP):
             if self._relay.hand_over(element):
                 return True
             outcome = self._call_back(element)
-            if tag == _PRESENCE or (tag == _MESSAGE and not outcome):
-                # Each process knows who is available, and the mirror of a message may run in another process.
-                self._relay.share(element)
+            # Each process knows who is available. The mirror of a message, or the delivery that an error is about, may
+            # be the work of another process.
+            if tag == _PRESENCE or (tag == _MESSAGE and (not outcome or self._shares(element))):
+                self._relay.share(element, outcome)
             if outcome or tag == _PRESENCE or (tag == _IQ and self._is_answer(element)):
                 return outcome
             if tag == _MESSAGE:
@@ -440,7 +443,7 @@ class ComponentStream(ComponentXMPP):
             self._handle(element)
         elif element.tag == _IQ:
             self._requests.resolve(element)
-        elif element.tag == _MESSAGE:
+        elif element.tag == _MESSAGE and not self._shares(element):
             self._listeners.pass_message(element, self._failed)
         else:
             self._on_shared(element)

@@ -78,6 +78,7 @@ def test_message_about_a_newer_database_is_that_of_the_program(
     run("node", "create", "news")
     with closing(sqlite3.connect("smartfeeds.db", isolation_level=None)) as raw:
         raw.execute("UPDATE alembic_version SET version_num = '9999'")
+        raw.execute("UPDATE compatibility SET oldest = '9999'")
     before = Path("smartfeeds.db").read_bytes()
 
     for command in (("run",), ("node", "list"), ("db", "upgrade")):

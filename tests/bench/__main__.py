@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--only TARGET ...]`: runs the benchmark, prints the table, keeps the numbers."""
+"""`python -m bench [--quick] [NAME ...]`: runs the benchmark, prints the table, keeps the numbers."""
 
 import argparse
 import json
@@ -10,7 +10,20 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from bench import bench_merge, bench_sources, fairness, hub, report, runs, web, work
+from bench import (
+    bench_engines,
+    bench_merge,
+    bench_processes,
+    bench_readers,
+    bench_remote,
+    bench_sources,
+    fairness,
+    hub,
+    report,
+    runs,
+    web,
+    work,
+)
 from bench.targets import PEERS, ROOT, ROUTERS
 from smartfeeds import __version__
 
@@ -23,6 +36,10 @@ JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
     "merge": bench_merge.measure,
     "sources": bench_sources.measure,
     "fairness": fairness.measure,
+    "engines": bench_engines.measure,
+    "processes": bench_processes.measure,
+    "readers": bench_readers.measure,
+    "remote": bench_remote.measure,
     **{f"through-{name}": partial(runs.measure_routed, name) for name in ROUTERS},
     **{name: partial(runs.measure_peer, name) for name in PEERS},
 }
@@ -36,7 +53,8 @@ def main() -> None:
         prog="bench", description="Ours beside the pubsub of Prosody and ejabberd, and beside HTTP servers."
     )
     parser.add_argument("--quick", action="store_true", help="one short run, some minutes")
-    parser.add_argument("--only", nargs="+", choices=list(JOBS), help="these targets only")
+    parser.add_argument("names", nargs="*", type=_job, metavar="NAME", help=f"these only: {', '.join(JOBS)}")
+    parser.add_argument("--only", nargs="+", choices=list(JOBS), metavar="NAME", help="the same")
     parser.add_argument("--table", nargs="+", type=Path, metavar="FILE", help="only print the table of these results")
     wanted = parser.parse_args()
     if wanted.table:
@@ -51,13 +69,19 @@ def main() -> None:
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
         lines.write(json.dumps({"machine": described, "scale": asdict(scale)}) + "\n")
         collect = runs.Collector(scale, lines, lambda text: print(text, file=sys.stderr, flush=True))
-        for job in wanted.only or JOBS:
+        for job in (*wanted.names, *(wanted.only or ())) or JOBS:
             collect.say(f"{job} ({time.monotonic() - start:.0f} s)")
             JOBS[job](collect, folder / job)
     text = report.text(collect.results, scale, described)
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"\nThe numbers: {folder / name}.jsonl, this text: {folder / name}.md", file=sys.stderr)
+
+
+def _job(name: str) -> str:
+    if name not in JOBS:
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(JOBS)}")
+    return name
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ def measure(collect: Collector, folder: Path) -> None:
     """Every flood twice, and the memory of the process before, between and after."""
     scale = collect.scale
     database = fresh(folder) / "feeds.db"
-    command = [sys.executable, "-m", "bench.fill", str(database), str(scale.fair_items), "0"]
+    command = [sys.executable, "-m", "bench.fill", targets.sqlite_url(database), str(scale.fair_items), "0"]
     subprocess.run(command, check=True, timeout=FILL_S, env=targets.environment())
-    target, _ = targets.ours(folder, database)
+    target, _ = targets.ours(folder, targets.sqlite_url(database))
     try:
         collect.take("ours", _prepare(target))
         for number in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""A large database, made through the store itself: `python -m bench.fill FILE ITEMS SUBSCRIPTIONS [FEEDS]`.
+"""A large database, made through the store itself: `python -m bench.fill URL ITEMS SUBSCRIPTIONS [FEEDS]`.
 
 Nodes n1000, n100000, ... up to n{ITEMS}, each with that many items and its filter index, a node with subscribers, and
 FEEDS nodes w0, w1, ... with one item each.
@@ -15,9 +15,11 @@ from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.options import NodeOptions
+from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import Order
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import Store, WriteTx
+from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore
 
 BASE_US = 1_700_000_000_000_000
@@ -48,9 +50,15 @@ def cursor(number: int) -> str:
     return f"cursor:{format_cursor(Order.MODIFIED, BASE_US + number * STEP_US, [item_id(number)])}"
 
 
-async def fill(path: Path, items: int, subscriptions: int, feeds: int = 0) -> None:
-    """Fills the database at `path`, which is made."""
-    store = SqliteStore(path, read_traits)
+def store_at(url: str) -> Store:
+    """The store at an address, which the caller opens."""
+    address = parse_store(url)
+    return PostgresStore(address, read_traits) if address.is_shared else SqliteStore(Path(address.path), read_traits)
+
+
+async def fill(url: str, items: int, subscriptions: int, feeds: int = 0) -> None:
+    """Fills the database at `url`, which is empty or does not exist."""
+    store = store_at(url)
     await store.open()
     try:
         for size in sizes(items):
@@ -101,4 +109,4 @@ def _add_subscriptions(tx: WriteTx, node_no: int, numbers: range) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(fill(Path(sys.argv[1]), *map(int, sys.argv[2:])))
+    asyncio.run(fill(sys.argv[1], *map(int, sys.argv[2:])))

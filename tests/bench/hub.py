@@ -52,14 +52,14 @@ def _run(folder: Path, count: int) -> Numbers:
         try:
             if receiver.stdout.readline() != "ready\n":
                 raise BenchError("the callbacks could not be started")
-            target, _ = targets.ours(folder, database, http=http)
+            target, _ = targets.ours(folder, targets.sqlite_url(database), http=http)
             try:
                 target.wire.ask(stanzas.create(targets.FEEDS, NODE, "u0", {}))
                 target.wire.ask(stanzas.create(targets.FEEDS, "alone", "u0", {}))
             finally:
                 target.stop()
             asyncio.run(_subscribe(folder / "smartfeeds.toml", callback_port, count))
-            target, _ = targets.ours(folder, database, http=http)
+            target, _ = targets.ours(folder, targets.sqlite_url(database), http=http)
             try:
                 yield from _deliver(target, receiver, count)
             finally:

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import web_targets
+from bench.grids import Grid, grids
 from bench.rows import FLOODS, MEMORY, QUIET_USERS, Row, hub_rows, merge_rows, rows, source_rows, web_rows
 from bench.targets import PEERS
 from bench.work import Number, Scale
@@ -38,6 +39,7 @@ def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
     ]
     if any(row.startswith("fair_") for row in results.get("ours", {})):
         tables.append(fairness(results))
+    tables += [grid_table(results, grid) for grid in grids(scale) if _has_any(results, grid)]
     return "\n\n".join((*tables, notes(results), f"{machine}; {runs}"))
 
 
@@ -103,6 +105,20 @@ def fairness(results: Results) -> str:
         if (value := middle(results, "ours", f"fair_rss_{number}")) is not None
     ]
     return "\n".join((*lines, "", f"Resident memory: {', '.join(memory)}. Ratios above {FAIR_RATIO:.0f}x are bold."))
+
+
+def grid_table(results: Results, grid: Grid) -> str:
+    """A Markdown table with a column for each arrangement of the service."""
+    lines = [f"| {' | '.join((grid.title, *grid.columns.values()))} |", "|---|" + "---:|" * len(grid.columns)]
+    for row in grid.rows:
+        values = (middle(results, "ours", f"{row.name}_{column}") for column in grid.columns)
+        lines.append(f"| {' | '.join((row.title, *(_text(row, value) for value in values)))} |")
+    return "\n".join(lines)
+
+
+def _has_any(results: Results, grid: Grid) -> bool:
+    names = results.get("ours", {})
+    return any(f"{row.name}_{column}" in names for row in grid.rows for column in grid.columns)
 
 
 def middle(results: Results, target: str, row: str) -> float | None:
@@ -171,6 +187,7 @@ def machine(folder: Path) -> dict[str, str]:
         "Prosody": _debian("prosody"),
         "ejabberd": _debian("ejabberd"),
         "aiohttp": version("aiohttp"),
+        "PostgreSQL": _output("psql", "--version").removeprefix("psql (PostgreSQL) "),
         "nginx": _debian("nginx-light") if _debian("nginx") == "unknown" else _debian("nginx"),
         "uvicorn": _pinned("uvicorn"),
         "load before the run": load,

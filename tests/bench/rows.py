@@ -154,3 +154,11 @@ FLOODS = {
 }
 QUIET_USERS = {"pull": "pull p99", "publish": "publish p99"}
 MEMORY = ("before", "after round one", "after round two")
+# The parts of the system in `bench.parts`, and their keys in the names of rows.
+PART_NAMES = {"service": "service", "PostgreSQL": "postgres", "ejabberd": "ejabberd", "load generator": "load"}
+# The pages that `bench.bench_readers` requests: the form, and whether they are the same or other ones.
+READER_FORMS = {
+    "JSON_same": ("application/json", "same"),
+    "Atom_same": ("application/atom+xml", "same"),
+    "Atom_other": ("application/atom+xml", "other"),
+}

@@ -82,7 +82,7 @@ def measure_ours(collect: Collector, folder: Path) -> None:
     scale = collect.scale
     for run in range(scale.runs):
         place = fresh(folder / f"ours-{run}")
-        target, taken_s = targets.ours(place, place / "feeds.db")
+        target, taken_s = targets.ours(place, targets.sqlite_url(place / "feeds.db"))
         try:
             collect.take("ours", [Number("start_empty", taken_s)])
             collect.take("ours", work.memory(target, "rss_empty"))
@@ -100,10 +100,10 @@ def measure_large(collect: Collector, folder: Path) -> None:
     scale = collect.scale
     database = folder / "feeds.db"
     collect.say(f"  filling a database with {scale.items:,} items")
-    command = [sys.executable, "-m", "bench.fill", str(database), str(scale.items), str(scale.standing)]
+    command = [sys.executable, "-m", "bench.fill", targets.sqlite_url(database), str(scale.items), str(scale.standing)]
     subprocess.run(command, check=True, timeout=FILL_S, env=targets.environment())
     for _ in range(scale.runs):
-        target, taken_s = targets.ours(folder, database)
+        target, taken_s = targets.ours(folder, targets.sqlite_url(database))
         try:
             collect.take("ours", [Number("start_full", taken_s)])
             target.wire.settle(1.0)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from bench import stanzas
 from bench.wire import Listener, Wire, connect
@@ -48,11 +49,18 @@ class Target:
 # Ours
 
 
-def config(folder: Path, port: int, database: Path, http: Mapping[str, object]) -> Path:
-    """A configuration of our component; `http` is that of its HTTP side."""
+def sqlite_url(database: Path) -> str:
+    """The address of a database file."""
+    return f"sqlite:///{database}"
+
+
+def config(
+    folder: Path, port: int, store_url: str, http: Mapping[str, object], component: Mapping[str, object]
+) -> Path:
+    """A configuration of our component; `http` and `component` are settings of these sections."""
     tables: dict[str, Mapping[str, object]] = {
-        "component": {"jid": FEEDS, "secret": SECRET, "port": port},
-        "store": {"url": f"sqlite:///{database}"},
+        "component": {"jid": FEEDS, "secret": SECRET, "port": port, **component},
+        "store": {"url": store_url},
         "http": http,
         "pubsub": {"creators": ["*"]},
         "limits": {"nodes_per_jid": 1_000_000},
@@ -70,18 +78,23 @@ def config(folder: Path, port: int, database: Path, http: Mapping[str, object]) 
 
 
 def run_ours(
-    folder: Path, port: int, database: Path, http: Mapping[str, object] = WITHOUT_HTTP
+    folder: Path,
+    port: int,
+    store_url: str,
+    http: Mapping[str, object] = WITHOUT_HTTP,
+    component: Mapping[str, object] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
     """Our component, started."""
     folder.mkdir(parents=True, exist_ok=True)
-    return python(folder, "-m", "smartfeeds", "run", "--config", str(config(folder, port, database, http)))
+    file = config(folder, port, store_url, http, component)
+    return python(folder, "-m", "smartfeeds", "run", "--config", str(file))
 
 
-def ours(folder: Path, database: Path, http: Mapping[str, object] = WITHOUT_HTTP) -> tuple[Target, float]:
+def ours(folder: Path, store_url: str, http: Mapping[str, object] = WITHOUT_HTTP) -> tuple[Target, float]:
     """Our component on the driver's link, and after how many seconds it was there."""
     listener = Listener()
     start = time.perf_counter()
-    process = run_ours(folder, listener.port, database, http)
+    process = run_ours(folder, listener.port, store_url, http)
     try:
         wire = listener.accept(FEEDS)
     except BaseException:
@@ -306,7 +319,7 @@ def routed(name: str, folder: Path) -> Routed:
     server = ROUTERS[name](folder / "server", {stanzas.DOMAIN: SECRET, FEEDS: SECRET})
     server.start()
     assert server.process is not None
-    process = run_ours(folder / "ours", server.component_port, folder / "ours" / "feeds.db")
+    process = run_ours(folder / "ours", server.component_port, sqlite_url(folder / "ours" / "feeds.db"))
     try:
         wire = connect(server.component_port, stanzas.DOMAIN, SECRET)
     except BaseException:

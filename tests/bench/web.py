@@ -37,6 +37,7 @@ LONGEST_S = 600
 class Load:
     """What wrk found out."""
 
+    requests: int
     per_s: float
     p50_ms: float
     p99_ms: float
@@ -53,7 +54,7 @@ def measure(collect: Collector, folder: Path, peers: Collection[str] = tuple(PEE
     scale = collect.scale
     database = fresh(folder) / "feeds.db"
     counts = (scale.web_items, 0, scale.web_polls)
-    command = [sys.executable, "-m", "bench.fill", str(database), *map(str, counts)]
+    command = [sys.executable, "-m", "bench.fill", targets.sqlite_url(database), *map(str, counts)]
     subprocess.run(command, check=True, timeout=FILL_S, env=targets.environment())
     for _ in range(scale.runs):
         for piece in (pages, polls, many_polls, polls_apart, streams):
@@ -137,7 +138,7 @@ def load(target: WebTarget, scale: Scale, paths: list[str], accept: str, etag: s
     if said["failed"] or not said["requests"]:
         raise BenchError(f"wrk: {said['failed']} of {said['requests']} requests failed")
     used_us = (cpu_s(target.pid) - used_s) / said["requests"] * 1e6
-    return Load(said["requests"] / said["seconds"], said["p50_ms"], said["p99_ms"], used_us)
+    return Load(said["requests"], said["requests"] / said["seconds"], said["p50_ms"], said["p99_ms"], used_us)
 
 
 def polls(target: OurWeb, scale: Scale) -> Numbers:

@@ -72,7 +72,7 @@ def ours(folder: Path, database: Path) -> OurWeb:
     """Our component, which holds as many polls of one client as are wanted."""
     port = free_port()
     http = {"listen": f"127.0.0.1:{port}", "connections_per_address": MANY, "poll_max_s": 600}
-    target, _ = targets.ours(folder, database, http=http)
+    target, _ = targets.ours(folder, targets.sqlite_url(database), http=http)
     return OurWeb(folder, port, target.pid, target.stop, target.wire)
 
 

@@ -45,6 +45,7 @@ class Scale:
     fair_items: int = 50_000  # in the feed that floods read
     fair_s: float = 5.0  # for the quiet users alone, and for them beside each flood
     fair_in_flight: int = IN_FLIGHT  # requests of the flood
+    processes: tuple[int, ...] = (1, 2, 3)  # of the service on one database
 
 
 FULL: Final = Scale()
@@ -84,6 +85,7 @@ SMOKE: Final = Scale(
     fair_items=600,
     fair_s=0.1,
     fair_in_flight=2,
+    processes=(1,),
 )
 
 

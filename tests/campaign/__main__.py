@@ -6,6 +6,7 @@ docs/reliability.jsonl. `python -m campaign page` writes the tables of docs/reli
 
 import argparse
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -22,6 +23,8 @@ from campaign.fuzz import fuzz
 from campaign.kill import kill
 from campaign.pieces import Campaign, Task, Total
 from campaign.power import power
+from campaign.shared import partition, shared
+from campaign.soak import soak
 
 CAMPAIGNS: dict[str, Campaign] = {
     "kill": kill,
@@ -31,6 +34,9 @@ CAMPAIGNS: dict[str, Campaign] = {
     "federation": federation,
     "fuzz": fuzz,
     "failover": failover,
+    "shared": shared,
+    "partition": partition,
+    "soak": soak,
 }
 
 
@@ -54,6 +60,7 @@ def main() -> None:
     parser.add_argument("name", choices=[*CAMPAIGNS, "page"])
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--count", type=int, default=20, help="faults to inject")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no piece after this time")
     parser.add_argument("--defect", default="", help="a defect of campaign.defects, for a negative control")
     parser.add_argument("--variant", default="", help="a variant of the campaign")
     parser.add_argument("--folder", type=Path, help="the folder of the histories; default: a new one in build/campaign")
@@ -66,8 +73,9 @@ def main() -> None:
     base = options.folder or report.ROOT / "build" / "campaign"
     base.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{options.name}-{options.seed}-", dir=base))
-    task = Task(options.seed, options.count, folder, options.defect, options.variant)
     began_s = time.monotonic()
+    until_s = began_s + 60 * options.minutes
+    task = Task(options.seed, options.count, folder, options.defect, options.variant, until_s)
     total = Total()
     try:
         asyncio.run(run(options.name, task, total))

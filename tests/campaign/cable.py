@@ -1,6 +1,7 @@
 """A TCP relay that a campaign cuts and heals: a network between two processes [CAM-007]."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
@@ -22,6 +23,8 @@ class Cable:
         self._connections: set[asyncio.Task[None]] = set()
         self._open = asyncio.Event()
         self._open.set()
+        self.target_ports: set[int] = set()  # of the ends of the connections that the target sees
+        self.on_end: Callable[[], object] = lambda: None  # is called when a connection has ended
 
     async def __aenter__(self) -> "Cable":
         self._server = await asyncio.start_server(self._serve, HOST, 0)
@@ -76,10 +79,13 @@ class Cable:
             writer.transport.abort()
         else:
             self._writers.add(up_writer)
+            target_port: int = up_writer.get_extra_info("sockname")[1]
+            self.target_ports.add(target_port)
             if self.is_cut:  # while the connection was made
                 await self.cut()
             await asyncio.gather(self._forward(reader, up_writer), self._forward(up_reader, writer))
             self._writers.discard(up_writer)
+            self.target_ports.discard(target_port)
         self._writers.discard(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,4 +94,6 @@ class Cable:
                 await self._open.wait()
                 writer.write(data)
                 await writer.drain()
+        self.on_end()
+        await self._open.wait()  # the end of a connection does not pass a partition
         writer.close()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from campaign.history import DELETED, Event, Kind, Status
+from campaign.takeovers import gaps, hits_of, repeated, unexplained
 
 RECOVERY_S = 30.0  # after a fault every part works again within this time [CAM-037]
 MAX_FINDINGS = 200  # of one rule; more add nothing to a report
@@ -33,6 +34,7 @@ class Rule(StrEnum):
     FOLLOWER = "follower claims to be in step and lacks a write"
     CHAIN = "notifications out of order, repeated or not chained"
     OWNERS = "two owners of one shard"
+    TAKEOVER = "notification repeated by another process without a takeover"
     LIVENESS = "not recovered in time"
 
 
@@ -124,8 +126,14 @@ def judge(events: Iterable[Event], recovery_s: float = RECOVERY_S) -> Verdict:
     findings += _some(_owners(events))
     recoveries, late = _recoveries(events, recovery_s)
     findings += late
+    hits = hits_of(events)
     for feed in feeds.values():
-        counts["repeated_pushes"] += sum(1 for _ in _repeated(feed))
+        counts["repeated_pushes"] += sum(1 for _ in repeated(feed.pushes))
+        counts["gaps"] += gaps(feed.pushes)
+        findings += _some(
+            Finding(Rule.TAKEOVER, f"{push.process}: {push.key_us} by {former.note}, then by {push.note}", feed.node)
+            for former, push in unexplained(feed.pushes, hits)
+        )
     return Verdict(tuple(findings), counts, recoveries)
 
 
@@ -138,7 +146,7 @@ def feeds_of(events: Sequence[Event]) -> dict[str, Feed]:
     feeds: dict[str, Feed] = {}
     invoked_s: dict[int, float] = {}
     for event in events:
-        if not event.node or event.kind is Kind.HOLD:
+        if not event.node or event.kind in (Kind.HOLD, Kind.HIT):
             continue
         feed = feeds.setdefault(event.node, Feed(event.node))
         if event.kind is Kind.PUSH:
@@ -304,9 +312,14 @@ def _followers(feed: Feed) -> Iterator[Finding]:
 
 
 def _chains(feed: Feed) -> Iterator[Finding]:
-    """Notifications of a subscriber name the one before and grow; a new life continues at a known one or later."""
+    """Notifications of a subscriber name the one before and grow; a new life continues at a known key or later.
+
+    The marks of several processes may lie at a notification that was lost with its link, so all keys are known.
+    """
     last: dict[str, Event] = {}
-    known: dict[str, set[int]] = defaultdict(set)
+    known = {write.key_us for write in feed.writes.values() if write.key_us}
+    known |= {shown.key_us for read in feed.reads for shown in read.event.shown}
+    known |= {push.key_us for push in feed.pushes}
     for push in feed.pushes:
         before = last.get(push.process)
         problem = ""
@@ -315,23 +328,14 @@ def _chains(feed: Feed) -> Iterator[Finding]:
                 problem = f"{push.key_us} after {before.key_us}"
             elif push.previous_us != before.key_us:
                 problem = f"PreviousCursor is {push.previous_us} after {before.key_us}"
-        elif before is not None and push.previous_us <= before.key_us and push.previous_us not in known[push.process]:
+        elif before is not None and push.previous_us <= before.key_us and push.previous_us not in known:
             problem = f"life {push.life} continues after {push.previous_us}, where nothing was"
         if push.previous_us >= push.key_us:
             problem = f"PreviousCursor {push.previous_us} is not before {push.key_us}"
         if problem:
             yield Finding(Rule.CHAIN, f"{push.process}: {problem}", feed.node, push.op)
-        known[push.process] |= {push.previous_us, push.key_us}
+        known.add(push.previous_us)
         last[push.process] = push
-
-
-def _repeated(feed: Feed) -> Iterator[Event]:
-    """The notifications that a subscriber got twice; allowed after a crash, and counted."""
-    known: set[tuple[str, int]] = set()
-    for push in feed.pushes:
-        if (push.process, push.key_us) in known:
-            yield push
-        known.add((push.process, push.key_us))
 
 
 def _in_step_at_the_end(feed: Feed) -> Iterator[Finding]:

@@ -6,24 +6,41 @@ first one may be visible.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 
 from campaign.checker import RECOVERY_S
 from campaign.history import DELETED, Event, History, Kind, Shown, Status, digest_of
-from campaign.service import NODE, Service
+from campaign.service import NODE
 from smartfeeds.core.cursor import parse_cursor
 from smartfeeds.core.times import parse_time
 
 REQUEST_S = 20.0
+CATCH_UP_S = 120.0
 POLL_TIMEOUT_S = 1
 PAGE_ITEMS = 50
 WALK_ITEMS = 500
 SHARED_ITEMS = 5  # that all writers change
 _LOST = (aiohttp.ClientError, TimeoutError, ConnectionError)
+
+
+class Endpoint(Protocol):
+    """What clients talk to: one service, or any process of several. `label` distinguishes services of one history.
+
+    Clients wait until `up` is set.
+    """
+
+    token: str
+    label: str
+    up: asyncio.Event
+
+    @property
+    def url(self) -> str:
+        """The address for the next request."""
+        ...
 
 
 def new_session() -> aiohttp.ClientSession:
@@ -49,7 +66,13 @@ class Writer:
     shares = True  # whether it edits items that other writers edit, too
 
     def __init__(
-        self, service: Service, history: History, session: aiohttp.ClientSession, name: str, seed: int, node: str = NODE
+        self,
+        service: Endpoint,
+        history: History,
+        session: aiohttp.ClientSession,
+        name: str,
+        seed: int,
+        node: str = NODE,
     ) -> None:
         self.service = service
         self.name = name
@@ -61,11 +84,12 @@ class Writer:
         self._live: list[str] = []
         self.padding = "x" * self._chance.randrange(2_000)
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Writes until `stop` is set."""
+    async def run(self, stop: asyncio.Event, pause_s: float = 0.0) -> None:
+        """Writes until `stop` is set, with a pause between two writes."""
         while not stop.is_set():
             await self.service.up.wait()
             await self.step()
+            await asyncio.sleep(pause_s)
 
     async def step(self) -> Status:
         """Sends one request. Returns its outcome."""
@@ -126,7 +150,7 @@ class Follower:
     """Pulls a feed from its position, and continues at its cursor after every fault."""
 
     def __init__(
-        self, service: Service, history: History, session: aiohttp.ClientSession, name: str, node: str = NODE
+        self, service: Endpoint, history: History, session: aiohttp.ClientSession, name: str, node: str = NODE
     ) -> None:
         self.service = service
         self.name = name
@@ -143,9 +167,10 @@ class Follower:
             await self.pull(POLL_TIMEOUT_S)
 
     async def catch_up(self) -> None:
-        """Pulls until there is no more."""
-        while not await self.pull(0):
-            pass
+        """Pulls until there is no more. Raises TimeoutError if the service does not answer in `CATCH_UP_S`."""
+        async with asyncio.timeout(CATCH_UP_S):
+            while not await self.pull(0):
+                pass
 
     async def pull(self, timeout_s: int) -> bool:
         """Reads one page. Returns whether it is the last one now."""
@@ -184,7 +209,7 @@ async def writes_again(history: History) -> None:
 
 
 async def walk(
-    service: Service, history: History, session: aiohttp.ClientSession, node: str = NODE, only: str = ""
+    service: Endpoint, history: History, session: aiohttp.ClientSession, node: str = NODE, only: str = ""
 ) -> list[Shown]:
     """Reads the whole feed in both orders while nobody writes. Returns the items in modified order.
 
@@ -209,7 +234,7 @@ async def walk(
 
 
 async def read_page(
-    session: aiohttp.ClientSession, service: Service, node: str, query: Mapping[str, str]
+    session: aiohttp.ClientSession, service: Endpoint, node: str, query: Mapping[str, str]
 ) -> dict[str, Any]:
     """One page of a feed as JSON."""
     headers = {"Accept": "application/json", "Authorization": f"Bearer {service.token}"}
@@ -238,23 +263,33 @@ def _key_of_cursor(text: str) -> int:
 
 @asynccontextmanager
 async def load_on(
-    service: Service,
+    service: Endpoint,
     history: History,
     session: aiohttp.ClientSession,
     seed: int,
     *,
     writers: int = 4,
     followers: int = 2,
+    nodes: Sequence[str] = (NODE,),
+    pause_s: float = 0.0,
 ) -> AsyncIterator[list[Follower]]:
-    """Writers and followers work until the block ends; then their last requests are answered."""
+    """Writers and followers work until the block ends; then their last requests are answered.
+
+    They share the nodes: the n-th of them has the n-th node, and so on from the first node again. A writer waits for
+    `pause_s` between two writes.
+    """
     stop = asyncio.Event()
-    reading = [Follower(service, history, session, f"f{number}") for number in range(followers)]
-    writing = [Writer(service, history, session, f"w{number}", seed) for number in range(writers)]
+    reading = [
+        Follower(service, history, session, f"f{number}", nodes[number % len(nodes)]) for number in range(followers)
+    ]
+    writing = [
+        Writer(service, history, session, f"w{number}", seed, nodes[number % len(nodes)]) for number in range(writers)
+    ]
     async with asyncio.TaskGroup() as group:
         # If the block fails, the group cancels the clients.
         for follower in reading:
             group.create_task(follower.run(stop))
         for writer in writing:
-            group.create_task(writer.run(stop))
+            group.create_task(writer.run(stop, pause_s))
         yield reading
         stop.set()

@@ -3,16 +3,18 @@
 Each function changes the code of the process that calls it, which is a fork made for one run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from smartfeeds.core import mirror
 from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.shards import SHARDS, Members
 from smartfeeds.service import importing, items, publishing, source_import
 from smartfeeds.sources import mirror_state
 from smartfeeds.store import sqlite
 from smartfeeds.store.batches import WriteBatches
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.indexer import ReadAhead
+from smartfeeds.store.lock_session import LockSession
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork
 
@@ -65,6 +67,19 @@ def acknowledges_before_commit() -> None:
     vars(sqlite)["WriteBatches"] = LateBatches
 
 
+def without_ownership() -> None:
+    """Each process owns all shards, without a lock [CAM-036 c]."""
+
+    async def lock(_locks: LockSession, shards: Iterable[int]) -> frozenset[int]:
+        return frozenset(shards)
+
+    def share(_members: Members, *, is_linked: bool) -> int:
+        return SHARDS
+
+    LockSession.lock = lock  # type: ignore[method-assign]
+    Members.share = share  # type: ignore[method-assign]
+
+
 def short_pauses() -> None:
     """No defect: mirrors look often and try again soon."""
     mirror.LEAST_EVERY_S = 0.1  # type: ignore[misc]
@@ -75,6 +90,7 @@ LATE_WRITES = 20
 DEFECTS: dict[str, Callable[[], None]] = {
     "without_sync": without_sync,
     "keys_from_clock": keys_from_clock,
+    "without_ownership": without_ownership,
     "short_pauses": short_pauses,
     "acknowledges_before_commit": acknowledges_before_commit,
 }

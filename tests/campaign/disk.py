@@ -2,17 +2,19 @@
 
 The cases are exhaustive, not random. A case starts the service, lets the n-th call of a thread fail while a client
 publishes, and then lets all calls work again. The service must go on, and the next start must have everything
-acknowledged. The variant `full` fills a small file system instead.
+acknowledged. The variant `full` fills a small file system instead. With `slow` each sync waits, and the service is
+killed while requests wait for it.
 """
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 
-from campaign.clients import Follower, Writer, new_session, walk
+from campaign.clients import Follower, Writer, load_on, new_session, walk, writes_again
 from campaign.disk_image import DiskImage
 from campaign.history import History, Status
 from campaign.inject import Injection
@@ -30,14 +32,16 @@ CASES = (
 )
 PIECE_CASES = 25
 MAX_PUBLISHES = 400  # until the call has failed
+SLOWEST_US = 300_000  # of a sync, as on a disk that is overloaded
 IMAGE_BYTES, BALLAST_BYTES = 24 * 2**20, 14 * 2**20
 
 
 async def disk(task: Task) -> AsyncIterator[Piece]:
     """Runs `count` cases of each kind from the first call on. `seed` is the number of the first call."""
     with Preload() as preload:
-        if task.variant == "full":
-            yield await full_disk_piece(preload, task.folder, task.seed, task.count)
+        if task.variant:
+            variants = {"full": full_disk_piece, "slow": slow_disk_piece}
+            yield await variants[task.variant](preload, task.folder, task.seed, task.count)
             return
         for calls, error, rest in CASES:
             for first in range(task.seed, task.seed + task.count, PIECE_CASES):
@@ -72,7 +76,7 @@ async def _case(
     service: Service, history: History, writer: Writer, fault: str, when: str, notes: Counter[str]
 ) -> list[str]:
     calls, _, error = fault.partition(" ")
-    injection = Injection(service.pid, service.folder / "strace.log", calls, error, when)
+    injection = Injection(service.pid, service.folder / "strace.log", calls, f"error={error}", when)
     await asyncio.to_thread(injection.__enter__)
     try:
         for _ in range(MAX_PUBLISHES):
@@ -115,6 +119,34 @@ async def full_disk_piece(preload: Preload, folder: Path, seed: int, count: int)
             await _read(service, history, session)
             service.end()
     return judged(seed, count, history, (*problems, *log_problems(service.said())))
+
+
+async def slow_disk_piece(preload: Preload, folder: Path, seed: int, count: int) -> Piece:
+    """Kills the service `count` times while each sync takes up to `SLOWEST_US` [CAM-006]."""
+    chance = random.Random(seed)
+    with Task(seed, count, folder).history(folder) as history:
+        service = Service(preload, folder)
+        await service.prepare()
+        await service.start()
+        async with new_session() as session:
+            async with load_on(service, history, session, seed) as followers:
+                for number in range(count):
+                    effect = f"delay_enter={chance.randrange(SLOWEST_US)}"
+                    injection = Injection(service.pid, folder / f"strace-{number}.log", "fdatasync", effect, "1+")
+                    await asyncio.to_thread(injection.__enter__)
+                    try:
+                        await asyncio.sleep(chance.uniform(0.2, 1.0))
+                        history.fault("kill while syncs are slow")
+                        service.end()
+                    finally:
+                        await asyncio.to_thread(injection.__exit__, None, None, None)
+                    await service.start()
+                await writes_again(history)
+            for follower in followers:
+                await follower.catch_up()
+            await walk(service, history, session)
+            service.end()
+    return judged(seed, count, history, log_problems(service.said()))
 
 
 def _fill(ballast: Path) -> None:

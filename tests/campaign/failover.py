@@ -1,6 +1,7 @@
-"""PostgreSQL is killed, restarted, and replaced by its standby [CAM-054] [CAM-020] [CAM-021].
+"""PostgreSQL is killed, restarted, and replaced by its standby [CAM-054] [CAM-055] [CAM-020] [CAM-021].
 
 Without a variant the server is killed and started again. `synchronous` fails over to a standby that has every commit.
+`standby-cut` separates such a standby from its primary for some seconds, in which no write is acknowledged.
 The defect `asynchronous` fails over to a standby that was cut off for a second: acknowledged writes are lost, which is
 the property of that setting, and the checker must show it.
 """
@@ -19,6 +20,7 @@ from campaign.service import Preload, Service
 PIECE_FAULTS = 20
 LIFE_S = 1.0
 CUT_OFF_S = 1.0
+LONGEST_CUT_S = 8.0  # longer than the timeout of the replication
 DATABASE = "smartfeeds"
 
 
@@ -36,7 +38,10 @@ async def failover_piece(
     chance = random.Random(seed)
     with_standby = bool(variant or defect)
     with Task(seed, faults, folder).history(folder) as history:
-        async with Replicas(is_synchronous=variant == "synchronous") as replicas, new_session() as session:
+        async with (
+            Replicas(is_synchronous=variant in ("synchronous", "standby-cut")) as replicas,
+            new_session() as session,
+        ):
             url = replicas.primary.create_database()
             service = Service(preload, folder, store_url=replicas.url(url.rpartition("/")[2]))
             await service.prepare()
@@ -44,10 +49,13 @@ async def failover_piece(
                 await replicas.restart_primary()
                 await replicas.add_standby()
             await service.start()
+            keeper = asyncio.create_task(service.keep_running(), name="keeper")
             async with load_on(service, history, session, seed) as followers:
                 for _ in range(faults):
                     await asyncio.sleep(chance.uniform(0.1, LIFE_S))
-                    if with_standby:
+                    if variant == "standby-cut":
+                        await _cut_standby(replicas, history, chance)
+                    elif with_standby:
                         await _fail_over(replicas, history, cut_off=defect == "asynchronous")
                     else:
                         await _restart(replicas, history, chance)
@@ -55,6 +63,8 @@ async def failover_piece(
             for follower in followers:
                 await follower.catch_up()
             await walk(service, history, session)
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
             service.end()
     return judged(seed, faults, history, log_problems(service.said()))
 
@@ -67,6 +77,13 @@ async def _restart(replicas: Replicas, history: History, chance: random.Random) 
         history.fault("database stopped")
         await asyncio.to_thread(replicas.primary.stop)
     await asyncio.to_thread(replicas.primary.start)
+
+
+async def _cut_standby(replicas: Replicas, history: History, chance: random.Random) -> None:
+    history.fault("standby cut off")
+    replicas.replication.hold()
+    await asyncio.sleep(chance.uniform(0.5, LONGEST_CUT_S))
+    await replicas.replication.heal()
 
 
 async def _fail_over(replicas: Replicas, history: History, *, cut_off: bool) -> None:

@@ -8,12 +8,11 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+from campaign import fuzz_files
+from campaign.fuzz_target import Target
 from campaign.pieces import Piece, Task, judged
 from smartfeeds.core.cursor import canonical_cursor, is_canonical, parse_cursor
 from smartfeeds.core.jid import parse_jid
@@ -40,16 +39,6 @@ SLOW_S = 1.0
 PIECE_INPUTS = 20_000
 MAX_BYTES = 20_000
 HEADER = b"<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' id='1'>"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """`read` raises `errors` for input that it refuses. Inputs are mutations of `seeds` and pieces of `tokens`."""
-
-    read: Callable[[bytes], object]
-    seeds: tuple[bytes, ...]
-    tokens: tuple[bytes, ...]
-    errors: tuple[type[Exception], ...] = (SmartfeedsError,)
 
 
 def read_texts(data: bytes) -> None:
@@ -208,25 +197,7 @@ TARGETS: dict[str, Target] = {
     "documents": Target(read_feed, _documents(), (*_MARKUP, b"{", b"]", b'"', b"\\u0000")),
     "payloads": Target(read_payload, (*_documents(), *_stanzas()), _MARKUP),
 }
-# Parsers of files from other servers, where this version has them: module, function, seeds.
-_TERMS = {
-    "lua": (
-        "smartfeeds.formats.lua_terms",
-        "parse_table",
-        b'{ ["a"] = 1; "x\\n\\"\\226\\130\\172"; { 1.5e3, true, nil }; }',
-    ),
-    "erlang": (
-        "smartfeeds.formats.erlang_terms",
-        "parse_term",
-        b'{pubsub_item,{<<"a">>,{1,2}},"x\\n\\x{e4}",[#{a=>-1.5e3}|b],\'q\'}.',
-    ),
-}
-for _name, (_module, _function, _seed) in _TERMS.items():
-    if find_spec(_module) is not None:
-        _read = getattr(import_module(_module), _function)
-        TARGETS[_name] = Target(
-            _read, (_seed,), (b"{", b"}", b"[", b"]", b'"', b"\\", b"<<", b">>", b"=", b";", b"1e", b"--[[")
-        )
+TARGETS |= fuzz_files.TARGETS
 
 
 class Mutator:

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     PUSH = "push"  # one notification
     HOLD = "hold"  # ownership of a shard by a process of the service
     FAULT = "fault"
+    HIT = "hit"  # a fault hits a process of the service, or ends: its notifications may be repeated
 
 
 class Status(StrEnum):
@@ -54,7 +55,8 @@ class Event:
     `item` and `digest` belong to writes, `shown` and `total` to reads. `key_us` is the key of the answer: of the
     written version, of the last item of a page, or of a notification. `previous_us` is the key before: the position of
     a follower before the page, or PreviousCursor of a notification. `complete` means that no newer items existed.
-    `life` counts the connections of the service. `note` is the name of a fault.
+    `life` counts the connections of the service. `note` is the name of a fault, or the process that sent a
+    notification.
     """
 
     at_s: float
@@ -163,3 +165,7 @@ class History:
     def fault(self, name: str) -> Event:
         """Adds a fault."""
         return self.note("fault", Kind.FAULT, Status.OK, note=name)
+
+    def hit(self, process: str) -> Event:
+        """Adds the moment at which a fault hits a process of several, or ends."""
+        return self.note(process, Kind.HIT, Status.OK)

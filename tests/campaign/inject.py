@@ -1,4 +1,4 @@
-"""Failing system calls of a running process, by strace [CAM-004]."""
+"""Failing and slow system calls of a running process, by strace [CAM-004] [CAM-006]."""
 
 import signal
 import subprocess
@@ -12,16 +12,17 @@ INJECTED = "(INJECTED)"
 
 
 class Injection:
-    """Makes the `when`-th call of each thread fail with `error`. A context manager; afterwards the calls work again.
+    """Makes the `when`-th call of each thread fail or wait. A context manager; afterwards the calls work again.
 
-    `calls` are names of system calls with commas, `error` is a name of errno(3). `when` is as in strace(1): 3, or 3+.
+    `calls` are names of system calls with commas. `effect` and `when` are as in strace(1): `error=EIO`,
+    `delay_enter=5000` (microseconds); 3, or 3+.
     """
 
-    def __init__(self, pid: int, log: Path, calls: str, error: str, when: str) -> None:
+    def __init__(self, pid: int, log: Path, calls: str, effect: str, when: str) -> None:
         self._log = log
         self._command = [
             *("strace", "-f", "-qq", "-p", str(pid), "-o", str(log)),
-            *("-e", f"trace={calls}", "-e", f"inject={calls}:error={error}:when={when}"),
+            *("-e", f"trace={calls}", "-e", f"inject={calls}:{effect}:when={when}"),
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self._threads = Path(f"/proc/{pid}/task")

@@ -1,5 +1,6 @@
 """What all campaigns share: a task, pieces with a seed and a history of their own, and their sum."""
 
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -14,7 +15,8 @@ from campaign.history import History
 class Task:
     """What a campaign is asked to do: `count` faults from `seed`, with its files in `folder`.
 
-    `defect` names a defect of `campaign.defects` for a negative control.
+    `defect` names a defect of `campaign.defects` for a negative control. No piece begins after `until_s`, on the
+    monotonic clock.
     """
 
     seed: int
@@ -22,10 +24,13 @@ class Task:
     folder: Path
     defect: str = ""
     variant: str = ""
+    until_s: float = math.inf
 
     def pieces(self, size: int) -> Iterable[tuple[int, int, Path]]:
         """Yields seed, number of faults and folder of each piece."""
         for number, start in enumerate(range(0, self.count, size)):
+            if time.monotonic() >= self.until_s:
+                return
             yield self.seed + number, min(size, self.count - start), self.folder / str(self.seed + number)
 
     def history(self, folder: Path) -> History:

@@ -1,4 +1,7 @@
-"""Power cuts: the file system of the database is replaced by what its device holds at a random moment [CAM-051]."""
+"""Power cuts: the file system of the database is replaced by what its device holds at a random moment [CAM-051].
+
+The database is SQLite, and with the variant `postgres` a PostgreSQL (`campaign.power_postgres`).
+"""
 
 import asyncio
 import contextlib
@@ -13,6 +16,7 @@ from campaign.clients import load_on, new_session, walk
 from campaign.disk_image import DiskImage
 from campaign.history import History
 from campaign.pieces import Piece, Task, judged, log_problems
+from campaign.power_postgres import postgres_power_piece
 from campaign.service import Preload, Service
 
 PIECE_CUTS = 25
@@ -22,8 +26,9 @@ LIFE_S = 0.6
 async def power(task: Task) -> AsyncIterator[Piece]:
     """Cuts the power `count` times. The database is on a file system of its own."""
     with Preload() as preload:
+        piece = postgres_power_piece if task.variant == "postgres" else power_piece
         for seed, cuts, folder in task.pieces(PIECE_CUTS):
-            yield await power_piece(preload, folder, seed, cuts, task.defect)
+            yield await piece(preload, folder, seed, cuts, task.defect)
 
 
 async def power_piece(

@@ -17,6 +17,8 @@ RECORD = ROOT / "docs" / "reliability.jsonl"
 PAGE = ROOT / "docs" / "reliability.md"
 START, END = "<!-- campaigns: written by `make campaign NAME=page` -->\n", "<!-- end of campaigns -->"
 
+NO_LINK = "no process with a link"  # of times in which no process had a link to the XMPP server
+
 Row = Mapping[str, Any]
 
 
@@ -73,6 +75,15 @@ class _Sum:
     last: str = ""
     version: str = ""
 
+    def add_times(self, number: int, median_s: float, worst_s: float) -> None:
+        """Adds the times of a run."""
+        self.median_s.append((median_s, number))
+        self.worst_s = max(self.worst_s, worst_s)
+
+    def times(self) -> list[float]:
+        """The median of each run, as often as it stands for a time."""
+        return sorted(time_s for time_s, number in self.median_s for _ in range(number))
+
 
 def tables(rows: Sequence[Row]) -> str:
     """The tables of the page: runs of the service, and negative controls."""
@@ -80,23 +91,66 @@ def tables(rows: Sequence[Row]) -> str:
     broken = [row for row in rows if row["defect"]]
     if broken:
         parts.append("### Negative controls\n\n" + _table(broken, "defect"))
+    if takeovers := _takeovers(rows):
+        parts.append("### Takeovers between processes\n\n" + takeovers)
+    if growth := _growth(rows):
+        parts.append("### Use of memory, files and threads\n\n" + growth)
     return "\n\n".join(parts) + "\n"
+
+
+def _name(row: Row) -> str:
+    return " ".join(filter(None, (row["campaign"], row["variant"], row["defect"].replace("_", " "))))
+
+
+def _is_takeover(fault: str) -> bool:
+    """Whether the times of this name are not those of clients."""
+    return fault.startswith("takeover") or fault == NO_LINK
+
+
+def _takeovers(rows: Sequence[Row]) -> str:
+    """How long shards, or the link, had no other owner; empty if no campaign measured that."""
+    sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
+    for row in rows:
+        for fault, times in row["recovery_s"].items():
+            if _is_takeover(fault):
+                sums[_name(row), fault].add_times(*times)
+    lines = ["| campaign | time | number | median, maximum |", "|---|---|---:|---:|"]
+    lines += [
+        f"| {name} | {fault} | {len(total.times()):,} | {_recovery(total)} |" for (name, fault), total in sums.items()
+    ]
+    return "\n".join(lines) if sums else ""
+
+
+def _growth(rows: Sequence[Row]) -> str:
+    """What a long life used after a quarter of its time and at its end; empty without a soak."""
+    soaks = [row["counts"] for row in rows if "soak_s" in row["counts"]]
+    lines = [
+        "| minutes | memory (MiB) | open files | threads | largest log of the database (MiB) | median latency (ms) |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {counts['soak_s'] // 60} | {counts['rss_kib_early'] / 1024:.0f} to {counts['rss_kib_late'] / 1024:.0f} "
+        f"| {counts['files_early']} to {counts['files_late']} | {counts['threads_early']} to {counts['threads_late']} "
+        f"| {counts['wal_kib_largest'] / 1024:.0f} "
+        f"| {counts['latency_us_early'] / 1000:.0f} to {counts['latency_us_late'] / 1000:.0f} |"
+        for counts in soaks
+    ]
+    return "\n".join(lines) if soaks else ""
 
 
 def _table(rows: Sequence[Row], title: str) -> str:
     sums: dict[str, _Sum] = defaultdict(_Sum)
     for row in rows:
-        name = " ".join(filter(None, (row["campaign"], row["variant"], row["defect"].replace("_", " "))))
-        total = sums[name]
+        total = sums[_name(row)]
         total.seeds.append(row["seed"])
         total.faults += row["faults"]
         total.findings += row["findings"]
         total.last, total.version = max(total.last, row["date"]), row["version"]
         for count, value in row["counts"].items():
             total.counts[count] += value
-        for number, median_s, worst_s in row["recovery_s"].values():
-            total.median_s.append((median_s, number))
-            total.worst_s = max(total.worst_s, worst_s)
+        for fault, times in row["recovery_s"].items():
+            if not _is_takeover(fault):
+                total.add_times(*times)
     lines = [
         f"| {title} | faults | acknowledged | no answer | notifications | findings | recovered after (median, maximum) "
         "| first seeds of the runs | version, last run |",
@@ -114,7 +168,7 @@ def _table(rows: Sequence[Row], title: str) -> str:
 
 def _recovery(total: _Sum) -> str:
     """The median of the medians of all runs and faults, each counted as often as it happened, and the maximum."""
-    times = sorted(time_s for time_s, number in total.median_s for _ in range(number))
+    times = total.times()
     return f"{statistics.median(times):.1f} s, {total.worst_s:.1f} s" if times else ""
 
 

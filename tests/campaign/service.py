@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 HOST, DOMAIN, OWNER, NODE = "127.0.0.1", "feeds.localhost", "alice@localhost", "news"
 START_S = 60.0
 POLL_S = 0.005
+KEEP_S = 0.2
 
 
 class Preload:
@@ -100,7 +101,6 @@ class Service:
         self.folder = folder
         self.domain = str(sections.get("component", {}).get("jid", DOMAIN))
         self.port = free_port()
-        self.url = f"http://{HOST}:{self.port}"
         self.config = folder / "smartfeeds.toml"
         self.log = folder / "service.log"
         self.database = folder / "feeds.db"
@@ -130,9 +130,14 @@ class Service:
             )
         )
 
-    async def prepare(self, *nodes: str, subscriber: str = "") -> None:
+    @property
+    def url(self) -> str:
+        """The address of its HTTP side."""
+        return f"http://{HOST}:{self.port}"
+
+    async def prepare(self, *nodes: str, subscriber: str = "", fillers: int = 0) -> None:
         """Creates the database with open nodes of the owner, and a token for everything. `subscriber` subscribes to the
-        nodes in modified order.
+        nodes in modified order. After each node there are `fillers` nodes that nobody uses.
         """
         service = open_service(load(self.config), on_change=lambda _nodes: None, mode=OpenMode.CREATE)
         await service.store.open()
@@ -143,6 +148,8 @@ class Service:
                 await service.handle(CreateNode(owner, self.domain, node, {"pubsub#access_model": ("open",)}))
                 if subscriber and (jid := parse_jid(subscriber)) is not None:
                     await service.handle(Subscribe(jid, self.domain, f"{node}?order=modified", subscriber))
+                names = (f"{node}-filler-{number}" for number in range(fillers))
+                await asyncio.gather(*(service.handle(CreateNode(owner, self.domain, name, None)) for name in names))
             token, self.token = new_token(OWNER, SCOPES["admin"], "*", "campaign")
             await service.write(lambda tx, context: add_token(tx, context, token, None))
         finally:
@@ -172,6 +179,22 @@ class Service:
             else:
                 writer.close()
                 return
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process was started and has ended by itself."""
+        return bool(self.pid) and not _is_running(self.pid)
+
+    async def keep_running(self) -> None:
+        """Starts it again whenever it has ended by itself, as systemd does: it gives up if the database ends its
+        sessions while it starts.
+        """
+        while True:
+            if self.has_ended:
+                self.end()
+                with suppress(RuntimeError):  # the database is still away
+                    await self.start()
+            await asyncio.sleep(KEEP_S)
 
     def end(self, how: signal.Signals = signal.SIGKILL) -> int:
         """Ends it. Returns its exit code."""

@@ -1,5 +1,6 @@
 """The image: its labels, the command that builds it, and its bill of materials. No container runtime runs here."""
 
+import copy
 import json
 import os
 import re
@@ -10,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+from referencing import Registry, Resource
 
 BUILD_IMAGE = "tools/build-image"
 LABELS = {"title", "description", "licenses", "version", "revision", "created", "base.name"}
@@ -118,8 +121,18 @@ def test_image_of_changes_without_a_commit_is_refused(build: Build, checkout: Pa
     assert "no such program" in build("smartfeeds", DOCKER="no-docker").stderr
 
 
+def test_build_gets_the_files_that_it_copies_and_no_others(root: Path) -> None:
+    """[OPS-090] A checkout may have secrets in it."""
+    text = (root / "docker/Dockerfile").read_text("utf-8")
+    copied = [part for line in re.findall(r"(?m)^COPY (?!--from)(.*)$", text) for part in line.split()[:-1]]
+    lines = (root / ".dockerignore").read_text("utf-8").splitlines()
+
+    assert [line for line in lines if not line.startswith(("!", "#"))] == ["*", "**/__pycache__"]
+    assert sorted(line[1:] for line in lines if line.startswith("!")) == sorted(map(str, map(Path, copied)))
+
+
 def test_bill_of_materials_names_every_pinned_package_with_its_files(root: Path, project: dict[str, Any]) -> None:
-    """[OPS-090] CycloneDX 1.5."""
+    """[OPS-090]"""
     printed = [
         subprocess.run([sys.executable, "-I", "tools/sbom.py"], cwd=root, capture_output=True, check=True).stdout
         for _ in range(2)
@@ -140,6 +153,31 @@ def test_bill_of_materials_names_every_pinned_package_with_its_files(root: Path,
     references = [one["bom-ref"] for one in bill["components"]]
     assert bill["dependencies"] == [{"ref": bill["metadata"]["component"]["bom-ref"], "dependsOn": references}]
     assert all(re.fullmatch(r"pkg:pypi/[a-z0-9-]+@[\w.+!-]+", reference) for reference in references)
+
+
+def test_bill_of_materials_is_valid_by_the_schema_of_cyclonedx(root: Path) -> None:
+    """[OPS-090] A component without a name and an unknown license are found by it."""
+    folder = root / "tests/data/cyclonedx-1.5"
+    schemas = {path.name: json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")}
+    base = schemas["bom-1.5.SNAPSHOT.schema.json"]["$id"].rpartition("/")[0]
+    registry: Registry[Any] = Registry().with_resources(
+        (f"{base}/{name}", Resource.from_contents(schema)) for name, schema in schemas.items()
+    )
+    validator = jsonschema.Draft7Validator(
+        schemas["bom-1.5.SNAPSHOT.schema.json"],
+        registry=registry,
+        format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER,
+    )
+    command = [sys.executable, "-I", "tools/sbom.py"]
+    bill = json.loads(subprocess.run(command, cwd=root, capture_output=True, check=True).stdout)
+
+    assert [error.message for error in validator.iter_errors(bill)] == []
+    without_name = copy.deepcopy(bill)
+    del without_name["components"][0]["name"]
+    other_license = copy.deepcopy(bill)
+    other_license["metadata"]["component"]["licenses"][0]["license"]["id"] = "no license"
+    assert not validator.is_valid(without_name)
+    assert not validator.is_valid(other_license)
 
 
 def test_image_contains_its_bill_of_materials(root: Path) -> None:

@@ -58,5 +58,9 @@ def test_sums_add_runs_of_one_campaign() -> None:
     later = {**row, "seed": 2, "date": "2026-01-02", "recovery_s": {"kill": [1, 9.0, 9.5]}}
     table = report.tables([row, later])
     assert "| kill | 4 | 10 | 0 | 0 | 0 | 1.0 s, 9.5 s | 1, 2 | 1, 2026-01-02 |" in table
-    assert "Negative controls" not in table
+    assert "Negative controls" not in table and "Takeovers" not in table
+    taken_over = {**row, "recovery_s": {"kill": [1, 1.0, 1.0], "takeover after kill": [2, 3.0, 4.5]}}
+    table = report.tables([taken_over])
+    assert "| kill | 2 | 5 | 0 | 0 | 0 | 1.0 s, 1.0 s |" in table
+    assert "| kill | takeover after kill | 2 | 3.0 s, 4.5 s |" in table
     assert "| kill late | 2 | 5 |" in report.tables([{**row, "defect": "late"}])

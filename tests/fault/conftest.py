@@ -21,8 +21,9 @@ async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     """`await start(pubsub={...})` is a component on a fake server, with a clock that stands still and counted ids."""
     clock, numbers = Clock(), itertools.count(1)
     monkeypatch.setattr("smartfeeds.system.now_us", clock)
+    monkeypatch.setattr("smartfeeds.system.monotonic", lambda: clock.now_us / 1_000_000)
     monkeypatch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
-    starter = Starter(tmp_path, clock)
+    starter = Starter(f"sqlite:///{tmp_path / 'feeds.db'}", clock)
     yield starter
     await starter.close()
 

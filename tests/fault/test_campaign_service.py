@@ -12,7 +12,7 @@ from campaign.cable import Cable
 from campaign.checker import Rule
 from campaign.clients import Writer, new_session, walk
 from campaign.clock import YEAR_S, clock_piece
-from campaign.disk import disk_piece, full_disk_piece
+from campaign.disk import disk_piece, full_disk_piece, slow_disk_piece
 from campaign.history import History, Kind, Status, read_history
 from campaign.kill import kill_piece
 from campaign.moved_clock import VARIABLE, MovedClock
@@ -80,6 +80,11 @@ async def test_full_disk_is_survived_without_loss(preload: Preload, tmp_path: Pa
     piece = await full_disk_piece(preload, tmp_path / "run", 20266, 2)
     check(piece, 2)
     assert piece.verdict.counts["unknown"] >= 2
+
+
+async def test_kill_while_syncs_are_slow_loses_nothing(preload: Preload, tmp_path: Path) -> None:
+    """[CAM-006] Requests wait for the disk when the service is killed."""
+    check(await slow_disk_piece(preload, tmp_path / "run", 20269, 2), 2)
 
 
 async def test_clock_that_jumps_changes_no_order(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:

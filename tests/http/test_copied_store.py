@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.times import parse_t
 from smartfeeds.store.copy_postgres import postgres_source, postgres_target
@@ -28,10 +30,11 @@ async def pages(web: Web) -> dict[str, tuple[int, str]]:
     return {path: (got.status, got.text.replace(base, "")) for path in CASES for got in [await web.get(path)]}
 
 
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 async def test_cursors_stay_valid_when_the_service_moves_to_postgres_and_back(
     start: Starter, start_web: WebStarter, postgres: PostgresServer
 ) -> None:
-    """[OPS-092] [PG-001] Items with equal keys included, whose cursors count items."""
+    """[OPS-092] Items with equal keys included, whose cursors count items."""
     web = await start_web()
     path = web.component.app.settings.store.path
     await web.component.create(ALICE, "comments")

@@ -13,6 +13,7 @@ from lxml import etree
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.times import US_PER_S, parse_t
+from smartfeeds.core.touches import Touch
 from smartfeeds.http import feeds, negotiation
 from smartfeeds.http.feeds import FeedRequest, Feeds
 from smartfeeds.http.replies import Reply
@@ -596,9 +597,9 @@ async def test_every_address_has_its_own_turn(start_web: Any, monkeypatch: pytes
     service = web.component.app.service
     read = service.store.read
 
-    async def noted(work: Any, *, turn: str = "") -> Any:
+    async def noted(work: Any, *, turn: str = "", touch: Touch | None = None) -> Any:
         turns.append(turn)
-        return await read(work, turn=turn)
+        return await read(work, turn=turn, touch=touch)
 
     monkeypatch.setattr(service.store, "read", noted)
     for address in ("203.0.113.1", "203.0.113.2"):

@@ -237,6 +237,7 @@ async def test_owner_sees_all_affiliations_but_none(component: Component) -> Non
     assert body(answer) == [owners(affiliations(*entries))]
 
 
+@pytest.mark.both_engines
 async def test_owner_set_changes_only_the_entries_given(component: Component) -> None:
     """[xep-map 88]"""
     await component.create(ALICE, "comments")

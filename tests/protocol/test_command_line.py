@@ -18,6 +18,7 @@ Shell = Callable[..., Awaitable[str]]
 def shell(component: Component, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
     """Runs a command beside the running service and lets the service look at its database."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SMARTFEEDS_TEST_STORE", raising=False)  # a command would take it for a setting
     monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", DOMAIN)
     monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET", "secret")
     monkeypatch.setenv("SMARTFEEDS_STORE__URL", component.app.settings.store.url)

@@ -91,6 +91,7 @@ async def test_create_by_somebody_without_the_right_is_forbidden(component: Comp
     assert not await exists(component, "comments")
 
 
+@pytest.mark.both_engines
 async def test_create_over_the_quota_is_refused(start: Starter) -> None:
     """XEP-0060 8.1.1; a quota of nodes is the operator's policy (xep-map 249)."""
     component = await start(limits={"nodes_per_jid": 1})
@@ -220,6 +221,7 @@ async def test_deletion_is_not_told_where_notify_delete_is_off(component: Compon
     assert await component.events(bare(BOB)) == []
 
 
+@pytest.mark.both_engines
 async def test_node_made_again_has_nothing_of_the_old_one(component: Component) -> None:
     """[xep-map 80]"""
     await component.create(ALICE, "comments", title="Old")
@@ -265,6 +267,7 @@ async def test_purge_empties_the_node_and_is_told_once(component: Component) -> 
     ]
 
 
+@pytest.mark.both_engines
 async def test_purged_items_stay_in_a_smart_view_as_tombstones(component: Component) -> None:
     """[xep-map 82]"""
     await component.create(ALICE, "comments")

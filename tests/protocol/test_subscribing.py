@@ -144,6 +144,7 @@ async def test_members_publishers_and_owners_do_not_wait(component: Component, a
     assert body(ok(await request(component))) == [pubsub(subscription())]
 
 
+@pytest.mark.both_engines
 async def test_subscribe_over_the_quota_is_refused(start: Starter) -> None:
     """[xep-map 110]"""
     component = await start(limits={"subscriptions_per_jid": 2})
@@ -219,6 +220,7 @@ async def test_bare_and_full_address_are_two_subscriptions(component: Component)
     assert await listed(component) == [("comments", BOB, "subscribed")]
 
 
+@pytest.mark.both_engines
 async def test_one_address_follows_the_bare_node_and_several_views(component: Component) -> None:
     """[xep-map 114]"""
     nodes = ["comments", "comments?order=modified", "comments?order=created"]

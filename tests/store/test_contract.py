@@ -30,7 +30,8 @@ from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from store.values import add_feed, ids, item, node, subscription, view
 from support.memory_store import MemoryReadTx, MemoryWriteTx
 
-MAINTENANCE = {"settle", "forget", "look_ahead"}  # what the SQL stores call around a group of works
+# What the SQL stores call around a group of works, and the housekeeping of their tables.
+MAINTENANCE = {"settle", "forget", "look_ahead", "has_scattered_tallies", "gather_tallies"}
 # An erasure searches all tables of the schema, which the model does not have.
 ERASURE = {*vars(ErasureReads), *vars(ErasureWrites)}
 
@@ -183,6 +184,23 @@ async def test_rename_node_moves_the_name_the_counts_and_the_creator(store: Stor
     assert await store.read(lambda tx: (tx.created_in(""), tx.created_in("example.org"), tx.node_count())) == (0, 1, 1)
     again = await store.write(lambda tx: tx.add_node(node("moving")))
     assert again.node_no != made.node_no
+
+
+async def test_add_items_stores_many_items_with_any_text(store: Store) -> None:
+    """PostgreSQL gets them by COPY, which has escapes of its own."""
+    texts = ["\\N", "\\.", "a\tb", "a\nb", "a\rb", "\\x41", '"', ",", "NULL", "\U0001f600"]
+    items = [item(f"{texts[n % 10]}{n}", n, f"| {texts[n % 10]}", publisher=texts[n % 10]) for n in range(300)]
+
+    def work(tx: WriteTx) -> list[Item]:
+        made = tx.add_node(node())
+        tx.add_items(made.node_no, items)
+        later = tx.put_item(made.node_no, item("later", 300))
+        return [*tx.slice(made.node_no, Slice(SMART, 999)), later]
+
+    *stored, last, later = await store.write(work)
+    assert [one._replace(item_no=0, sync=b"") for one in stored] == items
+    assert last.item_no == later.item_no
+    assert sorted(one.item_no for one in stored) == [one.item_no for one in stored]
 
 
 async def test_add_items_stores_what_put_item_stores(store: Store) -> None:
@@ -1058,7 +1076,7 @@ async def test_writes_are_answered_in_order_and_then_seen(store: Store) -> None:
 
 
 async def test_read_is_one_snapshot(store: Store) -> None:
-    """[xep-map 205] Items and count come from one snapshot, whatever is written in between."""
+    """[xep-map 205] [PG-007] Items and count come from one snapshot, whatever is written in between."""
     made = await store.write(add_feed())
 
     def page(tx: ReadTx) -> tuple[int, int, int]:

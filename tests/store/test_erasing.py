@@ -21,12 +21,16 @@ from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import read_traits
+from smartfeeds.service import erasing
+from smartfeeds.service.context import Context
 from smartfeeds.service.erasing import begin_erasure, continue_erasure, erasure_status
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.personal_export import PersonalData, export_items, export_rows, write_parts
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.scrub import ScrubResult, scrub
+from smartfeeds.store.sqlite import SqliteStore
 from support.world import (
     BOB,
     FEED,
@@ -53,6 +57,23 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await running.affiliate(JID, "publisher")
         await running.affiliate(BOB, "publisher")
         yield running
+
+
+@pytest.fixture
+def blank(tmp_path: Path) -> Path:
+    """A database without nodes."""
+    return blank_database(tmp_path / "blank.db")
+
+
+@pytest.fixture
+def patched_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several steps for a few items."""
+    monkeypatch.setattr(erasing, "ITEM_CHUNK", 2)
+
+
+def sqlite_reopened(folder: Path) -> SqliteStore:
+    """The store in a folder, as the next process opens it."""
+    return SqliteStore(folder / "feeds.db", read_traits)
 
 
 async def erase(service: FeedService, **settings: object) -> Erasure:
@@ -181,6 +202,57 @@ async def test_the_job_survives_a_stop_after_every_step(world: World) -> None:
     assert job is not None
     assert job.counts["items-erased"] == 5
     assert job.jid == ""
+
+
+class StoppedError(Exception):
+    """Stands for the end of the process."""
+
+
+async def test_a_stop_before_and_after_every_commit(blank: Path, tmp_path: Path, patched_chunks: None) -> None:
+    """[OPS-025] [OPS-026] The erasure has many small transactions. A process that ends before or after the commit of
+    each of them leaves what one that never ends leaves."""
+    ends = {}
+    for name in ("never", "before", "after"):
+        folder = tmp_path / name
+        folder.mkdir()
+        store = sqlite_store(blank, folder)
+        async with running_world(store) as first:
+            await first.create()
+            await first.affiliate(JID, "publisher")
+            for number in range(5):
+                await first.publish(f"{JID}-{number}" if number % 2 else f"i{number}", actor=JID)
+            await first.subscribe(JID)
+            await first.settle()
+            await first.service.write(lambda tx, context: begin_erasure(tx, context, PERSON, ErasureSettings(now=True)))
+        is_open, steps = True, 0
+        while is_open:
+            async with running_world(sqlite_reopened(folder)) as next_process:
+                if name == "before":
+                    with pytest.raises(StoppedError):
+                        await next_process.step(stopped)
+                is_open = isinstance(await next_process.step(partial(continue_erasure, jid=JID)), MoreSteps)
+                while is_open and name == "never":
+                    is_open = isinstance(await next_process.step(partial(continue_erasure, jid=JID)), MoreSteps)
+            steps += 1
+        async with running_world(sqlite_reopened(folder)) as last:
+            job = await last.service.read(lambda tx, _: tx.erasure(PERSON))
+            assert job is not None
+            items = await last.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
+            ends[name] = (
+                job.phase,
+                job.counts,
+                [(item.id, item.deleted, item.revision, item.publisher) for item in items],
+            )
+        assert steps == 1 or (name != "never" and steps >= 8)
+    assert ends["never"] == ends["before"] == ends["after"]
+    assert ends["never"][1]["items-erased"] == 5
+
+
+def stopped(tx: WriteTx, context: Context) -> None:
+    """Does the next step, and ends before the commit."""
+    continue_erasure(tx, context, JID)
+    tx.settle()
+    raise StoppedError
 
 
 async def test_a_lasting_block_is_a_digest(world: World) -> None:

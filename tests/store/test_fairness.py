@@ -22,7 +22,7 @@ from smartfeeds.store import work_queue
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.sql_counts import Counts
-from smartfeeds.store.sql_items import REPLACED_BYTES
+from smartfeeds.store.sql_item_writes import REPLACED_BYTES
 from smartfeeds.store.sql_store import SLOW_WRITE_S
 from smartfeeds.store.sqlite import READERS, SqliteStore, hop
 from smartfeeds.store.sqlite_engine import SqliteEngine

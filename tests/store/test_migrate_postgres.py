@@ -138,11 +138,37 @@ def test_commands_leave_an_older_schema_alone(address: StoreAddress, mode: OpenM
 def test_version_without_statements_for_postgres_is_undone(address: StoreAddress) -> None:
     """Versions before the first release with PostgreSQL have no such statements."""
     prepare(address)
-    run(address, f"UPDATE alembic_version SET version_num = '{migrate.REVISIONS[-2]}'")
+    former = migrate.REVISIONS[migrate.REVISIONS.index("0034") - 1]
+    run(address, f"UPDATE alembic_version SET version_num = '{former}'")
 
     with pytest.raises(StoreError, match="no statements for PostgreSQL"):
         prepare(address)
-    assert run(address, "SELECT version_num FROM alembic_version") == [(migrate.REVISIONS[-2],)]
+    assert run(address, "SELECT version_num FROM alembic_version") == [(former,)]
+
+
+def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
+    """[PG-010] [PG-042] Afterwards the tables and indexes are those of a new database."""
+    prepare(address)
+    shape = (
+        "SELECT c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.conrelid = 'tally'::regclass",
+        "SELECT column_default FROM information_schema.columns WHERE table_name = 'tally' AND column_default <> ''",
+        "SELECT indexdef FROM pg_indexes WHERE indexname = 'mark_behind'",
+        "SELECT attname, attstorage, attcompression FROM pg_attribute WHERE attrelid = 'item'::regclass AND attnum > 0",
+    )
+    expected = [run(address, statement) for statement in shape]
+    run(
+        address,
+        'DROP TABLE tally; CREATE TABLE tally (name TEXT COLLATE "C" NOT NULL PRIMARY KEY, value BIGINT NOT NULL'
+        " CHECK (value >= 0)); INSERT INTO tally VALUES ('nodes', 3); DROP INDEX mark_behind;"
+        " CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);"
+        " ALTER TABLE item ALTER payload SET STORAGE EXTENDED, ALTER sync SET STORAGE EXTENDED;"
+        " ALTER TABLE item ALTER payload SET COMPRESSION default;"
+        " UPDATE alembic_version SET version_num = '0034'",
+    )
+
+    assert prepare(address) == migrate.HEAD
+    assert run(address, "SELECT name, slot, value FROM tally") == [("nodes", 0, 3)]
+    assert [run(address, statement) for statement in shape] == expected
 
 
 def test_both_engines_have_the_same_tables_columns_and_keys(address: StoreAddress, tmp_path: Path) -> None:

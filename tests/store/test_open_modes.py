@@ -39,7 +39,7 @@ async def test_store_that_does_not_exist_is_not_created(tmp_path: Path, mode: Op
 async def test_empty_file_gets_no_schema(tmp_path: Path, mode: OpenMode) -> None:
     (tmp_path / "feeds.db").touch()
 
-    with pytest.raises(StoreError, match=f"it is empty; check the path, or {CREATE_IT}"):
+    with pytest.raises(StoreError, match=f"it is empty; check store.url, or {CREATE_IT}"):
         await opened(tmp_path / "feeds.db", mode)
 
     assert files(tmp_path) == {"feeds.db": b""}

@@ -373,8 +373,10 @@ class Component:
 class Starter:
     """Starts components; all of them are stopped and judged by `close`."""
 
-    def __init__(self, store_url: str, clock: Clock) -> None:
+    def __init__(self, store_url: str, clock: Clock, files: Path | None = None) -> None:
+        """`files` is the folder of uploaded files, None for the default."""
         self._store_url = store_url
+        self._files = {} if files is None else {"files": files}
         self._clock = clock
         self._running: list[Component] = []
         self._faults: list[str] = []
@@ -383,6 +385,7 @@ class Starter:
         """A component with these settings: `await start(pubsub={"auto_create": True})`."""
         server = FakeServer(DOMAIN, "secret")
         await server.listen()
+        sections["store"] = {**self._files, **sections.get("store", {})}
         app = App(settings(server.port, self._store_url, **sections))
         try:
             await app.start()
@@ -414,9 +417,11 @@ async def starting(folder: Path, blank_database: Path | str) -> AsyncIterator[St
     over the database of this address.
     """
     clock, numbers = Clock(), itertools.count(1)
-    store_url = str(blank_database)
+    store_url, files = str(blank_database), None
     if isinstance(blank_database, Path):
         store_url = f"sqlite:///{shutil.copy(blank_database, folder / 'feeds.db')}"
+    else:
+        files = folder / "files"  # otherwise in the working directory
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("smartfeeds.system.now_us", clock)
         patch.setattr("smartfeeds.system.monotonic", lambda: clock.now_us / 1_000_000)
@@ -424,7 +429,7 @@ async def starting(folder: Path, blank_database: Path | str) -> AsyncIterator[St
         # slixmpp reads all certificates of the system at each start; this link has no TLS.
         patch.setenv("SSL_CERT_FILE", os.devnull)
         patch.setenv("SSL_CERT_DIR", os.devnull)
-        starter = Starter(store_url, clock)
+        starter = Starter(store_url, clock, files)
         yield starter
         await starter.close()
 

@@ -25,7 +25,7 @@ def resident_kib() -> int:
 
 async def play(folder: Path, rounds: int) -> list[int]:
     """KiB at the beginning and after each round."""
-    start = Starter(folder, Clock())
+    start = Starter(f"sqlite:///{folder / 'feeds.db'}", Clock())
     component = await start(pubsub={"creators": ["*"]}, log={"level": "error"})
     await component.create(EVE, NODE, access_model="open")
     sizes_kib = [resident_kib()]

@@ -189,10 +189,21 @@ class MemoryReadTx:
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         denied, allowed = (self.blocks(kind) for kind in (ListKind.DENY, ListKind.ALLOW))
-        names = {bare, domain, f"{DIGEST_PREFIX}{Person(bare).digest(self.person_salt()).hex()}"}
+        names = {bare, domain}
+        if "@" in bare:
+            names.add(f"{DIGEST_PREFIX}{Person(bare).digest(self.person_salt()).hex()}")
         if names & set(denied):
             return Refusal.DENIED
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
+
+    def blocks_version(self) -> int:
+        return hash(frozenset(self._data.blocks))
+
+    def published_after(self, publisher: str, item_no: int, limit: int) -> tuple[int, int, int | None]:
+        part = sorted((one for one in self._data.items.values() if one.item_no > item_no), key=lambda one: one.item_no)
+        part = part[:limit]
+        own = sum(1 for one in part if one.publisher == publisher and not one.deleted)
+        return own, len(part), part[-1].item_no if len(part) == limit else None
 
     def subscription_nos(self, bare: str, limit: int) -> list[int]:
         owned = (no for no, one in self._data.subscriptions.items() if one.jid.partition("/")[0] == bare)
@@ -1202,6 +1213,9 @@ class MemoryWriteTx(MemoryReadTx):
     def remove_redirect(self, name: str) -> None:
         self._drop(self._data.redirects, name)
 
+    def change_blocks(self) -> None:
+        """The version is that of the entries."""
+
     def set_person_salt(self, salt: bytes) -> None:
         self._set(self._data.salts, 0, salt)
 
@@ -1265,7 +1279,7 @@ class MemoryStore:
     async def close(self) -> None:
         self._open = False
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         self._check_open()
         return work(MemoryReadTx(self._data))
 

@@ -99,7 +99,7 @@ class PostgresServer:
             try:
                 psycopg.connect(self.url(), connect_timeout=5).close()
             except psycopg.OperationalError:
-                if time.monotonic() > until:
+                if time.monotonic() > until or not self.is_running:
                     raise
                 time.sleep(0.05)
             else:
@@ -110,16 +110,39 @@ class PostgresServer:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(DEADLINE_S)
 
+    def freeze(self) -> None:
+        """Stops all processes of the server where they are (SIGSTOP)."""
+        self._send(signal.SIGSTOP)
+
     def kill(self) -> None:
-        """Kills all processes of the server."""
+        """Kills all processes of the server, and returns when they have ended."""
+        pids = self._send(signal.SIGKILL)
+        self.process.wait(DEADLINE_S)
+        until = time.monotonic() + DEADLINE_S
+        while any(map(_is_alive, pids)):
+            assert time.monotonic() < until, "PostgreSQL does not end"
+            time.sleep(0.005)
+        (self.data / "postmaster.pid").unlink()
+
+    def _send(self, number: signal.Signals) -> list[int]:
+        """Sends a signal to all processes of the server. Returns their ids."""
         first = self.process.pid
+        os.kill(first, signal.SIGSTOP)  # no child is added or forgotten while the list is read
         # Each child leads a session of its own, and would run until it notices that the first process is gone.
         children = Path(f"/proc/{first}/task/{first}/children").read_text("ascii").split()
-        for pid in [first, *map(int, children)]:
+        pids = [first, *map(int, children)]
+        for pid in pids:
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait(DEADLINE_S)
-        (self.data / "postmaster.pid").unlink()
+                os.kill(pid, number)
+        return pids
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
 
 
 def postgres_program(name: str) -> str:

@@ -65,8 +65,7 @@ class EmptyDatabase:
         tables = [str(row[0]) for row in self._connection.execute(self._filled.encode()).fetchall()]
         statements = [f"DELETE FROM {table}" for table in tables]
         statements += [
-            "DELETE FROM tally WHERE name NOT IN ('nodes', 'listed')",
-            "UPDATE tally SET value = 0",
+            "DELETE FROM tally",
             "SELECT setval(oid::regclass, 1, false) FROM pg_class WHERE relkind = 'S'",
         ]
         self._connection.execute("; ".join(statements).encode())
@@ -101,6 +100,7 @@ class PooledSession(PostgresSession):
 
     def close(self) -> None:
         """Keeps the connection for the next session."""
+        self.finish_ending()
         connection = self._connection
         if connection is not None and not connection.closed:
             connection.rollback()

@@ -22,7 +22,7 @@ class Relay:
     """Listens for the component on `port`; connects each life of it to the server. An async context manager.
 
     `lost` says of each stanza that the component sends whether it never arrives, while `losing`; it may keep what it
-    sees. `life` counts the connections.
+    sees. `life` counts the connections, and `speaking` is the connection of the stanza that `lost` sees.
     """
 
     def __init__(self, server_port: int, lost: Callable[[bytes], bool] = keep) -> None:
@@ -30,6 +30,7 @@ class Relay:
         self.losing = True
         self.port = 0
         self.life = 0
+        self.speaking = 0
         self.accepted = 0  # the last life whose handshake the server took
         self.ended = 0  # the last life that is over
         self.dropped = 0
@@ -72,7 +73,8 @@ class Relay:
 
     async def _set(self, name: str, life: int) -> None:
         async with self._changed:
-            setattr(self, name, life)
+            # An old connection may end after the next one began.
+            setattr(self, name, max(life, getattr(self, name)))
             self._changed.notify_all()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,7 +88,7 @@ class Relay:
             return
         self._writers = [writer, up_writer]
         ways = [
-            asyncio.ensure_future(self._to_server(reader, up_writer)),
+            asyncio.ensure_future(self._to_server(reader, up_writer, life)),
             asyncio.ensure_future(self._to_component(up_reader, writer, life)),
         ]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -96,13 +98,14 @@ class Relay:
         await asyncio.wait(ways)
         await self._set("ended", life)
 
-    async def _to_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _to_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, life: int) -> None:
         framer = Framer(_LIMIT_BYTES)
         begun = False
         while data := await read_some(reader):
             frames = [frame.data for frame in framer.feed(data)]
             out = [] if begun or not framer.header else [framer.header]
             begun = begun or bool(framer.header)
+            self.speaking = life
             for frame in frames:
                 if self.lost(frame) and self.losing:
                     self.dropped += 1

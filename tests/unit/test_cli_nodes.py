@@ -80,6 +80,18 @@ def test_delete_frees_the_name(news: Run, arguments: list[str], stdin: str | Non
     news("node", "create", "news")
 
 
+def test_purge_asks_and_leaves_tombstones(news: Run) -> None:
+    """[OPS-068]"""
+    news("publish", "news", "hello")
+    question = news("node", "purge", "news", code=1, stdin="n\n").stderr
+    assert "Retract 1 item of the node news?" in question
+    assert (node(news)["items"], node(news)["deleted"]) == (1, 0)
+
+    assert news("node", "purge", "news", stdin="y\n").stdout == "Retracted all items of news.\n"
+    assert (node(news)["items"], node(news)["deleted"]) == (0, 1)
+    assert "no such node" in news("node", "purge", "other", "--yes", code=Exit.REFUSED).stderr
+
+
 def test_delete_leaves_the_address_of_the_new_node(news: Run) -> None:
     news("node", "delete", "news", "--yes", "--redirect", "xmpp:feeds.b.example?;node=news")
 

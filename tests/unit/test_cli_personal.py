@@ -22,7 +22,7 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_erase_status_and_export(ready: Run, tmp_path: Path) -> None:
-    """[OPS-020] [OPS-025] [OPS-027]"""
+    """[OPS-015] [OPS-020] [OPS-025] [OPS-027]"""
     ready("node", "allow", "news", JID, "--as", "publisher")
     ready("gdpr", "export", JID, "--output", "zoe.zip")
     with zipfile.ZipFile(tmp_path / "zoe.zip") as archive:

@@ -21,7 +21,9 @@ SOUND = PostgresFacts(
     version=150_018,
     encoding="UTF8",
     is_standby=False,
+    is_read_only=False,
     can_create=True,
+    has_tables=False,
     synchronous_commit="on",
     standby_names="",
     standbys=0,
@@ -30,11 +32,19 @@ SOUND = PostgresFacts(
     full_page_writes=True,
     autovacuum=True,
     free_connections=88,
+    connections=0,
+    processes=0,
     clock_apart_s=0.01,
     pools_transactions=False,
     schema=HEAD,
     oldest=HEAD,
 )
+
+
+def run(url: str, *statements: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
 
 
 @pytest.fixture
@@ -65,8 +75,7 @@ def test_settings_of_a_server_are_judged() -> None:
         "synchronous_standby_names": "other",
     }
     with running_postgres(durable=True) as server:
-        with psycopg.connect(server.url(), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+        run(server.url(), "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
         address = parse_store(server.create_database())
         empty = found(address)
         session = PostgresSession(address)
@@ -96,16 +105,97 @@ def test_settings_of_a_server_are_judged() -> None:
     assert findings["connections"][1].endswith("a process of the service needs 12")
 
 
+def test_server_that_refuses_the_service() -> None:
+    """[OPS-093] Passwords, a full server, and a standby. Each finding is the only one, and has advice."""
+    roles = ["CREATE ROLE guarded LOGIN PASSWORD 'right'", "CREATE ROLE visitor LOGIN"]
+    with running_postgres(max_connections="10") as server:
+        run(server.url(), *roles)
+        server.stop()
+        rules = server.data / "pg_hba.conf"
+        rules.write_text(
+            f"host all guarded 127.0.0.1/32 scram-sha-256\nhost postgres nobody all reject\n{rules.read_text()}"
+        )
+        server.start()
+        refused = {
+            "guarded": ("guess", "the password is wrong; check store.password_file and the user in store.url"),
+            "nobody": ("", "the server rejects the user; check store.url and pg_hba.conf of the server"),
+        }
+        for user, (password, text) in refused.items():
+            address = replace(parse_store(server.url().replace("postgres@", f"{user}@")), password=password)
+            (finding,) = check_postgres(address)
+            assert finding.state is FIX
+            assert f": {text} (" in finding.found
+            assert not password or password not in finding.found
+        guarded = replace(parse_store(server.url().replace("postgres@", "guarded@")), password="right")
+        assert found(guarded)["database server"][0] is OK
+        (missing,) = check_postgres(parse_store(server.url("missing")))
+        assert ": it does not exist; create it with createdb, or check store.url (" in missing.found
+        visitor = server.url().replace("postgres@", "visitor@")
+        sessions = [psycopg.connect(visitor) for _ in range(7)]  # three are reserved for superusers
+        (full,) = check_postgres(parse_store(visitor))
+        for session in sessions:
+            session.close()
+        server.stop()
+        (server.data / "standby.signal").touch()
+        server.start()
+        standby = found(parse_store(server.url()))
+
+    assert ": the server has too many connections; raise max_connections or end other clients (" in full.found
+    assert standby["database server"][0] is FIX
+    assert standby["database server"][1].endswith(" is a standby, which rejects writes")
+
+
 def test_user_without_rights_is_found(postgres: PostgresServer, address: StoreAddress) -> None:
     """[OPS-093]"""
-    with psycopg.connect(address.url, autocommit=True) as connection:
-        connection.execute("CREATE ROLE reader LOGIN")
+    run(address.url, "CREATE ROLE reader LOGIN")
     url = address.url.replace("postgres@", "reader@")
     try:
         assert found(parse_store(url))["store"][1].endswith("this user may not create tables")
     finally:
-        with psycopg.connect(address.url, autocommit=True) as connection:
-            connection.execute("DROP ROLE reader")
+        run(address.url, "DROP ROLE reader")
+
+
+def test_connections_of_other_users_count_for_a_user_without_rights(
+    postgres: PostgresServer, address: StoreAddress
+) -> None:
+    """[OPS-093] The server hides most facts about the sessions of other users. Limits of a user count as well."""
+    run(address.url, "CREATE ROLE visitor LOGIN")
+    visitor = parse_store(address.url.replace("postgres@", "visitor@"))
+    try:
+        before = read_facts(visitor).free_connections
+        with psycopg.connect(postgres.url()), psycopg.connect(postgres.url()):
+            assert read_facts(visitor).free_connections == before - 2
+        run(address.url, "ALTER ROLE visitor CONNECTION LIMIT 7")
+        assert read_facts(visitor).free_connections == 7
+        run(address.url, f"ALTER DATABASE {address.name.rpartition('/')[2]} CONNECTION LIMIT 3")
+        with psycopg.connect(address.url):
+            assert found(visitor)["connections"] == (FIX, "2 are free; a process of the service needs 12")
+    finally:
+        run(postgres.url(), "DROP ROLE visitor")
+
+
+def test_processes_that_run_need_the_rest_of_their_connections(address: StoreAddress) -> None:
+    """[OPS-093]"""
+    names = ["smartfeeds 0a1b locks", "smartfeeds", "smartfeeds"]
+    sessions = [psycopg.connect(address.url, application_name=name) for name in names]
+    try:
+        state, text = found(address)["connections"]
+    finally:
+        for session in sessions:
+            session.close()
+
+    assert state is OK
+    assert text.endswith("are free; the processes that run (1) need 9 more")
+
+
+def test_database_that_cannot_be_written(address: StoreAddress) -> None:
+    """[OPS-093] A database of another program, and one whose default is to refuse writes."""
+    name = address.name.rpartition("/")[2]
+    run(address.url, "CREATE TABLE theirs (id int)", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    findings = found(address)
+
+    assert findings["store"] == (FIX, f"{address.name} has tables, but not those of smartfeeds")
+    assert findings["database server"] == (FIX, "default_transaction_read_only is on, so writes are rejected")
 
 
 def test_server_that_cannot_be_reached_is_the_only_finding() -> None:
@@ -128,6 +218,7 @@ def test_facts_of_a_server(address: StoreAddress) -> None:
     [
         ({"version": 130_010}, FIX, "PostgreSQL 13.10 is too old", "14 or newer"),
         ({"is_standby": True}, FIX, "is a standby", "name all hosts"),
+        ({"is_read_only": True}, FIX, "default_transaction_read_only is on", "set it to off"),
         ({"synchronous_commit": "off"}, FIX, "synchronous_commit is off", "set it to on"),
         ({"standbys": 2}, NOTE, "2 standbys, none of them synchronous", "synchronous_standby_names"),
         (

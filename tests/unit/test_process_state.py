@@ -67,7 +67,9 @@ STATES = {
     "store.postgres_engine.PostgresEngine": WORK,
     "store.postgres_session.PostgresSession": LOCAL,
     "store.sql_counts.Counts": CHECKED,  # by the moment of the feed at each use
+    "store.sql_nodes.NodeReads": WORK,
     "store.sql_nodes.NodeWrites": WORK,
+    "store.sql_tallies.TallyWrites": WORK,
     "store.sqlite.SqliteStore": LOCAL,
     "store.work_queue.WorkQueue": LOCAL,
     "store.work_queue._SenderAccount": LOCAL,

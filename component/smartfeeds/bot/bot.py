@@ -29,7 +29,7 @@ from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import FIRST
-from smartfeeds.service.context import is_admin
+from smartfeeds.service.context import is_admin, refusal_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.service.sign_ins import SignIns
@@ -178,6 +178,8 @@ class Bot:
         sender = invitation.room if invitation.from_room else invitation.inviter
         if not self._is_person(sender) or not self._limits.admit(sender):
             return
+        if not (await self._is_admitted(sender) and await self._is_admitted(invitation.room)):
+            return
         refusal = PASSWORD
         if not invitation.password:
             trusted = invitation.from_room or is_admin(self._service.policy, sender)
@@ -213,6 +215,8 @@ class Bot:
             return None
         if message.wants_receipt and (receipt := encode_receipt(message)):
             self._outbox.reply(receipt)
+        if not await self._is_admitted(actor):
+            return None
         self._serve(self.sender.take_failed(str(actor)))
         return await self._conversation(actor, message)
 
@@ -236,6 +240,8 @@ class Bot:
             return None
         if not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
             return None
+        if not await self._is_admitted(room) or (author is not None and not await self._is_admitted(author)):
+            return None
         spoken = message.text if text is None else text
         message = replace(message, text=spoken, reply_to=reply_to, reacts_to=reacts_to)
         conversation = await self._conversation(room, message)
@@ -258,6 +264,11 @@ class Bot:
         # The choice of a person comes first, because most servers and clients send the language of their set-up.
         texts = Texts(choose_language(filter(None, (settings.language, message.language))))
         return Conversation(actor, message, texts, settings, self._tools, actor)
+
+    async def _is_admitted(self, jid: Jid) -> bool:
+        """Whether a person or a room may use the service. Others get no answer."""
+        policy = self._service.policy
+        return await self._service.read(lambda tx, _context: refusal_of(tx, policy, jid) is None, turn=str(jid))
 
     def _is_person(self, jid: Jid) -> bool:
         """Whether an address may get an answer: no server, no component, no room, and not this service itself."""

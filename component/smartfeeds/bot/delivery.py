@@ -39,7 +39,7 @@ from smartfeeds.delivery.deliverer import (
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
-from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -164,7 +164,7 @@ def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: Chat
 
 
 def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscription) -> bool:
-    if row.state is not SubscriptionState.SUBSCRIBED:
+    if row.state is not SubscriptionState.SUBSCRIBED or refusal_of(tx, context.policy, jid) is not None:
         return False
     return recipient_access(tx, context, node, jid, row.state).reading_error is None
 

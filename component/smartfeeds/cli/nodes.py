@@ -1,4 +1,4 @@
-"""`smartfeeds node`: lists, shows, creates, configures and deletes nodes."""
+"""`smartfeeds node`: lists, shows, creates, configures, purges and deletes nodes."""
 
 from functools import partial
 from pathlib import Path
@@ -19,13 +19,13 @@ from smartfeeds.service.admin_rows import node_row
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node
-from smartfeeds.service.requests import Configure, DeleteNode
+from smartfeeds.service.requests import Configure, DeleteNode, Purge
 from smartfeeds.store.base import OpenMode, ReadTx
 
 
 @click.group("node", cls=Commands)
 def node_command() -> None:
-    """List, show, create, configure and delete nodes, and decide who may use them."""
+    """List, show, create, configure, purge and delete nodes, and decide who may use them."""
 
 
 @node_command.command("list")
@@ -102,6 +102,19 @@ def delete_node(name: str, redirect: str, config: Path | None, *, yes: bool) -> 
     print_out(f"Deleted the node {name}.")
 
 
+@node_command.command("purge")
+@click.argument("name")
+@yes_option
+@config_option
+def purge_node(name: str, config: Path | None, *, yes: bool) -> None:
+    """Retract all items of the node NAME. A feed keeps tombstones of them, and subscribers are notified."""
+    if not yes:
+        row = read_offline(config, lambda tx, context: node_row(summary_of(tx, context, locate(tx, name).node)))
+        click.confirm(f"Retract {counted(row['items'], 'item')} of the node {row['node']}?", abort=True, err=True)
+    run_offline(config, partial(_purge, name=name), OpenMode.WRITE)
+    print_out(f"Retracted all items of {name}.")
+
+
 for _command in (affiliations, allow, deny):
     node_command.add_command(_command)
 
@@ -137,6 +150,10 @@ async def _configure(service: FeedService, name: str, form: FormFields) -> None:
 
 async def _delete(service: FeedService, name: str, redirect: str) -> None:
     await service.handle(DeleteNode(operator(service), service.policy.domain, name, redirect))
+
+
+async def _purge(service: FeedService, name: str) -> None:
+    await service.handle(Purge(operator(service), service.policy.domain, name))
 
 
 async def _create(service: FeedService, name: str, owner: str | None, form: FormFields) -> str:

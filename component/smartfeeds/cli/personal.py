@@ -38,10 +38,18 @@ _SCRUBBED: Final = {
     ),
     ScrubResult.BUSY: "The write-ahead log is in use, so old bytes remain in it; repeat the command.",
 }
-_ON_POSTGRES: Final = (
-    "PostgreSQL has old bytes in dead rows until VACUUM FULL has written the tables anew, and in its log until the"
-    " segments are removed: stop the service and run VACUUM FULL."
-)
+_LOG: Final = "The write-ahead log, its archive and the replicas have old bytes until their segments are removed."
+_SCRUBBED_ON_POSTGRES: Final = {
+    ScrubResult.CLEAN: f"The tables of PostgreSQL have no byte of deleted rows. {_LOG}",
+    ScrubResult.TOO_LARGE: (
+        "The database is large, so old bytes remain in its tables; run VACUUM (FULL, ANALYZE) when the service may stop"
+        f" for it. {_LOG}"
+    ),
+    ScrubResult.BUSY: (
+        "A transaction, a standby or a replication slot may still read old rows, so they remain; repeat the command"
+        f" later. {_LOG}"
+    ),
+}
 
 
 @click.group("gdpr", cls=Commands)
@@ -108,7 +116,7 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     print_out(f"{jid} is erased." if job.counts != before else f"Nothing of {jid} was left to erase.")
     for name, count in sorted(job.counts.items()):
         print_out(f"{name}: {count}")
-    print_out(_ON_POSTGRES if store.is_shared else _SCRUBBED[scrub(store.path, served=_is_served(store))])
+    print_out(_scrub(store))
     print_out(_OUTSIDE)
     print_out(f"Removed files of feeds leave {store.files_folder} at the next clean-up of the service.")
 
@@ -132,6 +140,15 @@ async def _erase(
         if not job.is_open or time.monotonic() > until_s or not _is_served(store):
             return dict(former.counts) if former is not None else {}, job
         await asyncio.sleep(_PAUSE_S)
+
+
+def _scrub(store: StoreSettings) -> str:
+    """Removes the bytes of deleted rows. Returns what the operator should know of them."""
+    if not store.is_shared:
+        return _SCRUBBED[scrub(store.path, served=_is_served(store))]
+    from smartfeeds.store.postgres_scrub import scrub_postgres  # psycopg is an optional dependency
+
+    return _SCRUBBED_ON_POSTGRES[scrub_postgres(store.address)]
 
 
 def _is_served(store: StoreSettings) -> bool:

@@ -40,6 +40,11 @@ def check_postgres(address: StoreAddress) -> Iterator[Finding]:
 
 def _schema(facts: "PostgresFacts", name: str) -> Finding:
     if facts.schema is None:
+        if facts.has_tables:
+            return _STORE.fix(
+                f"{name} has tables, but not those of smartfeeds",
+                "create a database for smartfeeds with createdb, and name it in store.url",
+            )
         if facts.can_create:
             return _STORE.ok(f"{name} is empty; smartfeeds run creates its tables")
         return _STORE.fix(
@@ -72,6 +77,11 @@ def _server(facts: "PostgresFacts") -> Finding:
         return _SERVER.fix(
             f"{release} is a standby, which rejects writes",
             "name all hosts in store.url, so that the service finds the primary",
+        )
+    if facts.is_read_only:
+        return _SERVER.fix(
+            "default_transaction_read_only is on, so writes are rejected",
+            "set it to off; providers set it to on when the disk is full",
         )
     return _SERVER.ok(f"{release}, {facts.encoding}")
 
@@ -130,12 +140,17 @@ def _vacuum(facts: "PostgresFacts") -> Finding:
 
 
 def _connections(facts: "PostgresFacts") -> Finding:
-    if facts.free_connections < CONNECTIONS:
+    needed, text = CONNECTIONS, f"a process of the service needs {CONNECTIONS}"
+    if facts.processes:
+        # A process opens most of its connections when it first needs them.
+        needed = max(0, CONNECTIONS * facts.processes - facts.connections)
+        text = f"the processes that run ({facts.processes}) need {needed} more"
+    text = f"{facts.free_connections} are free; {text}"
+    if facts.free_connections < needed:
         return _CONNECTIONS.fix(
-            f"{facts.free_connections} are free; a process of the service needs {CONNECTIONS}",
-            "raise max_connections of the server, or end other clients",
+            text, "raise max_connections of the server, or the limit of the user or the database, or end other clients"
         )
-    return _CONNECTIONS.ok(f"{facts.free_connections} are free; a process of the service needs {CONNECTIONS}")
+    return _CONNECTIONS.ok(text)
 
 
 _CHECKS: Final[tuple[Callable[["PostgresFacts"], Finding], ...]] = (

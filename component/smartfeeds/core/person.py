@@ -15,9 +15,11 @@ from smartfeeds.errors import ConfigError
 # Percent-encodings of percent-encodings: an address in a node name, in the address of that node, in an endpoint.
 _MOST_ENCODINGS: Final = 4
 _START: Final = r"(?:(?<![\w.+-])|(?<=%[0-9a-f]{2})|(?<=%25[0-9a-f]{2})|(?<=%2525[0-9a-f]{2}))"
+# The suffixes of documents and common files do not continue a domain: `alice@example.org.png` names the person.
+_SUFFIX: Final = r"(?:atom|rss|opml|json|xml|html?|txt|md|pdf|csv|vcf|ics|png|jpe?g|gif|webp|avif|svg|mp[34]|og[ga])\b"
 # A hyphen continues a domain of one label only: ids such as `JID-1` name the person.
-_END: Final = r"(?!\w|\.\w)"
-_END_OF_LABEL: Final = r"(?![\w-]|\.\w)"
+_END: Final = rf"(?!\w|\.(?!{_SUFFIX})\w)"
+_END_OF_LABEL: Final = rf"(?![\w-]|\.(?!{_SUFFIX})\w)"
 
 
 class Person:

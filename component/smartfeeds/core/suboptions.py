@@ -128,6 +128,14 @@ def apply(
     return options
 
 
+def takes_effect(kind: NodeKind, name: str, values: Values) -> bool:
+    """Returns whether `apply` does what a field asks for. It ignores fields that this kind of node does not have, which
+    is no loss if the value is the one without an effect."""
+    var = name.removeprefix(PUBSUB)
+    option = SUBSCRIBE_OPTIONS.get(var)
+    return var in _UNSUPPORTED or set(values) <= set(_NOTHING) or (option is not None and kind in option.kinds)
+
+
 def values_of(options: Mapping[str, Values], var: str) -> Values:
     """Returns the values of an option, or its default."""
     return options.get(var, SUBSCRIBE_OPTIONS[var].default)

@@ -1,15 +1,31 @@
-"""What a write will look up, so that a store can read it for a whole group of writes at once (`store.base.Store`)."""
+"""What a request will look up, so that a store can read it for a whole batch at once (`store.base.Store`)."""
 
 from typing import NamedTuple
+
+from smartfeeds.core.cursor import Cursor
 
 
 class Touch(NamedTuple):
     """A live node by name, the affiliation of a bare JID with it, items by id or sync id, the number of new items.
 
-    It is a hint that saves round trips. A write that touches more, or less, has the same result.
+    `feed` is the feed of which `node` may name a view, "" if it can name none. `cursors` are the positions of a page. A
+    touch is a hint that saves round trips. A request that touches more, or less, has the same result.
     """
 
     node: str
     jid: str
     item_ids: tuple[str, ...] = ()
     new_items: int = 0
+    feed: str = ""
+    cursors: tuple[Cursor, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of nodes."""
+        return (self.node, self.feed) if self.feed else (self.node,)
+
+    @property
+    def is_storable(self) -> bool:
+        """Whether every database can store these texts: without NUL and lone surrogates. Other texts exist nowhere."""
+        text = "".join((*self.names, self.jid, *self.item_ids))
+        return "\0" not in text and (text.isascii() or text.encode("utf-8", "replace").decode() == text)

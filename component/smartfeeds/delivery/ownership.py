@@ -78,7 +78,7 @@ class Ownership:
         self._works: list[ShardWork] = []
         self._owned: frozenset[int] = frozenset() if locks is None else ALL_SHARDS
         self._members = Members(0, 0)
-        self._joined_linked = False
+        self._joined_linked = locks is not None  # the locks of a sole process count it with its link
         self._has_link = False
         self._is_leaving = False
         self._beat_s = -math.inf if locks is None else clock()
@@ -139,8 +139,8 @@ class Ownership:
         await self._beat()
         if owned:
             await self._begin(owned)
-        if self._moving is not None:
-            await self._moving
+        # A lock session that is lost meanwhile ends the move, but not the start: `run` opens another one.
+        await self.settle()
 
     async def run(self) -> None:
         """Keeps the locks and the share of this process, for ever. Failures are logged."""

@@ -1,5 +1,5 @@
-"""Background work of the store: the end of leases, the expiry of items, the end of sessions, and purges and
-erasures that a stop interrupted.
+"""Background work of the store: the end of leases, the expiry of items, the end of sessions, purges and erasures that
+a stop interrupted, and counts that several processes have changed.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from smartfeeds.service.leases import due_leases
 from smartfeeds.service.publishing import due_purges
 from smartfeeds.service.sessions import due_sessions
 from smartfeeds.service.steps import WriteStep
+from smartfeeds.service.tallies import due_tallies
 from smartfeeds.store.base import ReadTx
 
 # The steps that are due behind a number, and the number behind which the search continues (None: at the end).
@@ -61,4 +62,6 @@ SESSIONS = Sweep("sessions", due_sessions, 600.0)
 CALLBACKS = Sweep("callbacks", due_callbacks, 60.0)
 # Erasures wait for followers. A sweep without one is one look-up in an index.
 ERASURES = Sweep("erasures", due_erasures, 5.0)
-SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS, CALLBACKS, ERASURES)
+# A count has a row for each connection that has changed it. The sweep only bounds their number.
+TALLIES = Sweep("tallies", due_tallies, 600.0)
+SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS, CALLBACKS, ERASURES, TALLIES)

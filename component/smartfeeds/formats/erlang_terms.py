@@ -5,7 +5,7 @@ Nesting and size are bounded, and nothing recurses over the input.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -26,23 +26,27 @@ class Atom(str):
 Term: TypeAlias = "Atom | str | bytes | int | float | tuple[Term, ...] | list[Term]"
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+# What is between the brackets of a binary: strings and numbers.
+BINARY = rb"(?:" + _STRING + rb"|/utf8|[\d,\s])*+"
 _TOKEN = re.compile(
     rb"\s*+(?:"
-    rb"(,)"
-    rb"|([{\[])"
-    rb"|([}\]])"
+    rb"([{\[])"
+    rb"|(?:"
+    rb"([}\]])"
     rb'|<<"([^"\\]*+)">>'  # most binaries
     rb"|([a-z\xdf-\xf6\xf8-\xff][\w@\xc0-\xff]*+)"
     rb"|(-?\d++(?![.#]\w))"
-    rb"|<<((?:" + _STRING + rb"|/utf8|[\d,\s])*+)>>"
+    rb"|<<(" + BINARY + rb")>>"
     rb"|(" + _STRING + rb"(?:\s++" + _STRING + rb")*+)"
     rb"|('[^'\\]*+(?:\\.[^'\\]*+)*+')"
     rb"|(-?\d++\.\d++(?:e[-+]?\d++)?+)"
+    rb")(?:\s*+,)?+"  # half of all tokens, if it were one of its own
     rb"|(\S)"
     rb")",
     re.DOTALL,
 )
-_COMMA, _OPEN, _CLOSE, _SIMPLE, _ATOM, _INTEGER, _BINARY, _CHARACTERS, _QUOTED, _FLOAT, _OTHER = range(1, 12)
+_OPEN, _CLOSE, _SIMPLE, _ATOM, _INTEGER, _BINARY, _CHARACTERS, _QUOTED, _FLOAT, _OTHER = range(1, 11)
+_COMMA = ord(",")
 _OPENING = {b"}": b"{", b"]": b"["}
 _END = re.compile(rb"\.[ \t\r]*\n")
 _NAME = re.compile(rb"\s*+\{\s*+([a-z][\w@]*+)\s*+,")
@@ -82,20 +86,33 @@ def parse_term(data: bytes) -> Term:
 
     References, processes, functions, maps and lists with a tail are not read, because no table of mod_pubsub has them.
     """
+    values, _ = _parse(data.rstrip(), None)
+    return values[0]
+
+
+def parse_head(data: bytes, count: int) -> tuple[Sequence[Term], int]:
+    """Returns the first `count` elements of a tuple with more of them, and the offset behind the comma that follows.
+
+    Raises FeedError(INVALID_PAYLOAD) as `parse_term` does, and for a tuple with fewer elements.
+    """
+    values, position = _parse(data, count)
+    if position < 0:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the tuple has no more than {count} elements")
+    return values, position
+
+
+def _parse(data: bytes, count: int | None) -> tuple[list[Term], int]:
+    """Returns the term of a text in a list. With a `count`, returns so many elements of the outermost tuple and the
+    offset behind them as soon as it has them. The offset is -1 otherwise."""
     outer: list[tuple[bytes, list[Term]]] = []
     values: list[Term] = []
     bracket = b""
     # A value follows a comma and an opening bracket; after a value comes a comma or a closing bracket.
     value_before = comma_before = False
     # Every token ends at a character that is no blank. The pattern would try each blank at the end as a start.
-    for match in _TOKEN.finditer(data.rstrip()):
+    for match in _TOKEN.finditer(data):
         kind = match.lastindex or _OTHER
         token = match[kind]
-        if kind == _COMMA:
-            if not value_before or not outer:
-                raise _invalid(match.start(kind))
-            value_before, comma_before = False, True
-            continue
         if kind == _CLOSE:
             if bracket != _OPENING[token] or comma_before:
                 raise _invalid(match.start(kind))
@@ -114,10 +131,17 @@ def parse_term(data: bytes) -> Term:
         else:
             value = _value(kind, token, match.start(kind))
         values.append(value)
-        value_before, comma_before = True, False
+        end = match.end()
+        comma_before = data[end - 1] == _COMMA
+        value_before = not comma_before
+        if comma_before:
+            if not outer:
+                raise _invalid(end - 1)
+            if len(values) == count and len(outer) == 1 and bracket == b"{":
+                return values, end
     if outer or len(values) != 1:
         raise FeedError(Condition.INVALID_PAYLOAD, "the term ends in the middle")
-    return values[0]
+    return values, -1
 
 
 def term_name(data: bytes) -> bytes:
@@ -136,8 +160,11 @@ def _value(kind: int, token: bytes, position: int) -> Term:
         raise _invalid(position) from None
 
 
-def _read_binary(token: bytes) -> bytes:
-    """The bytes of segments: strings, which may follow each other without a comma where a line ends, and numbers."""
+def binary_of(token: bytes) -> bytes:
+    """Returns the bytes of segments: numbers, and strings, between which a comma may be missing where a line ends.
+
+    `token` is what is between the brackets. Raises ValueError or OverflowError for another text.
+    """
     value = bytearray()
     position = 0
     comma = True
@@ -182,7 +209,7 @@ def _character(match: re.Match[str]) -> str:
 _READERS: dict[int, Callable[[bytes], Term]] = {
     _ATOM: lambda token: Atom(token.decode("latin-1")),
     _INTEGER: int,
-    _BINARY: _read_binary,
+    _BINARY: binary_of,
     _CHARACTERS: _read_characters,
     _QUOTED: lambda token: Atom(_unescape(token[1:-1].decode("latin-1"))),
     _FLOAT: float,

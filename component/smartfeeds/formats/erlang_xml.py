@@ -1,16 +1,29 @@
 """Elements of XML as Erlang terms, the form in which ejabberd stores payloads in mnesia (IMP-025).
 
 `{xmlel, NAME, [{ATTRIBUTE, VALUE}], [CHILD]}` is an element and `{xmlcdata, TEXT}` a text. Names have the prefixes that
-the publisher wrote, and `xmlns` is an attribute like any other.
+the publisher wrote, and `xmlns` is an attribute like any other. The text of the terms becomes XML without terms in
+between: a payload has a hundred of them, and most of the time of a move would go into them.
 """
 
 import re
-from collections.abc import Sequence
+from functools import lru_cache
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.erlang_terms import Atom, Term
+from smartfeeds.formats.erlang_terms import BINARY, MAX_TERM_DEPTH, binary_of
 
-_ELEMENT, _TEXT = Atom("xmlel"), Atom("xmlcdata")
+_BINARY = rb"<<(" + BINARY + rb")>>"
+_PAIR = re.compile(rb"\s*+\{\s*+" + _BINARY + rb"\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+(,?+)")
+_PAIRS = rb"(?:\s*+\{\s*+<<" + BINARY + rb">>\s*+,\s*+<<" + BINARY + rb">>\s*+\}\s*+,?+)*+"
+# A comma, the beginning of an element, a text, and the end of a list and of the element around it: all that stand next
+# to each other. Most elements have one text, and are one part.
+_PART = re.compile(
+    rb"\s*+(?:(,)\s*+)?+"
+    rb"(?:(\{\s*+xmlel\s*+,\s*+<<" + BINARY + rb">>\s*+,\s*+\[" + _PAIRS + rb"\s*+\])\s*+,\s*+\[\s*+)?+"
+    rb"(?:\{\s*+xmlcdata\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+)?+"
+    rb"(?:(\])(\s*+\})?+)?+"
+)
+_END = 4  # the group of the end of a list
+_HEAD = re.compile(rb"\{\s*+xmlel\s*+,\s*+" + _BINARY + rb"\s*+,\s*+\[")
 _NAME = re.compile(rb"[^\s<>&\"'=/]+")
 _SPECIAL = re.compile(rb"[&<>\"\t\n\r]")
 _REFERENCES = {
@@ -22,51 +35,77 @@ _REFERENCES = {
     b"\n": b"&#10;",
     b"\r": b"&#13;",
 }
+# The items of a feed begin most of their elements with the same bytes, which are remembered up to this length.
+_REMEMBERED_BYTES = 500
 
 
-class _EndTag(bytes):
-    """The end of an element whose children come before it in the work."""
-
-
-def xml_of(elements: Sequence[Term]) -> bytes:
-    """Returns the elements and texts as XML, one after the other. Raises FeedError(INVALID_PAYLOAD) for other terms.
+def xml_of(data: bytes, start: int = 0) -> bytes:
+    """Returns the elements and texts of a list as XML, one after the other. `start` is the offset of the list, after
+    which only blanks and the end of the tuple around it may follow.
 
     The bytes of names, values and texts are not checked further. The parser that reads the result rejects characters
-    that XML forbids.
+    that XML forbids. Raises FeedError(INVALID_PAYLOAD) for other terms, and beyond the bound of `erlang_terms`.
     """
     pieces: list[bytes] = []
-    work: list[Term] = list(reversed(elements))  # the next term is the last
-    while work:
-        term = work.pop()
-        # Comparisons of types take a third of the time of patterns, and a payload has a hundred terms.
-        if type(term) is _EndTag:
-            pieces.append(term)
-        elif type(term) is not tuple:
+    ends: list[bytes] = []  # the end tags of the open elements
+    position = data.find(b"[", start) + 1
+    if not position or data[start : position - 1].strip():
+        raise _unreadable()
+    is_comma_due = False  # a comma follows every element and text but the last
+    while (match := _PART.match(data, position)) is not None:
+        comma, head, text, end, end_of_element = match.groups()
+        is_value = head is not None or text is not None
+        if (comma is not None) != (is_comma_due and is_value) or not (is_value or end):
             raise _unreadable()
-        elif len(term) == 2 and term[0] == _TEXT and type(term[1]) is bytes:
-            pieces.append(_escaped(term[1]))
-        elif len(term) == 4 and term[0] == _ELEMENT:
-            _, name, attributes, children = term
-            if type(name) is not bytes or type(attributes) is not list or type(children) is not list:
-                raise _unreadable()
-            start = b"<" + _checked(name) + b"".join(map(_attribute, attributes))
-            if children:
-                pieces.append(start + b">")
-                work.append(_EndTag(b"</" + name + b">"))
-                work.extend(reversed(children))
-            else:
-                pieces.append(start + b"/>")
-        else:
-            raise _unreadable()
-    return b"".join(pieces)
-
-
-def _attribute(term: Term) -> bytes:
-    if type(term) is tuple and len(term) == 2:
-        name, value = term
-        if type(name) is bytes and type(value) is bytes:
-            return b" " + _checked(name) + b'="' + _escaped(value) + b'"'
+        position = match.end()
+        is_comma_due = end is not None or text is not None
+        if head is not None:
+            if len(ends) == MAX_TERM_DEPTH // 2:  # an element is two terms deep
+                raise FeedError(Condition.INVALID_PAYLOAD, f"the payload is nested deeper than {len(ends)} levels")
+            start_tag, end_tag = _remembered_tags(head) if len(head) <= _REMEMBERED_BYTES else _tags(head)
+            pieces.append(start_tag)
+            ends.append(end_tag)
+        if text is not None:
+            pieces.append(_escaped(_binary(text)))
+        if end is not None:
+            if not ends:
+                if data[match.end(_END) :].strip() not in (b"", b"}"):
+                    break
+                return b"".join(pieces)
+            if end_of_element is None:
+                break
+            pieces.append(ends.pop())
     raise _unreadable()
+
+
+def _tags(head: bytes) -> tuple[bytes, bytes]:
+    """The start tag and the end tag of an element, from the beginning of its term."""
+    match = _HEAD.match(head)
+    assert match is not None  # `_PART` has matched it
+    name = _checked(_binary(match[1]))
+    pieces = [b"<", name]
+    position, comma = match.end(), True
+    while (pair := _PAIR.match(head, position)) is not None:
+        if not comma:
+            raise _unreadable()
+        pieces += (b" ", _checked(_binary(pair[1])), b'="', _escaped(_binary(pair[2])), b'"')
+        position, comma = pair.end(), bool(pair[3])
+    if comma and position != match.end():
+        raise _unreadable()
+    return b"".join((*pieces, b">")), b"</%b>" % name
+
+
+_remembered_tags = lru_cache(maxsize=1_000)(_tags)
+
+
+def _binary(token: bytes) -> bytes:
+    # Most are one string without an escape.
+    if b"\\" not in token and token.startswith(b'"') and token.find(b'"', 1) == len(token) - 1:
+        return token[1:-1]
+    try:
+        return binary_of(token)
+    except (ValueError, OverflowError):
+        raise _unreadable() from None
 
 
 def _checked(name: bytes) -> bytes:

@@ -5,6 +5,7 @@ a buffer, such as a memory-mapped file, so that a file of any size is read in li
 """
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from smartfeeds.errors import DocumentFormatError
@@ -17,10 +18,11 @@ Buffer = bytes | memoryview
 class LuaTable(NamedTuple):
     """A table: its fields by key, and its positional entries in their order."""
 
-    fields: "dict[str | int | float, LuaValue]"
+    fields: "dict[LuaKey, LuaValue]"
     entries: "list[LuaValue]"
 
 
+LuaKey = str | int | float
 LuaValue = str | int | float | bool | None | LuaTable
 
 
@@ -32,39 +34,54 @@ class LuaError(DocumentFormatError):
         self.position = position
 
 
-# The two most frequent tokens of Prosody come first: `["key"] = "text";` and `["key"] = {`.
-_TEXT: Final = rb'"([^"\\]*(?:\\.[^"\\]*)*)"'
+# Three forms are one token, because most elements of a payload consist of them: a field with a text, such as
+# `["key"] = "text";`, a field with a table of such fields, and a table of one text and of fields of both kinds.
+_BLANKS: Final = rb"\s*+(?:--[^\n]*+\n\s*+)*+"
+_CHARACTERS: Final = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_TEXT: Final = rb'"(' + _CHARACTERS + rb')"'
 _SCALAR: Final = rb"(true|false|nil|[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\b"
-_KEY: Final = rb"\[\s*" + _TEXT + rb"\s*\]\s*=\s*"
+_KEY: Final = rb"\[\s*+" + _TEXT + rb"\s*+\]\s*+=\s*+"
+_END: Final = rb"\s*+[;,]"
+# The same without groups.
+_ANY_TEXT: Final = rb'"' + _CHARACTERS + rb'"'
+_ANY_KEY: Final = rb"\s*+\[\s*+" + _ANY_TEXT + rb"\s*+\]\s*+=\s*+"
+_TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb")++"
+_FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb")++"
+_FIELD: Final = re.compile(rb"\s*+" + _KEY + rb"(?:" + _TEXT + rb"|\{(" + _TEXT_FIELDS + rb")\s*+\})" + _END, re.DOTALL)
+_OPENING: Final = re.compile(_BLANKS + rb"\{")
 _TOKEN: Final = re.compile(
-    rb"(?:\s|--[^\n]*\n)*(?:"
-    + rb"|".join(
-        (
-            _KEY + _TEXT,  # 1, 2
-            _KEY + rb"(\{)",  # 3, 4
-            _TEXT,  # 5
-            rb"(\{)",  # 6
-            rb"(\})",  # 7
-            _KEY + _SCALAR,  # 8, 9
-            _SCALAR,  # 10
-            rb"([A-Za-z_]\w*)\s*=",  # 11: the name of a field
-            rb"\[\s*" + _SCALAR + rb"\s*\]\s*=",  # 12: the number of a field
-        )
-    )
-    + rb")\s*[;,]?",
+    _BLANKS
+    + rb"(?:"
+    + _KEY  # 1
+    + rb"(?:"
+    + _TEXT  # 2
+    + rb"|\{("
+    + _TEXT_FIELDS  # 3
+    + rb")\s*+\}|(\{)|"  # 4
+    + _SCALAR  # 5
+    + rb")|"
+    + _TEXT  # 6
+    + rb"|\{(?:\s*+"
+    + _TEXT  # 7
+    + _END
+    + rb")?+("
+    + _FIELDS  # 8
+    + rb")\s*+\}|(\{)|(\})|"  # 9, 10
+    + _SCALAR  # 11
+    + rb"|([A-Za-z_]\w*)\s*="  # 12: the name of a field
+    + rb"|\[\s*"
+    + _SCALAR  # 13: the number of a field
+    + rb"\s*\]\s*="
+    + rb")\s*+[;,]?+",
     re.DOTALL,
 )
-_FIELD_TEXT, _FIELD_TABLE, _ENTRY_TEXT, _OPEN, _CLOSE, _FIELD_SCALAR, _ENTRY_SCALAR, _NAME, _NUMBER = (
-    2,
-    4,
-    5,
-    6,
-    7,
-    9,
-    10,
-    11,
-    12,
-)
+_FIELD_TEXT, _FIELD_TEXTS, _FIELD_TABLE, _FIELD_SCALAR, _ENTRY_TEXT = range(2, 7)
+_LEAF_TEXT, _LEAF, _OPEN, _CLOSE, _ENTRY_SCALAR, _NAME, _NUMBER = range(7, 14)
+_OPENINGS: Final = frozenset({_FIELD_TABLE, _OPEN})
+# What can be the value of a field whose key came before.
+_ENTRIES: Final = frozenset({_ENTRY_TEXT, _LEAF, _OPEN, _ENTRY_SCALAR})
+# Most elements of a feed have names and attributes that other items have too. They are remembered up to this length.
+_REMEMBERED_BYTES: Final = 500
 _ESCAPE: Final = re.compile(rb"\\(?:(\d{1,3})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,6})\}|z\s*|(\r\n|\n\r|.))", re.DOTALL)
 _CONTROLS: Final = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _LINE_ENDS: Final = {b"\r\n", b"\n\r", b"\n", b"\r"}
@@ -72,86 +89,101 @@ _CONSTANTS: Final[dict[bytes, bool | None]] = {b"true": True, b"false": False, b
 
 
 def parse_table(data: Buffer, start: int = 0) -> tuple[LuaTable, int]:
-    """Returns the table that begins at an offset, and the offset behind it and its separator. Raises LuaError."""
+    """Returns the table that begins at an offset, and the offset behind it and its separator. Raises LuaError.
+
+    Tables of a result may be shared with other results, so nobody may change them.
+    """
     limit = min(len(data), start + MAX_VALUE_BYTES)
-    opening = _TOKEN.match(data, start, limit)
-    if opening is None or opening.lastindex != _OPEN:
+    opening = _OPENING.match(data, start, limit)
+    if opening is None:
         raise LuaError(start, "there is no table here")
-    root = LuaTable({}, [])
-    builder = _Builder([root])
+    root = table = LuaTable({}, [])
+    stack: list[LuaTable] = []  # the tables around `table`
+    key: LuaKey | None = None  # the key of a field whose value follows; other keys come with their values
     position = opening.end()
-    while builder.stack:
+    while True:
         match = _TOKEN.match(data, position, limit)
         if match is None:
             raise LuaError(position, _reason(len(data), position, limit, start))
+        token = match.lastindex
         try:
-            builder.add(match)
+            if key is not None and token not in _ENTRIES:
+                raise ValueError(f"the field {key!r} has no value")
+            if token == _FIELD_TEXT:
+                table.fields[_text(match[1])] = _text(match[_FIELD_TEXT])
+            elif token == _FIELD_TEXTS:
+                table.fields[_text(match[1])] = LuaTable(_fields(match[_FIELD_TEXTS]), [])
+            elif token == _CLOSE:
+                _join_numbered(table)
+                if not stack:
+                    return root, match.end()
+                table = stack.pop()
+            elif token in _OPENINGS:
+                if len(stack) + 1 == MAX_DEPTH:
+                    raise ValueError(f"tables are nested more than {MAX_DEPTH} times")
+                stack.append(table)
+                table, key = _opened(table, key, match), None
+            else:
+                key = _add(table, key, match)
         except ValueError as error:
             raise LuaError(position, str(error)) from None
         position = match.end()
-    return root, position
 
 
-class _Builder:
-    """Builds tables from tokens. `stack` has the open tables. `key` is the name or number of a field whose value
-    follows; other keys come with their values."""
+def _opened(table: LuaTable, key: LuaKey | None, match: "re.Match[bytes]") -> LuaTable:
+    """Adds a new table to a table, and returns it."""
+    value = LuaTable({}, [])
+    if match.lastindex == _FIELD_TABLE:
+        table.fields[_text(match[1])] = value
+    else:
+        _put(table, key, value)
+    return value
 
-    __slots__ = ("key", "stack")
 
-    def __init__(self, stack: list[LuaTable]) -> None:
-        self.stack = stack
-        self.key: str | int | float | None = None
+def _add(table: LuaTable, key: LuaKey | None, match: "re.Match[bytes]") -> LuaKey | None:
+    """Adds a text, a scalar or a table of one token to a table, or returns the key of a field whose value follows."""
+    token = match.lastindex
+    if token == _LEAF:
+        text = match[_LEAF_TEXT]
+        _put(table, key, LuaTable(_fields(match[_LEAF]), [] if text is None else [_text(text)]))
+    elif token == _ENTRY_TEXT:
+        _put(table, key, _text(match[_ENTRY_TEXT]))
+    elif token == _ENTRY_SCALAR:
+        _put(table, key, _scalar(match[_ENTRY_SCALAR]))
+    elif token == _FIELD_SCALAR:
+        table.fields[_text(match[1])] = _scalar(match[_FIELD_SCALAR])
+    else:
+        return match[_NAME].decode() if token == _NAME else _key_number(match[_NUMBER])
+    return None
 
-    def add(self, match: "re.Match[bytes]") -> None:
-        """Adds a token. Raises ValueError with the reason."""
-        token = match.lastindex
-        if token == _FIELD_TEXT:
-            self._field(_text(match[1]), _text(match[2]))
-        elif token == _ENTRY_TEXT:
-            self._entry(_text(match[_ENTRY_TEXT]))
-        elif token == _CLOSE:
-            self._check_no_key()
-            _join_numbered(self.stack.pop())
-        elif token == _FIELD_TABLE:
-            table = LuaTable({}, [])
-            self._field(_text(match[_FIELD_TABLE - 1]), table)
-            self._open(table)
-        elif token == _OPEN:
-            table = LuaTable({}, [])
-            self._entry(table)
-            self._open(table)
-        elif token == _FIELD_SCALAR:
-            self._field(_text(match[_FIELD_SCALAR - 1]), _scalar(match[_FIELD_SCALAR]))
-        elif token == _ENTRY_SCALAR:
-            self._entry(_scalar(match[_ENTRY_SCALAR]))
-        else:
-            self._check_no_key()
-            self.key = match[_NAME].decode() if token == _NAME else _key_number(match[_NUMBER])
 
-    def _open(self, table: LuaTable) -> None:
-        if len(self.stack) == MAX_DEPTH:
-            raise ValueError(f"tables are nested more than {MAX_DEPTH} times")
-        self.stack.append(table)
-
-    def _field(self, key: str | int | float, value: LuaValue) -> None:
-        self._check_no_key()
-        self.stack[-1].fields[key] = value
-
-    def _entry(self, value: LuaValue) -> None:
-        if self.key is None:
-            self.stack[-1].entries.append(value)
-        else:
-            self.stack[-1].fields[self.key], self.key = value, None
-
-    def _check_no_key(self) -> None:
-        if self.key is not None:
-            raise ValueError(f"the field {self.key!r} has no value")
+def _put(table: LuaTable, key: LuaKey | None, value: "LuaValue") -> None:
+    """Adds a value as a field with a key that came before, or as an entry."""
+    if key is None:
+        table.entries.append(value)
+    else:
+        table.fields[key] = value
 
 
 def _reason(size: int, position: int, limit: int, start: int) -> str:
     if limit < size and limit == start + MAX_VALUE_BYTES:
         return f"this is no Lua data, or the value is longer than {MAX_VALUE_BYTES} bytes"
     return "the data ends within a value" if position >= size else "this is no Lua data"
+
+
+def _fields(data: bytes) -> "dict[LuaKey, LuaValue]":
+    """Returns fields with texts, or with tables of such fields. Raises ValueError as `_text` does."""
+    return _remembered_fields(data) if len(data) <= _REMEMBERED_BYTES else _read_fields(data)
+
+
+def _read_fields(data: bytes) -> "dict[LuaKey, LuaValue]":
+    return {
+        _text(key): _text(text) if fields is None else LuaTable(_fields(fields), [])
+        for key, text, fields in (match.groups() for match in _FIELD.finditer(data))
+    }
+
+
+_remembered_fields = lru_cache(maxsize=1_000)(_read_fields)
 
 
 def _text(text: bytes) -> str:

@@ -4,6 +4,8 @@ Every element has its namespace in `attr.xmlns`; prefixes are not stored. The na
 the URI, byte 1 and the local name.
 """
 
+import re
+from functools import lru_cache
 from typing import Final
 
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
@@ -11,9 +13,11 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.lua_terms import LuaTable, LuaValue
 
 _NAMESPACE_END: Final = "\1"
-# Prosody writes the time of the publish into the root and removes it before it sends the item.
 _STAMP: Final = "stamp"
+# Most elements of a feed have start tags that other items have too. Those with values up to this length are remembered.
+_REMEMBERED_CHARACTERS: Final = 500
 _NO_ATTRIBUTES: Final = LuaTable({}, [])
+_NAME: Final = re.compile(r"[^\s<>&\"'=/]+")
 
 
 def stanza_xml(root: LuaTable) -> bytes:
@@ -41,9 +45,10 @@ def stanza_xml(root: LuaTable) -> bytes:
                 waiting.extend((child, namespace) for child in reversed(value.entries))
             else:
                 out.append(f"{start}/>")
-    except ForbiddenCharacterError:
+        return "".join(out).encode()
+    except (ForbiddenCharacterError, UnicodeEncodeError):
+        # Names are not escaped, so a name with a lone surrogate fails here.
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a character that XML forbids") from None
-    return "".join(out).encode()
 
 
 def _start_tag(element: LuaTable, outer: str | None, *, is_root: bool) -> tuple[str, str | None, str]:
@@ -51,20 +56,43 @@ def _start_tag(element: LuaTable, outer: str | None, *, is_root: bool) -> tuple[
     name, attributes = element.fields.get("name"), element.fields.get("attr", _NO_ATTRIBUTES)
     if not isinstance(name, str) or not isinstance(attributes, LuaTable):
         raise FeedError(Condition.INVALID_PAYLOAD, "an element of the payload has no name or no table of attributes")
-    parts = [f"<{name}"]
-    namespace, prefixes = outer, 0
+    pairs: list[tuple[str, str]] = []
+    size = 0
     for key, value in attributes.fields.items():
         if not isinstance(key, str) or not isinstance(value, str | int | float):
             raise FeedError(Condition.INVALID_PAYLOAD, f"the attribute {key!r} of the payload is no text")
-        text = attribute(str(value))
+        # Prosody writes the time of the publish into the root and removes it before it sends the item.
+        if not (is_root and key == _STAMP):
+            text = str(value)
+            pairs.append((key, text))
+            size += len(text)
+    tag, namespace = (_remembered_tag if size <= _REMEMBERED_CHARACTERS else _tag)(name, outer, tuple(pairs))
+    return tag, namespace, name
+
+
+def _tag(name: str, outer: str | None, attributes: tuple[tuple[str, str], ...]) -> tuple[str, str | None]:
+    """Returns the start tag without its end, and the namespace."""
+    parts = [f"<{_checked(name)}"]
+    namespace, prefixes = outer, 0
+    for key, value in attributes:
+        text = attribute(value)
         if key == "xmlns":
-            namespace = str(value)
+            namespace = value
             if namespace != outer and (namespace or outer):
                 parts.append(f' xmlns="{text}"')
         elif _NAMESPACE_END in key:
             uri, _, local = key.partition(_NAMESPACE_END)
-            parts.append(f' xmlns:ns{prefixes}="{attribute(uri)}" ns{prefixes}:{local}="{text}"')
+            parts.append(f' xmlns:ns{prefixes}="{attribute(uri)}" ns{prefixes}:{_checked(local)}="{text}"')
             prefixes += 1
-        elif not (is_root and key == _STAMP):
-            parts.append(f' {key}="{text}"')
-    return "".join(parts), namespace, name
+        else:
+            parts.append(f' {_checked(key)}="{text}"')
+    return "".join(parts), namespace
+
+
+def _checked(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"{name!r} is no name of XML")
+    return name
+
+
+_remembered_tag = lru_cache(maxsize=1_000)(_tag)

@@ -20,7 +20,7 @@ from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.contacts import is_interested
-from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -98,7 +98,7 @@ def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, ev
     subscriptions = tx.subscriptions(node.node_no, after_no, PAGE)
     next_after = subscriptions[-1].sub_no if len(subscriptions) == PAGE else None
     if everybody:
-        return AudiencePage(_groups(subscriptions), next_after)
+        return AudiencePage(_groups([sub for sub in subscriptions if is_admitted(tx, context, sub)]), next_after)
     recipients = [sub for sub in subscriptions if is_recipient(tx, context, node, sub)]
     # One look at the node spares most nodes a look for each subscription.
     held = [sub for sub in recipients if held_mark(tx, sub) is not None] if _has_held(tx, node) else []
@@ -150,10 +150,18 @@ def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) ->
     jid = parse_jid(sub.jid)
     if sub.state is not SubscriptionState.SUBSCRIBED or not wants_events(sub.options) or jid is None:
         return False
+    if not is_admitted(tx, context, sub):
+        return False
     access = recipient_access(tx, context, node, jid, sub.state)
     if access.history_error is not None and from_canonical(sub.view).sync:
         return False
     return access.reading_error is None
+
+
+def is_admitted(tx: ReadTx, context: Context, sub: Subscription) -> bool:
+    """Returns whether the subscriber may use the service."""
+    jid = parse_jid(sub.jid)
+    return jid is not None and refusal_of(tx, context.policy, jid) is None
 
 
 def presence_recipient(sub: Subscription) -> PresenceRecipient:
@@ -214,7 +222,7 @@ class AudienceCache:
     """The pages used last, by node and place. A page of an older audience is not returned.
 
     The place of a page of subscriptions is the subscription number behind which it begins. Pages of interested
-    resources have places below 0, and also depend on the `version` of the interests.
+    resources have places below 0. A page also depends on its `version`: that of the block lists and of the interests.
     """
 
     def __init__(self, pages: int = CACHED_PAGES) -> None:

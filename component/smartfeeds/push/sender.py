@@ -294,7 +294,7 @@ class PushSender:
         if not node.options.deliver_notifications:
             return
         deleted = event.kind == "delete"
-        async for page in self._pages(node, everybody=deleted):
+        async for page in self._pages(run.batch, everybody=deleted):
             unreached: list[Subscription] = []
             for group, members in page.groups.items():
                 # A purge would make a client that subscribed after it discard the items that it has pulled since.
@@ -333,7 +333,7 @@ class PushSender:
         offline or in another state than they have chosen."""
         if not chains:
             return
-        async for page in self._pages(run.node):
+        async for page in self._pages(run.batch):
             # Their release may have been lost by a restart.
             for consumer in page.overdue:
                 self._release(consumer)
@@ -390,20 +390,21 @@ class PushSender:
         """Whether events are sent to a subscriber now. If its presence is unknown, they are."""
         return self._availability.is_available(recipient.subscription.jid, recipient.shows) is not False
 
-    async def _pages(self, node: Node, *, everybody: bool = False) -> AsyncIterator[AudiencePage]:
+    async def _pages(self, batch: NodeBatch, *, everybody: bool = False) -> AsyncIterator[AudiencePage]:
         """The recipients of a node: its subscribers, then the resources that request it by `NODE+notify`."""
+        node, blocks = batch.node, (batch.blocks_version,)
         after_no: int | None = 0
         while after_no is not None:
-            page = None if everybody else self._audience.get(node, after_no)
+            page = None if everybody else self._audience.get(node, after_no, blocks)
             if page is None:
-                page = await self._read_page(node, after_no, everybody=everybody)
+                page = await self._read_page(node, after_no, blocks, everybody=everybody)
             yield page
             after_no = page.next_after
         if self._interests.since_us(node.name) is None:
             return
         interests, version = self._interests.of(node.name), self._interests.version(node.name)
         for start in range(0, len(interests), PAGE):
-            yield await self._interested_page(node, -1 - start, interests[start : start + PAGE], version)
+            yield await self._interested_page(node, -1 - start, interests[start : start + PAGE], (*blocks, *version))
 
     async def _interested_page(
         self, node: Node, place: int, interests: Sequence[Interest], version: tuple[int, ...]
@@ -416,13 +417,13 @@ class PushSender:
             self._audience.put(node, place, page, version)
         return page
 
-    async def _read_page(self, node: Node, after_no: int, *, everybody: bool) -> AudiencePage:
+    async def _read_page(self, node: Node, after_no: int, blocks: tuple[int, ...], *, everybody: bool) -> AudiencePage:
         page = await self._service.read(
             lambda tx, context: read_audience(tx, context, node, after_no, everybody=everybody),
             turn=f"push {node.node_no}",
         )
         if not everybody:
-            self._audience.put(node, after_no, page)
+            self._audience.put(node, after_no, page, blocks)
         return page
 
     async def _send(self, run: _BatchRun, frame: PushFrame, recipients: tuple[bytes, ...]) -> None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from smartfeeds.core.model import Affiliation, KeyRange, Node
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.service.context import Context, expired_count, is_admin
+from smartfeeds.service.context import Context, expired_count, is_admin, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
-from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.service.requests import Answer, NodeRequest, Request, ResultSet
 from smartfeeds.store.base import ReadTx
 
 
@@ -33,6 +33,31 @@ class ManagedNodes(Answer):
 
     entries: tuple[NodeSummary, ...]
     result_set: ResultSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetManagedNode(NodeRequest):
+    """A node that the actor manages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedNode(Answer):
+    """A node with its counts. `affiliations` counts them all, `conflicts` the items with unsettled versions, and
+    `index_current` says whether filtered views have every item already."""
+
+    summary: NodeSummary
+    affiliations: int
+    conflicts: int
+    index_current: bool
+
+
+def get_managed_node(tx: ReadTx, context: Context, request: GetManagedNode) -> ManagedNode:
+    """A node with its counts. Raises FeedError for a node that the actor does not manage."""
+    located = locate_for(tx, context, request.node, request.actor)
+    located.access.check_manage()
+    node = located.node
+    counts = tx.affiliation_count(node.node_no), tx.conflict_count(node.node_no)
+    return ManagedNode(summary_of(tx, context, node), *counts, tx.index_current(node.node_no))
 
 
 def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> ManagedNodes:

@@ -1,17 +1,16 @@
 """The lists of addresses that may not use the service, or that only may use it (XEP-0133 4.10 and 4.11; OPS-061).
 
-Every request of a user passes `check_admitted`. The service itself, admins and readers without an address are always
-admitted: the settings of HTTP decide about the last.
+Every request of a user passes `service.context.check_admitted`, and so do tokens, sessions, chat and callbacks. A
+subscriber who may not use the service receives no notifications.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, list_entry
-from smartfeeds.core.jid import ANONYMOUS, Jid
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, list_entry
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.service.administration import check_admin
-from smartfeeds.service.context import Context, Policy, is_admin
+from smartfeeds.service.context import Context
 from smartfeeds.service.requests import Answer, EmptyResult, Request
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -37,16 +36,6 @@ class BlockList(Answer):
 
     names: tuple[str, ...]
     nameless: int
-
-
-def check_admitted(tx: ReadTx, policy: Policy, actor: Jid) -> None:
-    """Raises FeedError(FORBIDDEN) if an actor may not use the service."""
-    if actor == ANONYMOUS or actor.domain == policy.domain:
-        return
-    refusal = tx.refusal(str(actor.bare), actor.domain)
-    # An admin could not correct a list that excludes every admin.
-    if refusal is not None and (refusal is Refusal.ERASING or not is_admin(policy, actor)):
-        raise FeedError(Condition.FORBIDDEN, refusal.value)
 
 
 def get_block_list(tx: ReadTx, context: Context, request: GetBlockList) -> BlockList:

@@ -13,7 +13,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.tokens import TokenScope, covers, ended
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, LocatedNode, recipient_access
+from smartfeeds.service.context import Context, LocatedNode, check_admitted, recipient_access
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -61,6 +61,7 @@ def check_reader(tx: ReadTx, context: Context, node: Node, view: View, reader: C
     """
     jid = parse_jid(reader.jid) if reader.jid else ANONYMOUS
     assert jid is not None
+    check_admitted(tx, context.policy, jid)
     if reader.token_id:
         token = tx.token(reader.token_id)
         if token is None or ended(token, context.now_us) or not covers(token, TokenScope.READ, node.name):

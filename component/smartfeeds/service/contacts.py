@@ -15,7 +15,7 @@ from smartfeeds.core.model import Item, KeyRange, Node, Subscription, Subscripti
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.suboptions import flag, is_temporary, wants_events
 from smartfeeds.core.view import BARE, View, canonical, from_canonical
-from smartfeeds.service.context import Context, admits, find_overdue, recipient_access
+from smartfeeds.service.context import Context, admits, find_overdue, recipient_access, refusal_of
 from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import change_state
@@ -174,6 +174,8 @@ def read_announced_items(tx: ReadTx, context: Context, request: NotifyRequested)
 def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
     """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
     node, and no subscription to the node brings them."""
+    if refusal_of(tx, context.policy, jid) is not None:
+        return False
     if recipient_access(tx, context, node, jid).reading_error is not None:
         return False
     bare = str(jid.bare)

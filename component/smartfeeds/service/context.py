@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.attachments import canonical_name, follows_target, target_node
+from smartfeeds.core.blocklist import Refusal
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.enclosures import PrefetchPlan
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState
 from smartfeeds.core.options import AccessModel, NodeKind, NodeOptions, OptionLimits
 from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
@@ -72,6 +73,23 @@ class Policy:
 def is_admin(policy: Policy, actor: Jid) -> bool:
     """Whether an actor is an admin of the service."""
     return str(actor.bare) in policy.admins
+
+
+def refusal_of(tx: ReadTx, policy: Policy, jid: Jid) -> Refusal | None:
+    """Returns the reason for which a user may not use the service, None if it may. The service itself, admins and
+    readers without an address are always admitted."""
+    if jid == ANONYMOUS or jid.domain == policy.domain:
+        return None
+    refusal = tx.refusal(str(jid.bare), jid.domain)
+    # An admin could not correct a list that excludes every admin.
+    return None if refusal is not Refusal.ERASING and is_admin(policy, jid) else refusal
+
+
+def check_admitted(tx: ReadTx, policy: Policy, actor: Jid) -> None:
+    """Raises FeedError(FORBIDDEN) if an actor may not use the service (OPS-061). Every request begins here."""
+    refusal = refusal_of(tx, policy, actor)
+    if refusal is not None:
+        raise FeedError(Condition.FORBIDDEN, refusal.value)
 
 
 def admits(allowed: frozenset[str], actor: Jid) -> bool:

@@ -317,10 +317,18 @@ def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) 
     tx.remove_rows(rows)
     texts = tx.replace_texts(tx.text_rows(person), person, context.policy.domain)
     job = _counted(_remove_records(tx, context, job, person), rows=len(rows), texts=texts)
-    if job.settings.block:
-        tx.add_blocks(ListKind.DENY, [f"{DIGEST_PREFIX}{job.digest.hex()}"])
+    _hide_blocks(tx, job, person)
     settings = replace(job.settings, nodes="")
     return replace(job, jid="", settings=settings, phase=ErasurePhase.DONE, place=0, ended_us=context.now_us)
+
+
+def _hide_blocks(tx: WriteTx, job: Erasure, person: Person) -> None:
+    """Replaces the person by the digest on the lists that the operator has put the person on (OPS-028)."""
+    for kind in ListKind:
+        is_named = person.jid in tx.blocks(kind)
+        tx.remove_blocks(kind, (person.jid,))
+        if is_named or (job.settings.block and kind is ListKind.DENY):
+            tx.add_blocks(kind, (f"{DIGEST_PREFIX}{job.digest.hex()}",))
 
 
 _STEPS: Mapping[ErasurePhase, Callable[[WriteTx, Context, Erasure, Person], Erasure | None]] = {

@@ -17,6 +17,8 @@ from smartfeeds.service import (
     admin_nodes,
     admin_sources,
     admin_tokens,
+    admin_users,
+    admin_work,
     administration,
     affiliations,
     archive,
@@ -39,11 +41,11 @@ from smartfeeds.service import (
     writing,
 )
 from smartfeeds.service import requests as r
-from smartfeeds.service.blocking import check_admitted
-from smartfeeds.service.context import Context, OverdueItems, Policy
+from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
+from smartfeeds.service.touches import touch_of
 from smartfeeds.store.base import Again, ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
@@ -104,6 +106,12 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
     blocking.GetBlockList: ("get_block_list", blocking.get_block_list),
+    admin_users.GetAdmins: ("get_admins", admin_users.get_admins),
+    admin_users.GetUserStatistics: ("get_user_statistics", admin_users.get_user_statistics),
+    admin_users.CountItems: ("count_items", admin_users.count_items),
+    admin_nodes.GetManagedNode: ("get_managed_node", admin_nodes.get_managed_node),
+    admin_work.ListWork: ("list_work", admin_work.list_work),
+    admin_work.GetErasure: ("get_erasure", admin_work.get_erasure),
 }
 WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
     r.Publish: ("publish", attachments.publish),
@@ -139,6 +147,7 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
     blocking.SetBlockList: ("set_block_list", blocking.set_block_list),
     erasing.ErasePerson: ("erase_person", erasing.erase_person),
+    admin_work.BeginPurge: ("begin_purge", admin_work.begin_purge),
 }
 
 OPERATIONS = {request: name for request, (name, _) in (*READS.items(), *WRITES.items())}
@@ -171,27 +180,34 @@ class FeedService:
         kind = type(request)
         if kind in WRITES:
             _, change = WRITES[kind]
-            use_case = partial(_admitted, use_case=change, request=request)
-            return await self.write(use_case, turn=request.turn, touch=touch_of(request))
+            work = partial(_admitted, use_case=change, request=request)
+            return await self.write(work, turn=request.turn, touch=touch_of(request))
         _, look = READS[kind]
-        return await self.read(partial(_admitted, use_case=look, request=request), turn=request.turn)
+        use_case = partial(_admitted, use_case=look, request=request)
+        return await self.read(use_case, turn=request.turn, touch=touch_of(request))
 
-    async def read(self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "") -> T:
-        """Runs a use case that only reads, on one snapshot. `turn` is the user it runs for (see `Store.read`)."""
+    async def read(
+        self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "", touch: Touch | None = None
+    ) -> T:
+        """Runs a use case that only reads, on one snapshot. `turn` is the user it runs for, and `touch` names what it
+        will look up (see `Store.read`).
+        """
         context = self._context()
         began_s = perf_counter()
         try:
-            return await self._read(work, context, turn)
+            return await self._read(work, context, turn, touch)
         finally:
             _READ_SECONDS.observe(perf_counter() - began_s)
             CURSOR_DEGRADATIONS.inc(len(context.degraded))
 
-    async def _read(self, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, turn: str) -> T:
+    async def _read(
+        self, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, turn: str, touch: Touch | None
+    ) -> T:
         tries = 0
         while True:
             first: WriteStep[object]
             try:
-                result = await self.store.read(lambda tx: work(tx, context), turn=turn)
+                result = await self.store.read(lambda tx: work(tx, context), turn=turn, touch=touch)
             except OverdueItems as overdue:
                 first = partial(expire, overdue=overdue)
             else:
@@ -226,15 +242,6 @@ class FeedService:
 
     def _context(self) -> Context:
         return Context(self.policy, self._clock(), self._new_id)
-
-
-def touch_of(request: r.Request) -> Touch | None:
-    """Returns what a writing request will look up, None if it is not about one node."""
-    if not isinstance(request, r.NodeRequest) or not request.node:
-        return None
-    item_id = request.item_id if isinstance(request, r.Publish | r.Retract) else None
-    new_items = int(isinstance(request, r.Publish))
-    return Touch(request.node, str(request.actor.bare), (item_id,) if item_id else (), new_items)
 
 
 def _admitted(tx: TxT, context: Context, use_case: Callable[..., T], request: r.Request) -> T:

@@ -8,11 +8,12 @@ the source, each one microsecond above the last where dates are equal (IMP-061).
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, Node, NodeKind
-from smartfeeds.core.text import cut, is_xml_text
+from smartfeeds.core.text import counted, cut, is_xml_text
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.payload import Payload, accept_payload, repaired_entry
@@ -51,7 +52,7 @@ class KeyedItem(NamedTuple):
 
 @dataclass(slots=True)
 class ItemSpool:
-    """The items of a node in a spool, and in memory 32 bytes for each.
+    """The items of a node in a spool, and in memory 40 bytes for each.
 
     `for_feed` says whether a feed can store every item. `publisher` is that of items without a valid one. Dates behind
     `now_us` become `now_us`.
@@ -66,13 +67,16 @@ class ItemSpool:
     _modified_us: "array[int]" = field(default_factory=lambda: array("q"))
     _offsets: "array[int]" = field(default_factory=lambda: array("q"))
     _sizes: "array[int]" = field(default_factory=lambda: array("q"))
+    _hashes: "array[int]" = field(default_factory=lambda: array("q"))
     _publishers: dict[str, str] = field(default_factory=dict)
+    _dropped: set[int] = field(default_factory=set)
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self._offsets) - len(self._dropped)
 
     def fill(self, items: Iterable[MovedItem | MovedProblem]) -> Iterator[None]:
-        """Reads all items, and yields after each of them. Items that no node can store become problems."""
+        """Reads all items, and yields after each of them. Items that no node can store become problems, and so do all
+        but the newest items with the same id."""
         for item in items:
             if isinstance(item, MovedProblem):
                 self.problems.append(item)
@@ -82,6 +86,7 @@ class ItemSpool:
                 except FeedError as error:
                     self.problems.append(MovedProblem(f"item {cut(item.id, 80)!r}", error.text))
             yield
+        self._drop_repeated()
 
     def _add(self, item: MovedItem) -> None:
         check_id(item.id)
@@ -103,6 +108,31 @@ class ItemSpool:
         head = f"{form}{item.id}\0{self._bare(item.publisher)}\0".encode()
         self._offsets.append(self.spool.append(head + payload))
         self._sizes.append(len(head) + len(payload))
+        self._hashes.append(hash(item.id))
+
+    def _drop_repeated(self) -> None:
+        """Leaves out the items whose id another item has that was changed later, or as late and is behind it.
+
+        A folder with two dumps of one table has every id twice, so one problem names them all.
+        """
+        repeated = {value for value, following in pairwise(sorted(self._hashes)) if value == following}
+        newest: dict[str, int] = {}
+        for place, value in enumerate(self._hashes):
+            if value in repeated:
+                item_id = self._read(place, 0, 0, 0).id
+                former = newest.setdefault(item_id, place)
+                if former != place:
+                    older, newer = sorted((former, place), key=self._modified_us.__getitem__)
+                    newest[item_id] = newer
+                    self._dropped.add(older)
+        if self._dropped:
+            first = self._read(min(self._dropped), 0, 0, 0).id
+            self.problems.append(
+                MovedProblem(
+                    f"{counted(len(self._dropped), 'older item')} such as {cut(first, 80)!r}",
+                    "the source has the id more than once; the item that was changed last moves",
+                )
+            )
 
     def _date(self, date_us: int) -> int:
         return min(max(date_us, 0), self.now_us)
@@ -118,18 +148,22 @@ class ItemSpool:
 
     def in_created_order(self) -> Iterator[KeyedItem]:
         """Yields the items in the order in which a new node gets them."""
-        places = sorted(range(len(self)), key=self._created_us.__getitem__)
+        places = self._places()
         created_keys = _keys(places, self._created_us)
         by_change = sorted(places, key=self._modified_us.__getitem__)
-        modified_keys, ranks = _keys(by_change, self._modified_us), _ranks(by_change)
+        modified_keys, ranks = _keys(by_change, self._modified_us), _ranks(by_change, len(self._offsets))
         for place in places:
             yield self._read(place, created_keys[place], modified_keys[place], ranks[place])
 
     def in_modified_order(self) -> Iterator[KeyedItem]:
         """Yields the items in the order of their last change, in which a node that has items gets them."""
-        places = sorted(range(len(self)), key=self._created_us.__getitem__)
-        for rank, place in enumerate(sorted(places, key=self._modified_us.__getitem__), start=1):
+        for rank, place in enumerate(sorted(self._places(), key=self._modified_us.__getitem__), start=1):
             yield self._read(place, 0, 0, rank)
+
+    def _places(self) -> list[int]:
+        """The places of the items that are stored, in the order of their creation."""
+        places = (place for place in range(len(self._offsets)) if place not in self._dropped)
+        return sorted(places, key=self._created_us.__getitem__)
 
     def _read(self, place: int, created_key_us: int, modified_key_us: int, rank: int) -> KeyedItem:
         record = self.spool.read(self._offsets[place], self._sizes[place])
@@ -142,14 +176,15 @@ class ItemSpool:
 
 def _keys(places: list[int], dates_us: "array[int]") -> "array[int]":
     """Returns a key for each place: its date, or one above the key of the place before it."""
-    keys, last_us = array("q", bytes(8 * len(places))), -1
+    keys, last_us = array("q", bytes(8 * len(dates_us))), -1
     for place in places:
         last_us = keys[place] = next_key(last_us, dates_us[place])
     return keys
 
 
-def _ranks(places: list[int]) -> "array[int]":
-    ranks = array("q", bytes(8 * len(places)))
+def _ranks(places: list[int], count: int) -> "array[int]":
+    """Returns the rank of each of `count` places, from 1."""
+    ranks = array("q", bytes(8 * count))
     for rank, place in enumerate(places, start=1):
         ranks[place] = rank
     return ranks

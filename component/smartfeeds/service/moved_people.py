@@ -10,7 +10,7 @@ from typing import Final
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_OPTIONS, Affiliation, KeyRange, Node, Subscription, SubscriptionState
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.suboptions import apply
+from smartfeeds.core.suboptions import apply, takes_effect
 from smartfeeds.core.text import cut
 from smartfeeds.core.view import BARE, Order, canonical
 from smartfeeds.errors import FeedError
@@ -126,10 +126,13 @@ def plan_people(
 def _options(node: Node, form: FormFields, jid: str, now_us: int, report: Report) -> dict[str, tuple[str, ...]]:
     options = dict(NO_OPTIONS)
     for name, values in form.items():
+        reason = "" if takes_effect(node.kind, name, values) else f"{name} does not exist here or for this kind of node"
         try:
             options = apply(node.kind, options, {name: values}, now_us)
         except FeedError as error:
-            report(MovedProblem(f"subscription {cut(jid, 80)!r}", f"option left out: {error.text}"))
+            reason = error.text
+        if reason:
+            report(MovedProblem(f"subscription {cut(jid, 80)!r}", f"option left out: {reason}"))
     return options
 
 

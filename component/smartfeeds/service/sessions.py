@@ -20,7 +20,7 @@ from smartfeeds.core.sessions import (
 )
 from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, Token, TokenScope, covers, digest_of
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, is_admin
+from smartfeeds.service.context import Context, check_admitted, is_admin
 from smartfeeds.service.requests import Answer, EmptyResult, Request
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.tokens import SECRET_BYTES
@@ -117,13 +117,16 @@ def begin_session(tx: WriteTx, context: Context, request: BeginSession) -> Empty
 
 
 def get_session(tx: ReadTx, context: Context, request: GetSession) -> SessionShown:
-    """Returns the session of a cookie. Raises FeedError(NOT_AUTHORIZED), which does not reveal what is wrong."""
+    """Returns the session of a cookie. Raises FeedError: NOT_AUTHORIZED, which does not reveal what is wrong, or
+    FORBIDDEN if its user may not use the service.
+    """
     session_id, secret = parse_session(request.cookie) or ("", "")
     session = tx.session(session_id) or _NOBODY
     right = matches(session, secret)
     if not right or session is _NOBODY or session.expires_us <= context.now_us:
         raise FeedError(Condition.NOT_AUTHORIZED, "this session has ended: sign in again")
     token = session.token
+    check_admitted(tx, context.policy, token.actor)
     admin = is_admin(context.policy, token.actor) and covers(token, TokenScope.ADMIN, ALL_FEEDS)
     return SessionShown(session, is_due(session, context.now_us), admin)
 

@@ -21,7 +21,7 @@ from smartfeeds.core.tokens import (
     write_token,
 )
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, find
+from smartfeeds.service.context import Context, check_admitted, find
 from smartfeeds.store.base import ReadTx, WriteTx
 
 SECRET_BYTES = 32  # 256 random bits, too many to guess
@@ -30,12 +30,15 @@ _NOBODY = Token("", digest_of(""), "", TokenScope.READ, "", "", 0, 0)
 
 
 def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
-    """Returns the token with this text. Raises FeedError(NOT_AUTHORIZED), which does not reveal what is wrong."""
+    """Returns the token with this text. Raises FeedError: NOT_AUTHORIZED, which does not reveal what is wrong, or
+    FORBIDDEN if the JID of the token may not use the service.
+    """
     token_id, secret = parse_token(text) or ("", "")
     token = tx.token(token_id) or _NOBODY
     right = matches(token, secret)
     if not right or token is _NOBODY or ended(token, context.now_us):
         raise FeedError(Condition.NOT_AUTHORIZED, "this token is not known, revoked or expired: ask for a new one")
+    check_admitted(tx, context.policy, token.actor)
     return token
 
 

@@ -6,32 +6,37 @@ items of the chosen nodes, which a temporary file groups by node.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, DocumentError, FeedError
-from smartfeeds.formats.erlang_terms import Atom, Term, parse_term, read_terms, term_name
+from smartfeeds.formats.erlang_terms import Atom, Term, parse_head, parse_term, read_terms, term_name
 from smartfeeds.formats.erlang_xml import xml_of
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
 from smartfeeds.sources.ejabberd_values import (
     AFFILIATIONS,
-    SUBSCRIPTION_STATES,
     choose_host,
+    moved_subscription,
     persists_items,
     read_options,
+    subscribe_fields,
     text_of,
+    time_us,
 )
 from smartfeeds.sources.item_file import NumberedItem, temporary_items
 
 _CHUNK_BYTES: Final = 1 << 20
 _DISK_LOG: Final = b"\x01\x02\x03\x04"  # how Erlang's disk_log begins, and with it a backup of mnesia
 _ITEM, _STATE, _NODE = b"pubsub_item", b"pubsub_state", b"pubsub_node"
+# The options of subscriptions. It may be missing: the plugin `flat` stores none.
+_SUBSCRIPTION = b"pubsub_subscription"
 _TABLES: Final = (_NODE, _STATE, _ITEM)
 # The beginning of an item: its id, and the number of its node.
 _ITEM_NODE: Final = re.compile(rb"\s*+\{pubsub_item,\s*+\{<<[^<>]*+>>,\s*+(\d++)\}")
+_PAYLOAD: Final = "payload"  # the last attribute of an item, in every version of ejabberd
 _STATE_FIELDS: Final = ("stateid", "affiliation", "subscriptions")
 
 # Values of a record by the names of its attributes.
@@ -40,10 +45,10 @@ Fields = Mapping[str, Term]
 
 @dataclass(slots=True)
 class _Person:
-    """The affiliation and the subscription of a JID to a node."""
+    """The affiliation and the subscriptions of a JID to a node: their states with their ids."""
 
     affiliation: str = ""
-    subscription: str = ""
+    subscriptions: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(slots=True)
@@ -71,6 +76,16 @@ class _Record(NamedTuple):
         assert isinstance(values, tuple)  # `term_name` has read the beginning of a tuple
         return dict(zip(self.attributes, values[1:], strict=False))
 
+    def fields_before(self, attribute: str) -> tuple[Fields, int]:
+        """The values of the attributes before this one, which is the last, and the offset of its value.
+
+        Raises FeedError if the record cannot be read, or has another order.
+        """
+        if self.attributes[-1] != attribute:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the last attribute is {self.attributes[-1]}, not {attribute}")
+        values, offset = parse_head(self.data, len(self.attributes))
+        return dict(zip(self.attributes, values[1:], strict=False)), offset
+
 
 def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
     """Yields the nodes of a service in a dump, by name. `source` is a file, or a folder with files of single tables.
@@ -80,10 +95,11 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
     files = _files(Path(source))
     nodes: dict[int, _Node] = {}
     states: list[tuple[int, Fields]] = []
+    options_by_subid: dict[str, FormFields] = {}
     problems: list[MovedProblem] = []
     hosts: dict[str, int] = {}
     personal = 0
-    for record in _records(files, (_NODE, _STATE)):
+    for record in _records(files, (_NODE, _STATE, _SUBSCRIPTION)):
         try:
             fields = record.fields()
         except FeedError as error:
@@ -96,6 +112,8 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
                 hosts[text_of(owner)] = hosts.get(text_of(owner), 0) + 1
             case {"nodeid": (tuple(), bytes())}:
                 personal += 1
+            case {"subid": bytes(subid), "options": list(options)}:
+                options_by_subid[text_of(subid)] = subscribe_fields(_pairs(options))
             case {"stateid": (tuple(), int(number))}:
                 states.append((number, {name: fields.get(name, ()) for name in _STATE_FIELDS}))
             case _:
@@ -112,7 +130,7 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
         items.fill(_items(files, chosen, unknown))
         yield from unknown
         for node in sorted(chosen.values(), key=lambda node: node.name):
-            yield _moved(node, items.items(node.number))
+            yield _moved(node, options_by_subid, items.items(node.number))
 
 
 def _files(path: Path) -> list[Path]:
@@ -184,13 +202,16 @@ def _read_state(node: _Node, state: Fields) -> None:
         case {"stateid": (user, int()), "affiliation": str(affiliation), "subscriptions": list(subscriptions)} if (
             jid := _jid(user)
         ):
-            states = [pair[0] for pair in subscriptions if isinstance(pair, tuple) and pair]
-            node.people[jid] = _Person(
-                AFFILIATIONS.get(affiliation, ""),
-                next((name for name in SUBSCRIPTION_STATES if name in states), ""),
-            )
+            node.people[jid] = _Person(AFFILIATIONS.get(affiliation, ""), [*_states(subscriptions)])
         case _:
             node.problems.append(MovedProblem("a row of pubsub_state", "unknown form of the record"))
+
+
+def _states(subscriptions: Iterable[Term]) -> Iterator[tuple[str, str]]:
+    for subscription in subscriptions:
+        match subscription:
+            case (str(state), bytes(subid)):
+                yield state, text_of(subid)
 
 
 def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[MovedProblem]) -> Iterator[NumberedItem]:
@@ -202,12 +223,12 @@ def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[Mov
         if number is not None and int(number[1]) not in stored:
             continue
         try:
-            match record.fields():
+            fields, payload = record.fields_before(_PAYLOAD)
+            match fields:
                 case {
                     "itemid": (bytes(item_id), int(node_no)),
                     "creation": (created, _),
                     "modification": (modified, publisher),
-                    "payload": list(payload),
                 }:
                     if node_no in stored:
                         yield (
@@ -215,9 +236,9 @@ def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[Mov
                             MovedItem(
                                 text_of(item_id),
                                 _jid(publisher),
-                                _time_us(created),
-                                _time_us(modified),
-                                xml_of(payload),
+                                time_us(created),
+                                time_us(modified),
+                                xml_of(record.data, payload),
                             ),
                         )
                 case _:
@@ -226,19 +247,21 @@ def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[Mov
             problems.append(MovedProblem(record.place, error.text))
 
 
-def _moved(node: _Node, items: Iterator[MovedItem]) -> MovedNode:
+def _moved(node: _Node, options_by_subid: Mapping[str, FormFields], items: Iterator[MovedItem]) -> MovedNode:
     options, problems = read_options(_pairs(node.options))
+    subscriptions: list[MovedSubscription] = []
+    for jid, person in sorted(node.people.items()):
+        subscription, lost = moved_subscription(jid, person.subscriptions, options_by_subid)
+        problems += lost
+        if subscription is not None:
+            subscriptions.append(subscription)
     affiliations = {jid: "owner" for jid in map(_jid, node.owners) if jid}
     affiliations |= {jid: person.affiliation for jid, person in node.people.items() if person.affiliation}
     return MovedNode(
         text_of(node.name),
         options,
         affiliations,
-        [
-            MovedSubscription(jid, person.subscription)
-            for jid, person in sorted(node.people.items())
-            if person.subscription
-        ],
+        subscriptions,
         items,
         [*node.problems, *problems],
     )
@@ -258,11 +281,3 @@ def _jid(term: Term) -> str:
             bare = b"%b@%b" % (local, domain) if local else domain
             return text_of(b"%b/%b" % (bare, resource) if resource else bare)
     return ""
-
-
-def _time_us(term: Term) -> int | None:
-    """A time in microseconds, from megaseconds, seconds and microseconds (IMP-024)."""
-    match term:
-        case (int(mega), int(seconds), int(micro)):
-            return (mega * 1_000_000 + seconds) * US_PER_S + micro
-    return None

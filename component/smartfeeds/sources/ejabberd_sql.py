@@ -4,9 +4,11 @@ The tables of mod_pubsub are the same in the schema for single domains and in th
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from smartfeeds.core.options import FormFields
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.erlang_terms import Term, parse_term
@@ -15,8 +17,10 @@ from smartfeeds.sources.ejabberd_values import (
     AFFILIATIONS,
     SUBSCRIPTION_STATES,
     choose_host,
+    moved_subscription,
     persists_items,
     read_options,
+    subscribe_fields,
 )
 from smartfeeds.sources.foreign_database import ForeignRows, open_database
 
@@ -31,6 +35,7 @@ _NODES: Final = "SELECT nodeid, node FROM pubsub_node WHERE host = ? ORDER BY no
 _OPTIONS: Final = "SELECT name, val FROM pubsub_node_option WHERE nodeid = ? ORDER BY name"
 _OWNERS: Final = "SELECT owner FROM pubsub_node_owner WHERE nodeid = ? ORDER BY owner"
 _STATES: Final = "SELECT jid, affiliation, subscriptions FROM pubsub_state WHERE nodeid = ? ORDER BY jid"
+_SUBSCRIBE_OPTIONS: Final = "SELECT subid, opt_name, opt_value FROM pubsub_subscription_opt"
 _ITEMS: Final = "SELECT itemid, publisher, creation, modification, payload FROM pubsub_item WHERE nodeid = ?"
 
 
@@ -41,11 +46,20 @@ def read_ejabberd_sql(source: str, host: str) -> Iterator[MovedNode | MovedProbl
     with open_database(source) as rows:
         chosen_host = choose_host({str(name): int(count) for name, count in rows(_BY_HOST)}, host)
         yield from personal_nodes(next(rows(_PERSONAL))[0])
+        options = _subscribe_options(rows)
         for number, name in list(rows(_NODES, (chosen_host,))):
-            yield _node(rows, number, name)
+            yield _node(rows, number, name, options)
 
 
-def _node(rows: ForeignRows, number: int, name: str) -> MovedNode:
+def _subscribe_options(rows: ForeignRows) -> dict[str, FormFields]:
+    """The options of all subscriptions by their ids. Few subscriptions have any: the plugin `flat` stores none."""
+    pairs: defaultdict[str, list[tuple[str, Term]]] = defaultdict(list)
+    for subid, name, value in rows(_SUBSCRIBE_OPTIONS):
+        pairs[subid].append((name.lower(), value))
+    return {subid: subscribe_fields(options) for subid, options in pairs.items()}
+
+
+def _node(rows: ForeignRows, number: int, name: str, subscribe_options: Mapping[str, FormFields]) -> MovedNode:
     problems: list[MovedProblem] = []
     pairs: list[tuple[str, Term]] = []
     for option, value in rows(_OPTIONS, (number,)):
@@ -56,13 +70,16 @@ def _node(rows: ForeignRows, number: int, name: str) -> MovedNode:
     options, unreadable = read_options(pairs)
     affiliations = {owner: "owner" for (owner,) in rows(_OWNERS, (number,))}
     subscriptions: list[MovedSubscription] = []
-    for jid, letter, states in rows(_STATES, (number,)):
-        if affiliation := AFFILIATIONS.get(_AFFILIATION_LETTERS.get(letter or "", "")):
+    for jid, affiliation_letter, states in rows(_STATES, (number,)):
+        if affiliation := AFFILIATIONS.get(_AFFILIATION_LETTERS.get(affiliation_letter or "", "")):
             affiliations[jid] = affiliation
-        # A JID may have several subscriptions, which differ in their ids only.
-        letters = {subscription.partition(":")[0] for subscription in states.split(",")}
-        if state := next((name for initial, name in _STATE_LETTERS.items() if initial in letters), ""):
-            subscriptions.append(MovedSubscription(jid, state))
+        parts = [text.partition(":") for text in states.split(",")]
+        subscription, lost = moved_subscription(
+            jid, [(_STATE_LETTERS.get(letter, ""), subid) for letter, _, subid in parts], subscribe_options
+        )
+        problems += lost
+        if subscription is not None:
+            subscriptions.append(subscription)
     items = _items(rows, number) if persists_items(options) else ()
     return MovedNode(name, options, affiliations, subscriptions, items, [*problems, *unreadable])
 
@@ -74,7 +91,9 @@ def _items(rows: ForeignRows, number: int) -> Iterator[MovedItem]:
         )
 
 
-def _time_us(text: str) -> int | None:
-    """A time in microseconds, from megaseconds, seconds and microseconds."""
-    match = _TIME.fullmatch(text)
+def _time_us(value: str | int) -> int | None:
+    """A time in microseconds: a number in the schema of 2026, before that megaseconds, seconds and microseconds."""
+    if isinstance(value, int):
+        return value
+    match = _TIME.fullmatch(value)
     return (int(match[1]) * 1_000_000 + int(match[2])) * US_PER_S + int(match[3]) if match else None

@@ -27,7 +27,10 @@ def is_database(source: str) -> bool:
     that this program cannot read."""
     if source.lower().startswith(_OTHER):
         kind = source.partition(":")[0]
-        raise ConfigError(f"{kind} databases cannot be read; copy the tables to a SQLite file, and name the file")
+        raise ConfigError(
+            f"{kind} databases cannot be read; copy the tables to a SQLite file, for example with mysql2sqlite, and"
+            " name the file (docs/moving-in.md, Data in MySQL)"
+        )
     return source.startswith(POSTGRESQL) or is_sqlite(Path(source))
 
 

@@ -20,7 +20,7 @@ from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_enclosures import EnclosureReads, EnclosureWrites
 from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_files import FileReads
-from smartfeeds.store.sql_items import ItemWrites
+from smartfeeds.store.sql_item_writes import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
@@ -46,7 +46,7 @@ class ReadTx(
     SourcePushReads,
 ):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
-    ascending.
+    ascending. The store calls `forget` after each snapshot, because nodes that were read stay in memory.
     """
 
 
@@ -116,11 +116,11 @@ class Store(Protocol):
     async def close(self) -> None:
         """Finishes running work and closes the store."""
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         """Runs `work` on a snapshot. Raises what `work` raises, or StoreError.
 
         `turn` names the requester. Waiting work of different turns is served in rotation, work of one turn in its
-        order.
+        order. `touch` names what `work` will look up, which a store may read for a whole batch at once.
         """
 
     async def write(

@@ -46,7 +46,10 @@ class ReadBatches:
         count = 0
         try:
             self._engine.begin_read()
+            self._tx.look_ahead([work.touch for work in works if work.touch is not None])
             for work in works:
+                if self._engine.has_failed:
+                    self._renew()
                 self._engine.allow(self._steps)
                 work.run(self._tx)
                 count += 1
@@ -57,8 +60,15 @@ class ReadBatches:
             return _fail(works, error)
         finally:
             self._engine.allow(None)
-            self._engine.rollback()
+            self._tx.forget()
+            self._engine.end_read()
         return count
+
+    def _renew(self) -> None:
+        """Begins another snapshot after an error of the database. What was read in the former one may be older."""
+        self._engine.rollback()
+        self._tx.forget()
+        self._engine.begin_read()
 
 
 class WriteBatches:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.sql_tables import Table
 
@@ -19,18 +20,24 @@ Row = tuple[Any, ...]
 
 
 class AheadRows(NamedTuple):
-    """The rows that touches name; their nodes are locked. A key without a row does not exist.
+    """The rows that touches name. A key without a row does not exist.
 
-    `affiliations` has the rows (node_no, jid, affiliation) of the keys `jids`. `by_id` and `by_sync` have node_no and
-    the columns ITEM_ROW of the keys `ids`. `item_nos` are numbers for new items, ascending.
+    `absent_names` are names without a node. `affiliations` has the rows (node_no, jid, affiliation) of the keys `jids`.
+    `by_id` and `by_sync` have node_no and the columns ITEM_ROW of the keys `ids`. `groups` has item_no and id of the
+    first items, by node_no, order, key and their greatest number. `blocks_version` and `wildcards` are those of
+    `LookedAhead`. `item_nos` are numbers for new items, ascending.
     """
 
     nodes: list[Row]
+    absent_names: list[str]
+    blocks_version: int
     jids: list[tuple[int, str]]
     affiliations: list[Row]
     ids: list[tuple[int, str]]
     by_id: list[Row]
     by_sync: list[Row]
+    groups: list[tuple[tuple[int, Order, int, int], list[tuple[int, str]]]]
+    wildcards: list[tuple[int, bool]]
     item_nos: list[int]
 
 
@@ -53,6 +60,9 @@ class Engine(Protocol):
     def begin_read(self) -> None:
         """Starts a snapshot."""
 
+    def end_read(self) -> None:
+        """Ends the snapshot if one is open."""
+
     def commit(self) -> None:
         """Commits the transaction; its changes are durable afterwards."""
 
@@ -68,18 +78,36 @@ class Engine(Protocol):
     def for_update(self) -> str:
         """The end of a SELECT that locks its row; empty if writers are serialised anyway."""
 
-    def lock_text(self, text: str) -> None:
-        """Makes other transactions that lock this text wait until this one ends; nothing if writers are serialised."""
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
+        """Makes other transactions that lock this text wait until this one ends; nothing if writers are serialised.
+
+        Transactions with a shared lock do not wait for each other.
+        """
+
+    @property
+    def tally_slot(self) -> int:
+        """The slot of the rows of `sql_tallies` that this connection changes, so that no other connection waits."""
 
     @property
     def skip_locked(self) -> str:
         """As `for_update`, for a SELECT that ignores rows which another transaction has locked."""
 
-    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:
-        """Locks and reads what these touches name. None if the engine does not gain from it."""
+    @property
+    def has_failed(self) -> bool:
+        """Whether the transaction must be rolled back, because the connection is lost or a statement has failed."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether each query costs a round trip, so that reading more at once is faster."""
+
+    def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
+        """Reads what these touches name. With `lock` the nodes are locked. None if the engine does not gain from it."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         """Returns all rows of a query."""
+
+    def rows_of(self, queries: Sequence[tuple[str, Sequence[object]]]) -> list[list[Row]]:
+        """Returns all rows of each of several queries, which may share a round trip."""
 
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
         """Returns the first row of a query, or None."""
@@ -103,6 +131,9 @@ class Engine(Protocol):
 
     def add(self, table: Table, values: Sequence[object]) -> int:
         """Adds a row whose key the database assigns. Returns the key."""
+
+    def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
+        """Adds rows whose keys the database assigns, ascending."""
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         """Returns the result of the work, or None if it needs more than this number of steps (`allow`)."""

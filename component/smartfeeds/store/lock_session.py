@@ -61,6 +61,13 @@ _LOCK: Final[LiteralString] = (
     "WHERE pg_try_advisory_lock(%s::int, shard) ORDER BY place"
 )
 _UNLOCK: Final[LiteralString] = "SELECT pg_advisory_unlock(%s::int, shard) FROM unnest(%s::int[]) AS shard"
+# `idle_session_timeout` does not run while the server waits for the rest of a pipeline, and a process may be frozen
+# just then. So the other processes end sessions that were silent for the lease, by the clock of the database, too.
+_END_SILENT: Final[LiteralString] = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND application_name LIKE 'smartfeeds %% locks'
+  AND greatest(query_start, state_change) < clock_timestamp() - make_interval(secs => %s::float8)
+"""
 _READ_LETTER: Final[LiteralString] = "SELECT body FROM letter WHERE letter_no = %s"
 _CLAIM_LETTER: Final[LiteralString] = "DELETE FROM letter WHERE letter_no = %s RETURNING body"
 # Not logged: letters live for a second, and a crash of the server ends all sessions anyway.
@@ -308,6 +315,7 @@ class LockSession:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _read_view(self) -> LockView:
+        self._connection.execute(_END_SILENT, (self._session.lease_s,))
         counts = {(row[0], row[1]): row[2] for row in self._connection.execute(_VIEW, (_SHARD, _MEMBER)).fetchall()}
         members = Members(counts.get((_MEMBER, _LINKED), 0), counts.get((_MEMBER, _UNLINKED), 0))
         return LockView(members, frozenset(number for class_id, number in counts if class_id == _SHARD))
@@ -352,6 +360,7 @@ class _LockedSession(PostgresSession):
     """A connection that is not opened again after it was lost, because its locks are lost, too."""
 
     def __init__(self, address: StoreAddress, lease_s: float) -> None:
+        self.lease_s = lease_s
         timeout_ms = max(1, int(lease_s * 1_000))
         # A database that has vanished without a word must not hold a beat for longer than the lease.
         options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"

@@ -1,41 +1,60 @@
-"""Affiliations and items that a writing transaction has read before its works ask for them.
+"""What a transaction has read before its works ask for it.
 
-They are valid because their nodes are locked. What the works of the transaction change is changed here too.
+A write may rely on it because the nodes are locked, a read because it sees one snapshot. What the works of a
+transaction change is changed here too.
 """
 
+from collections.abc import Sequence
+
 from smartfeeds.core.model import Affiliation, Item
+from smartfeeds.core.view import Order
 from smartfeeds.store.engine import AheadRows
 from smartfeeds.store.rows import to_items
 
 Key = tuple[int, str]  # node_no and a JID, an id or a sync id
+GroupKey = tuple[int, Order, int]  # node_no and a key in an order
 
 
 class LookedAhead:
-    """The affiliations and items by their keys; None for an item that does not exist."""
+    """The affiliations, items and groups by their keys; None for an item that does not exist.
 
-    __slots__ = ("_by_id", "_by_sync", "affiliations")
+    `absent_names` are names without a node. `wildcards` says for nodes by number whether the filter index has items of
+    which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read.
+    """
+
+    __slots__ = ("_by_id", "_by_sync", "_groups", "absent_names", "affiliations", "blocks_version", "wildcards")
 
     def __init__(self) -> None:
         self.affiliations: dict[Key, Affiliation] = {}
+        self.absent_names: frozenset[str] = frozenset()
+        self.wildcards: dict[int, bool] = {}
+        self.blocks_version: int | None = None
         self._by_id: dict[Key, Item | None] = {}
         self._by_sync: dict[Key, Item | None] = {}
+        self._groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}
 
     def clear(self) -> None:
         """Forgets everything, at the end of the transaction."""
-        self.affiliations.clear()
-        self._by_id.clear()
-        self._by_sync.clear()
+        self.absent_names = frozenset()
+        self.blocks_version = None
+        for entries in (self.affiliations, self.wildcards, self._by_id, self._by_sync, self._groups):
+            entries.clear()
 
     def fill(self, rows: AheadRows) -> None:
         """Stores what was read."""
+        self.absent_names = frozenset(rows.absent_names)
+        self.blocks_version = rows.blocks_version
         self.affiliations = dict.fromkeys(rows.jids, Affiliation.NONE)
         self.affiliations |= {(node_no, jid): Affiliation(value) for node_no, jid, value in rows.affiliations}
+        self.wildcards = dict(rows.wildcards)
         self._by_id = dict.fromkeys(rows.ids)
         self._by_sync = dict.fromkeys(rows.ids)
         for row, item in zip(rows.by_id, to_items(row[1:] for row in rows.by_id), strict=True):
             self._by_id[row[0], item.id] = item
         for row, item in zip(rows.by_sync, to_items(row[1:] for row in rows.by_sync), strict=True):
             self._by_sync[row[0], item.sync_id] = item
+        for (node_no, order, key_us, limit), group in rows.groups:
+            self.note_group((node_no, order, key_us), group, limit)
 
     def item(self, node_no: int, item_id: str) -> Item | None:
         """Returns the item with an id, None if it does not exist. Raises KeyError if it was not looked up."""
@@ -49,8 +68,17 @@ class LookedAhead:
             item = item if item is not None and not item.sync_id else None
         return item
 
+    def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item] | None:
+        """Returns the existing items with these ids, None if they were not all looked up."""
+        try:
+            items = [self._by_id[node_no, item_id] for item_id in item_ids]
+        except KeyError:
+            return None
+        return [item for item in items if item is not None]
+
     def note_item(self, node_no: int, old: Item | None, item: Item) -> None:
         """Stores a new version of an item."""
+        self._groups.clear()  # its key may be new
         if not self._by_id:
             return
         self._by_id[node_no, item.id] = item
@@ -58,3 +86,13 @@ class LookedAhead:
             self._by_sync[node_no, old.sync_id] = None
         if item.sync_id:
             self._by_sync[node_no, item.sync_id] = item
+
+    def group(self, key: GroupKey, limit: int) -> list[tuple[int, str]] | None:
+        """Returns the first items with a key as `ReadTx.group`, None if they were not read."""
+        group, most = self._groups.get(key, ([], 0))
+        return group[:limit] if limit <= most or len(group) < most else None
+
+    def note_group(self, key: GroupKey, group: list[tuple[int, str]], limit: int) -> None:
+        """Stores the items with a key, of which at most `limit` were read."""
+        if limit > self._groups.get(key, ([], 0))[1]:
+            self._groups[key] = group, limit

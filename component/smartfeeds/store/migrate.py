@@ -53,6 +53,7 @@ REVISIONS = (
     "0032",
     "0033",
     "0034",
+    "0035",
 )
 HEAD = REVISIONS[-1]
 # Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of
@@ -76,7 +77,7 @@ def version(connection: sqlite3.Connection) -> str | None:
     if "alembic_version" in tables:
         rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
     if len(rows) != 1:
-        raise StoreError("it belongs to another program; check the path")
+        raise StoreError("it belongs to another program; check store.url")
     return str(rows[0][0])
 
 
@@ -112,7 +113,7 @@ def next_step(revision: str | None, oldest: str | None, mode: OpenMode) -> Step:
     if revision is None:
         if mode.creates:
             return Step.CREATE
-        raise StoreError(f"it is empty; check the path, or {CREATE_IT}")
+        raise StoreError(f"it is empty; check store.url, or {CREATE_IT}")
     if revision.startswith(_COPYING):
         raise StoreError("it is an unfinished copy; run smartfeeds db copy again, or remove the database")
     if revision not in REVISIONS:

@@ -1,6 +1,6 @@
 """The PostgreSQL store: one writing connection and some reading connections, each with a thread of its own.
 
-psycopg's synchronous interface is the fastest for single round trips, which is what works in a thread need (PG-028). A
+psycopg's synchronous interface is the fastest for single round trips, which is what works in a thread need. A
 reading connection is opened when it is first used, and every connection again after it was lost.
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 # Each read waits for several round trips. With 1.4 ms for a round trip, 8 connections answered four times as many pages
-# as 2 (PG-049).
+# as 2.
 READERS = 8
 LONG_READERS = 2
 # A read on the shared connections may take this long, and cost this many steps (`PostgresEngine.allow`). A longer read

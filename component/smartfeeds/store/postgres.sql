@@ -17,13 +17,16 @@ CREATE TABLE compatibility (
 );
 
 -- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN`, `subscriptions@DOMAIN`
--- and `contacts@DOMAIN` are what the JIDs of a domain have.
+-- and `contacts@DOMAIN` are what the JIDs of a domain have. A count is the sum of its rows, of which one may be negative:
+-- each writing connection changes a slot of its own.
 CREATE TABLE tally (
-    name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    value BIGINT NOT NULL CHECK (value >= 0)
+    name TEXT COLLATE "C" NOT NULL,
+    slot BIGINT NOT NULL,
+    value BIGINT NOT NULL,
+    PRIMARY KEY (name, slot)
 );
 
-INSERT INTO tally (name, value) VALUES ('nodes', 0), ('listed', 0);
+INSERT INTO tally (name, slot, value) VALUES ('nodes', 0, 0), ('listed', 0, 0);
 
 -- total, live and subscribed are kept, never counted. The filter index knows every item whose (modified_us, item_no)
 -- is at or below (indexed_us, indexed_no); stale says that there may be items above. listed: core.attachments.is_listed.
@@ -86,6 +89,12 @@ CREATE TABLE item (
     conflicts BIGINT NOT NULL DEFAULT 0 CHECK (conflicts >= 0),
     sync BYTEA NOT NULL DEFAULT ''
 );
+
+-- A page reads its payloads with their rows, instead of one look-up in another table for each. With 4 KB, publishing was
+-- 1.5 times as fast and the table 30 % smaller; three times as fast with lz4, which some servers lack.
+ALTER TABLE item ALTER payload SET STORAGE MAIN, ALTER sync SET STORAGE MAIN;
+
+DO $$ BEGIN ALTER TABLE item ALTER payload SET COMPRESSION lz4; EXCEPTION WHEN feature_not_supported THEN NULL; END $$;
 
 CREATE UNIQUE INDEX item_id ON item (node_no, id);
 
@@ -169,8 +178,8 @@ CREATE TABLE purge (
 );
 
 -- How far each consumer of a feed has come in an order (core.consumers). behind: 1 if the feed has items above key_us; it
--- may remain 1 after such an item was removed. The index has key_us, because SQLite would otherwise prefer the primary key
--- when a publish looks for the marks of its feed that are not behind yet, and read all consumers of the feed.
+-- may remain 1 after such an item was removed. The index has no key_us: a mark that moves while its feed is busy stays in
+-- its page (a HOT update), and no index changes.
 CREATE TABLE mark (
     node_no BIGINT NOT NULL REFERENCES node (node_no),
     ord TEXT COLLATE "C" NOT NULL CHECK (ord IN ('modified', 'created')),
@@ -183,7 +192,7 @@ CREATE TABLE mark (
 
 ALTER TABLE mark SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
-CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);
+CREATE INDEX mark_behind ON mark (behind, node_no, ord);
 
 -- The consumers whose last delivery failed; next_us is NULL where the service has given up.
 CREATE TABLE failure (

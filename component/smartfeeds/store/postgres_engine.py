@@ -16,18 +16,23 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
 from smartfeeds.store.postgres_ahead import look_ahead
-from smartfeeds.store.postgres_errors import postgres_error, sqlstate_of
+from smartfeeds.store.postgres_errors import has_rolled_back, postgres_error, sqlstate_of
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import ITEM, Table
+from smartfeeds.store.sql_tallies import BLOCKS
 
 STATEMENT_STEPS = 50  # a statement costs as much as two rows
 ROW_STEPS = 25
 # PostgreSQL does not report the work of a statement, so a bounded count is bounded by time. With this number a count
 # that SQLite permits is permitted here too, except on a slow machine.
 STEPS_A_MS = 20_000
-# The first number of the advisory locks on names: "smfn" as a number. Other programs may use the same database.
-NAME_LOCKS = int.from_bytes(b"smfn")
+# The first number of the advisory locks on texts: "smfn" as a number. Other programs may use the same database.
+TEXT_LOCKS = int.from_bytes(b"smfn")
+# A count of the service has at most this many rows. Most databases have fewer than ten writing connections.
+TALLY_SLOTS = 64
+# Fewer rows are sent with other statements. COPY needs a round trip of its own.
+COPIED_ROWS = 200
 _CANCELLED = "57014"
 # psycopg raises OverflowError for an integer beyond 64 bits and UnicodeEncodeError for text with lone surrogates.
 _ERRORS = (psycopg.Error, OverflowError, UnicodeEncodeError)
@@ -36,6 +41,7 @@ _ERRORS = (psycopg.Error, OverflowError, UnicodeEncodeError)
 class PostgresEngine:
     """An `engine.Engine` on one connection of psycopg, used by one thread."""
 
+    is_far = True
     for_update = " FOR NO KEY UPDATE"
     skip_locked = " FOR NO KEY UPDATE SKIP LOCKED"
     ordered_join = "JOIN"
@@ -46,21 +52,28 @@ class PostgresEngine:
         self._is_bounded = False
         self._item_nos: deque[int] = deque()  # drawn under the locks of this transaction
 
+    @property
+    def has_failed(self) -> bool:
+        return self._session.has_failed
+
+    @property
+    def tally_slot(self) -> int:
+        # Connections whose slots are equal by chance wait for each other, and the sums stay right.
+        return 1 + self._session.backend_pid % TALLY_SLOTS
+
     def allow(self, steps: int | None) -> None:
         """Limits the reads that follow (`Engine.allow`): statements and rows count here, and the session ends a long
-        statement. The snapshot begins anew if the work before has failed.
+        statement.
         """
         self._left = steps
-        if steps is not None and self._session.has_failed:
-            self.rollback()
-            self.begin_read()
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         if self._left is not None or self._is_bounded:
             # The bound of the whole work is tighter. If it is exceeded, the work runs again without it.
             return work()
         # With a savepoint: the statement that is cancelled must not end the transaction of the work.
-        self._script(f"SAVEPOINT bounded; SET LOCAL statement_timeout = {max(1, steps // STEPS_A_MS)}")
+        self.run("SAVEPOINT bounded")
+        self.run(f"SET LOCAL statement_timeout = {max(1, steps // STEPS_A_MS)}")
         self._is_bounded = True
         try:
             result = work()
@@ -69,32 +82,36 @@ class PostgresEngine:
             return None
         finally:
             self._is_bounded = False
-        self._script("SET LOCAL statement_timeout = 0; RELEASE SAVEPOINT bounded")
+        self.run("SET LOCAL statement_timeout = 0")
+        self.run("RELEASE SAVEPOINT bounded")
         return result
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        return self.rows_of([(sql, params)])[0]
+
+    def rows_of(self, queries: Sequence[tuple[str, Sequence[object]]]) -> list[list[Row]]:
         if self._left is not None:
-            self._left -= STATEMENT_STEPS
+            self._left -= STATEMENT_STEPS * len(queries)
             if self._left < 0:
                 raise OverBudgetError
         try:
-            rows = self._session.execute(sql, params)
+            results = self._session.execute_all(queries)
         except _ERRORS as error:
             if sqlstate_of(error) == _CANCELLED and (self._left is not None or self._is_bounded):
                 raise OverBudgetError from error
-            if isinstance(error, psycopg.DataError) and _has_nul(params):
-                return []  # no text of the database has this character
+            if isinstance(error, psycopg.DataError) and any(_has_nul(params) for _, params in queries):
+                return [[] for _ in queries]  # no text of the database has this character
             raise self._error(error) from error
         if self._left is not None:
-            self._left -= ROW_STEPS * len(rows)
-        return rows
+            self._left -= ROW_STEPS * sum(map(len, results))
+        return results
 
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
         rows = self.rows(sql, params)
         return rows[0] if rows else None
 
     # Writes wait for the next statement that returns rows, or the commit, and share its round trip: round trips are the
-    # cost of a work (PG-029).
+    # cost of a work.
 
     def run(self, sql: str, params: Sequence[object] = ()) -> None:
         self._session.queue(sql, (params,))
@@ -102,15 +119,21 @@ class PostgresEngine:
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         self._session.queue(sql, params)
 
-    def lock_text(self, text: str) -> None:
-        self.run(f"SELECT pg_advisory_xact_lock({NAME_LOCKS}, hashtext(?))", (text,))
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
+        self.run(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}({TEXT_LOCKS}, hashtext(?))", (text,))
 
-    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:
+    def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
+        # The works themselves find nothing for other texts, or say why they cannot be stored.
+        touches = [touch for touch in touches if touch.is_storable]
+        if not touches:
+            return None
+        if lock:
+            # As `sql_blocks.BlockWrites`, in the same round trip. Before the nodes are locked: who changes a list has
+            # this lock, and may wait for a node.
+            self.lock_text(BLOCKS, shared=True)
         try:
-            rows = look_ahead(self._session, touches)
+            rows = look_ahead(self._session, touches, lock=lock)
         except _ERRORS as error:
-            if isinstance(error, psycopg.DataError) and any(_has_nul((*touch[:2], *touch[2])) for touch in touches):
-                return None  # the works themselves find nothing
             raise self._error(error) from error
         self._item_nos.extend(rows.item_nos)
         return rows
@@ -124,6 +147,15 @@ class PostgresEngine:
         if row is None:  # a text with NUL
             raise StoreError(f"the database {self._session.name}: a text contains NUL, which PostgreSQL cannot store")
         return int(row[0])
+
+    def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
+        if len(rows) < COPIED_ROWS:
+            self.run_many(table.add, rows)
+            return
+        try:
+            self._session.copy(table.name, table.value_columns, rows)
+        except _ERRORS as error:
+            raise self._error(error) from error
 
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         # A comparison of rows is one range of an index. Several ranges would be read whole and sorted (PG-037).
@@ -141,6 +173,7 @@ class PostgresEngine:
 
     def _begin(self, statement: str) -> None:
         self._item_nos.clear()
+        self._session.finish_ending()
         try:
             self._session.renew()
         finally:
@@ -151,7 +184,7 @@ class PostgresEngine:
             status = self._session.commit()
         except _ERRORS as error:
             failure = self._error(error)
-            if not self._session.is_open:
+            if not has_rolled_back(error):
                 raise UnknownOutcomeError(
                     f"the database {self._session.name}: the connection was lost during the commit, so the write "
                     "may have happened or not; look whether it has before you repeat it"
@@ -166,6 +199,13 @@ class PostgresEngine:
                 self._session.execute_script("ROLLBACK")
             except _ERRORS:
                 self._session.close()  # the server rolls back by itself
+
+    def end_read(self) -> None:
+        if self._session.drop():
+            try:
+                self._session.end_snapshot()
+            except psycopg.OperationalError:
+                self._session.close()
 
     def documents(self, item_no: int) -> dict[int, str]:
         rows = self.rows(

@@ -43,6 +43,7 @@ _TEXTS = {
     "password authentication failed": "28P01",
     "no password supplied": "28P01",
     "no pg_hba.conf entry": "28000",
+    "pg_hba.conf rejects": "28000",
     "authentication failed": "28000",
     "does not exist": "3D000",
     "too many clients": "53300",
@@ -66,6 +67,16 @@ def sqlstate_of(error: Exception) -> str:
     if isinstance(error, psycopg.OperationalError):
         return next((code for text, code in _TEXTS.items() if text in str(error)), "")
     return ""
+
+
+def has_rolled_back(error: Exception) -> bool:
+    """Returns whether a commit that raised this error has certainly not happened: the server has answered with an error
+    of a statement, or the statement was not sent.
+
+    The server may end a session right after a commit, and psycopg may then report the state of its pipeline while the
+    connection still seems to be open.
+    """
+    return not isinstance(error, psycopg.OperationalError) or error.diag.severity_nonlocalized == "ERROR"
 
 
 def may_connect_later(error: psycopg.Error) -> bool:

@@ -11,11 +11,23 @@ from smartfeeds.core.stores import StoreAddress
 from smartfeeds.store.postgres_errors import postgres_error
 
 _CONNECT_S = 5
+_APPLICATION = "smartfeeds doctor"
+# Other users' sessions have no backend_type for a user without rights, but they have a database. The sessions of the
+# doctor itself do not count. NULL is no limit, and LEAST ignores it.
 _FACTS = """
+WITH client AS (
+    SELECT usename, datname, coalesce(application_name, '') AS name FROM pg_stat_activity
+    WHERE datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
+        AND coalesce(application_name, '') <> current_setting('application_name')
+), ours AS (
+    SELECT name FROM client WHERE datname = current_database() AND name LIKE 'smartfeeds%'
+)
 SELECT current_setting('server_version_num')::int,
     current_setting('server_encoding'),
     pg_is_in_recovery(),
+    current_setting('transaction_read_only')::bool,
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
+    EXISTS (SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace),
     current_setting('synchronous_commit'),
     current_setting('synchronous_standby_names'),
     (SELECT count(*) FROM pg_stat_replication)::int,
@@ -23,8 +35,16 @@ SELECT current_setting('server_version_num')::int,
     current_setting('fsync')::bool,
     current_setting('full_page_writes')::bool,
     current_setting('autovacuum')::bool,
-    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-        - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::int
+    least(
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+            - coalesce(current_setting('reserved_connections', true), '0')::int - (SELECT count(*) FROM client),
+        (SELECT nullif(rolconnlimit, -1) - (SELECT count(*) FROM client WHERE usename = current_user)
+            FROM pg_roles WHERE rolname = current_user),
+        (SELECT nullif(datconnlimit, -1) - (SELECT count(*) FROM client WHERE datname = current_database())
+            FROM pg_database WHERE datname = current_database())
+    )::int,
+    (SELECT count(*) FROM ours)::int,
+    (SELECT count(*) FROM ours WHERE name LIKE 'smartfeeds % locks')::int
 """
 
 
@@ -32,13 +52,17 @@ SELECT current_setting('server_version_num')::int,
 class PostgresFacts:
     """The state of a server and a database. `version` is `server_version_num`; `clock_apart_s` is the difference of the
     clocks, positive if the server is ahead. `pools_transactions` says that two clients share one connection of a
-    pooler. `schema` is the version of our tables, None if there are none.
+    pooler. `schema` is the version of our tables, None if there are none; `has_tables` is true for any tables.
+    `free_connections` is what the limits of the server, the user and the database permit beside the open ones, of which
+    `connections` belong to `processes` of the service.
     """
 
     version: int
     encoding: str
     is_standby: bool
+    is_read_only: bool
     can_create: bool
+    has_tables: bool
     synchronous_commit: str
     standby_names: str
     standbys: int
@@ -47,6 +71,8 @@ class PostgresFacts:
     full_page_writes: bool
     autovacuum: bool
     free_connections: int
+    connections: int
+    processes: int
     clock_apart_s: float
     pools_transactions: bool
     schema: str | None
@@ -79,7 +105,7 @@ def _connect(address: StoreAddress) -> psycopg.Connection[tuple[Any, ...]]:
         password=address.password or None,
         autocommit=True,
         connect_timeout=_CONNECT_S,
-        application_name="smartfeeds doctor",
+        application_name=_APPLICATION,
     )
 
 

@@ -6,8 +6,9 @@ indexes, and the planner would choose other plans whenever its statistics are ol
 
 import logging
 import random
+import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -62,6 +63,7 @@ class PostgresSession:
         self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None
         self._queue: list[Statement] = []
         self._is_begun = False  # whether the server knows of the transaction
+        self._is_ending = False  # whether the response to the end of a snapshot was not read yet
 
     @property
     def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -73,6 +75,11 @@ class PostgresSession:
     def is_open(self) -> bool:
         """Whether the connection was opened and has not been lost."""
         return self._connection is not None and not self._connection.closed
+
+    @property
+    def backend_pid(self) -> int:
+        """The process of the server that serves this connection, 0 if the connection is lost."""
+        return self.connection.info.backend_pid
 
     @property
     def in_transaction(self) -> bool:
@@ -138,6 +145,7 @@ class PostgresSession:
 
     def close(self) -> None:
         """Closes the connection if it is open."""
+        self._is_ending = False
         if self._connection is not None:
             self._connection.close()
         self._connection = self._cursor = None
@@ -146,6 +154,31 @@ class PostgresSession:
         """Begins a transaction with this statement. It is sent with the first of the others."""
         self._queue = [(statement, ())]
         self._is_begun = False
+
+    def end_snapshot(self) -> None:
+        """Ends a transaction without changes. The response is read before the next transaction, so that no read waits
+        for the round trip (PG-049). Raises psycopg.OperationalError.
+        """
+        connection = self.connection.pgconn
+        connection.send_query(b"ROLLBACK")
+        while connection.flush():
+            _wait(connection.socket, select.POLLOUT)
+        self._is_ending = True
+
+    def finish_ending(self) -> None:
+        """Reads the response to the end of a snapshot. Closes the connection if it is lost."""
+        if not self._is_ending:
+            return
+        self._is_ending = False
+        connection = self.connection.pgconn
+        try:
+            while connection.is_busy():
+                _wait(connection.socket, select.POLLIN)
+                connection.consume_input()
+            while connection.get_result() is not None:
+                pass
+        except psycopg.OperationalError:
+            self.close()
 
     def drop(self) -> bool:
         """Forgets the statements that were not sent. Returns whether the transaction has begun on the server."""
@@ -166,6 +199,13 @@ class PostgresSession:
     def execute_all(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Returns the rows of each of these statements, which share a round trip. Raises as `execute`."""
         return self._again_if_new(statements)
+
+    def copy(self, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:
+        """Adds rows to a table by COPY, after the queued statements. Raises as `execute`."""
+        self.flush()
+        with self.connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def flush(self) -> None:
         """Sends the queued statements. Raises as `execute`."""
@@ -195,15 +235,16 @@ class PostgresSession:
         is_new = bool(self._queue) and not self._is_begun
         queue = list(self._queue)
         try:
-            rows = self._send(statements)
+            return self._send(statements)
         except psycopg.OperationalError:
             if not is_new or self.is_open:
                 raise
             self.renew()
             self._queue = queue
-            rows = self._send(statements)
-        self._is_begun = True
-        return rows
+            return self._send(statements)
+        finally:
+            # Also after an error: the statements before the one that failed were sent.
+            self._is_begun = True
 
     def _send(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self._cursor is None:
@@ -231,6 +272,13 @@ class PostgresSession:
 
 
 _INTEGER: type[Dumper] = Int8BinaryDumper
+
+
+def _wait(file_no: int, event: int) -> None:
+    """Waits until a socket can be read or written."""
+    poll = select.poll()
+    poll.register(file_no, event)
+    poll.poll()
 
 
 @lru_cache(4_096)

@@ -8,6 +8,7 @@ from smartfeeds.core.person import Person
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import ERASURE
+from smartfeeds.store.sql_tallies import BLOCKS
 
 
 def to_erasure(row: Row) -> Erasure:
@@ -19,6 +20,12 @@ def to_erasure(row: Row) -> Erasure:
 
 class BlockReads(NodeReads):
     """The part of ReadTx for who may not use the service."""
+
+    def blocks_version(self) -> int:
+        """Returns a number that grows with each change of what `refusal` depends on; 0 if nobody was ever refused."""
+        if self._ahead.blocks_version is None:
+            self._ahead.blocks_version = self._sum_tally(BLOCKS)
+        return self._ahead.blocks_version
 
     def person_salt(self) -> bytes:
         """Returns the salt of digests of JIDs, empty before the first erasure."""
@@ -36,10 +43,11 @@ class BlockReads(NodeReads):
         ]
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
-        """Returns why a bare JID may not use the service, None if it may. One look-up for most services."""
-        # Nearly every service has neither a list nor an open erasure.
-        exists = "SELECT EXISTS (SELECT 1 FROM block) OR EXISTS (SELECT 1 FROM erasure WHERE jid <> '')"
-        if not self._number(exists):
+        """Returns why a bare JID may not use the service, None if it may.
+
+        The cost for most services is one look-up for all works of a transaction.
+        """
+        if not self.blocks_version():
             return None
         if self._number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
             return Refusal.ERASING
@@ -68,13 +76,28 @@ class BlockReads(NodeReads):
 class BlockWrites(NodeWrites, BlockReads):
     """The part of WriteTx for who may not use the service."""
 
+    def blocks_version(self) -> int:
+        """Returns `BlockReads.blocks_version`, which other transactions cannot change until this one ends.
+
+        Without the lock, a process on PostgreSQL could commit an item of a person behind the erasure of this person.
+        """
+        if self._ahead.blocks_version is None:
+            self._db.lock_text(BLOCKS, shared=True)
+        return super().blocks_version()
+
+    def change_blocks(self) -> None:
+        """Begins a change of what `refusal` depends on: waits for the transactions that have asked for it."""
+        self._db.lock_text(BLOCKS)
+        self._add_tally(BLOCKS, 1)
+        self._ahead.blocks_version = None
+
     def set_person_salt(self, salt: bytes) -> None:
         """Stores the salt, which never changes."""
         self._change("INSERT INTO salt (salt) VALUES (?)", (salt,))
 
     def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
         """Adds entries to a list. Entries that it has stay."""
-        self.changes += 1
+        self.change_blocks()
         self._db.run_many(
             "INSERT INTO block (kind, name) VALUES (?, ?) ON CONFLICT (kind, name) DO NOTHING",
             [(kind.value, name) for name in names],
@@ -82,5 +105,5 @@ class BlockWrites(NodeWrites, BlockReads):
 
     def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
         """Removes entries of a list."""
-        self.changes += 1
+        self.change_blocks()
         self._db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])

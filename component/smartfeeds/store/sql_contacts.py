@@ -34,7 +34,7 @@ class ContactReads(NodeReads):
 
     def contacts_in(self, domain: str) -> int:
         """Returns the same number for all bare JIDs of a domain. O(1)."""
-        return self._tallied(CONTACTS_IN, domain)
+        return self._sum_tally(CONTACTS_IN + domain)
 
 
 class ContactWrites(NodeWrites, ContactReads):

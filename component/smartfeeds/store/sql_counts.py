@@ -126,3 +126,15 @@ class CountReads(ItemReads):
         query = self._query(row, view, then.newest, None, ordered=False)
         more = self._db.row(f"SELECT count(*) FROM {query.text}", query.params)
         return count + (int(more[0]) if more else 0)
+
+    def published_after(self, publisher: str, item_no: int, limit: int) -> tuple[int, int, int | None]:
+        """Returns how many of the next `limit` items behind a number are live items of a publisher, how many items were
+        read, and the number behind which the next items begin, None at the end.
+        """
+        row = self._db.row(
+            "SELECT count(CASE WHEN publisher = ? AND change < 2 THEN 1 END), count(*), max(item_no) FROM"
+            " (SELECT item_no, publisher, change FROM item WHERE item_no > ? ORDER BY item_no LIMIT ?) AS part",
+            (publisher, item_no, limit),
+        )
+        assert row is not None  # a count always has a row
+        return int(row[0]), int(row[1]), int(row[2]) if row[1] == limit else None

@@ -77,6 +77,13 @@ class ErasureReads(BlockReads):
         row = self._db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(self.person_salt()),))
         return to_erasure(row) if row else None
 
+    def newest_erasures(self, limit: int) -> list[Erasure]:
+        """Returns the erasures that began last, those that have ended included. All of them are read."""
+        return [
+            to_erasure(row)
+            for row in self._db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
+        ]
+
     def items_after(self, item_no: int, limit: int) -> list[ItemOfNode]:
         """Returns items of all nodes, deleted nodes included, by item_no behind a number."""
         rows = self._db.rows(
@@ -160,7 +167,10 @@ class ErasureWrites(BlockWrites, ErasureReads):
     """The part of WriteTx for erasures."""
 
     def put_erasure(self, job: Erasure) -> None:
-        """Stores a job, or replaces it."""
+        """Stores a job, or replaces it. The person is refused from the first job on until it ends."""
+        former = self._db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
+        if former is None or former[0] != job.jid:
+            self.change_blocks()
         values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
         self._change(ERASURE.replace, values)
 
@@ -168,6 +178,7 @@ class ErasureWrites(BlockWrites, ErasureReads):
         """Removes rows and returns their number. Subscriptions must be removed one by one (`remove_subscription`)."""
         keys = dict.fromkeys((row.table, row.key) for row in rows if row.table not in _COUNTED)
         self.changes += 1
+        self._ahead.clear()
         for table, key in keys:
             self._db.run(f"DELETE FROM {table} WHERE {_match(KEYS[table])}", key)
         return len(keys)
@@ -200,11 +211,13 @@ class ErasureWrites(BlockWrites, ErasureReads):
     def rename_item(self, node_no: int, item_no: int, item_id: str, sync_id: str) -> None:
         """Replaces the ids of an item. Cursors that name the former id degrade to their time (SF-108)."""
         self._edit(node_no)
+        self._ahead.clear()
         self._db.run("UPDATE item SET id = ?, sync_id = ? WHERE item_no = ?", (item_id, sync_id, item_no))
         self._last_item = None
 
     def replace_content(self, item_no: int, payload: bytes, sync: bytes) -> None:
         """Replaces the content of a tombstone without a new key."""
+        self._ahead.clear()
         self._change("UPDATE item SET payload = ?, sync = ? WHERE item_no = ?", (payload, sync, item_no))
         self._last_item = None
 
@@ -214,6 +227,7 @@ class ErasureWrites(BlockWrites, ErasureReads):
         The index must not remember the person, but followers of every view must receive the change.
         """
         self.changes += 1
+        self._ahead.wildcards.pop(node_no, None)
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
         self._db.drop_documents([item.item_no])
         self._db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING)})

@@ -1,51 +1,29 @@
-"""Items in SQL: pages as index range scans, counts, and the filter index of views.
+"""Items in SQL: pages as index range scans, counts, and the standing of items in views.
 
-Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), and an edge is compared by both. The
-feed is its own change log (SF-007): the filter index is brought forward in modified order from the items themselves.
-
-The index remembers the versions that an item has had, because a view must show that an item has left it
-(`core.view.Standing`). Versions beyond `STATES` are joined into one. A joined version matches every view that any of
-its versions matches. So no item that has left a view is missing there; at worst a view shows a needless tombstone.
+Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), and an edge is compared by both.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 
-from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Edge, Item, KeyRange, Slice
-from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
-from smartfeeds.errors import StoreError
+from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, KeyRange, Slice
+from smartfeeds.core.view import ANYTHING, SMART, Order, Standing, Traits, View
 from smartfeeds.store.engine import Engine, Row
-from smartfeeds.store.indexer import ReadAhead
-from smartfeeds.store.rows import DELETED, KEYS, STATES, NodeRow, digest, item_values, prefixed, to_items
-from smartfeeds.store.sql_files import FileWrites, refers
+from smartfeeds.store.rows import DELETED, KEYS, NodeRow, digest, prefixed, to_items
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
-from smartfeeds.store.sql_tables import FACET, ITEM, ITEM_ROW, ITEM_WITHOUT_SYNC
+from smartfeeds.store.sql_tables import ITEM_ROW, ITEM_WITHOUT_SYNC
 from smartfeeds.store.tokens import index_tokens
-
-# Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
-# the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
-# an edit took up to 50 ms; with 2,400,000 characters 1,140 ms, with 32,768 facets 290 ms. Eight versions of 7,000 words
-# fit, about what the default payload limit allows.
-PAST_TEXT = 600_000  # characters
-PAST_FACETS = 4_096
 
 # Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items: a
 # step of 50 takes one item of the greatest size, whose 7,000 words take 5 ms, and all other writes wait for it.
 INDEX_ITEM_BYTES = 1_024
-# A version that is replaced before the index has read it is read by the write that replaces it. A longer one counts as
-# ANYTHING instead: reading 60 KB of HTML takes 20 ms, and somebody who edits such an item again and again would take
-# most of the time of the writing connection.
-REPLACED_BYTES = 8_192
-_SELECT = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
+SELECT_ITEM = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
 _LIVE = f"change < {DELETED}"
-_INDEX_CHUNK = 500
-_NO_TOKENS = frozenset[str]()
-(_WILDCARD,) = map(digest, ANYTHING.facets)
-
-# The tokens of versions, by item_no and number.
-Documents = dict[tuple[int, int], frozenset[str]]
+_END_ITEMS = 2  # of a group that is read with a page: nearly every key has one item
+(WILDCARD,) = map(digest, ANYTHING.facets)
 
 
 def _earlier(one: Edge | None, other: Edge) -> Edge:
@@ -59,22 +37,35 @@ def _columns(view: View) -> str:
 class ItemReads(NodeReads):
     """The part of ReadTx that is about items."""
 
+    def __init__(self, db: Engine) -> None:
+        super().__init__(db)
+        self._reads_ends = db.is_far
+
     def item(self, node_no: int, item_id: str) -> Item | None:
         """Returns the item with this id, including tombstones."""
-        return self._item(node_no, f"{_SELECT} id = ?", (node_no, item_id))
+        with suppress(KeyError):
+            return self._ahead.item(node_no, item_id)
+        return self._item(node_no, f"{SELECT_ITEM} id = ?", (node_no, item_id))
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
         """Returns the existing items with these ids, including tombstones, in no particular order."""
         if not item_ids:
             return []
+        items = self._ahead.items(node_no, item_ids)
+        if items is not None:
+            return items
         marks = ", ".join("?" * len(item_ids))
         rows = self._db.rows(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
         return to_items(rows)
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         """Returns the item with this sync id, which is its `sync_id`, else its id."""
+        with suppress(KeyError):
+            return self._ahead.item_of_sync(node_no, sync_id)
         # Two look-ups in indexes. The condition sync_id <> '' makes the partial index usable.
-        statement = f"{_SELECT} sync_id = ? AND sync_id <> '' UNION ALL {_SELECT} id = ? AND sync_id = '' LIMIT 1"
+        statement = (
+            f"{SELECT_ITEM} sync_id = ? AND sync_id <> '' UNION ALL {SELECT_ITEM} id = ? AND sync_id = '' LIMIT 1"
+        )
         return self._item(node_no, statement, (node_no, sync_id, node_no, sync_id))
 
     def _item(self, node_no: int, statement: str, params: Row) -> Item | None:  # noqa: ARG002 - writes remember it
@@ -101,20 +92,43 @@ class ItemReads(NodeReads):
             return self._filtered_slice(node_no, page)
         key = KEYS[page.view.order]
         hidden = f" AND {_LIVE}" if page.view.hides_tombstones else ""
-        columns = _columns(page.view)
-        selects: list[str] = []
+        conditions: list[str] = []
         params: list[object] = []
         for condition, values in self._db.ranges(key, page.after, page.before):
             both = f" AND {condition}" if condition else ""
-            selects.append(f"SELECT {columns} FROM item WHERE node_no = ?{hidden}{both}")
+            conditions.append(f"node_no = ?{hidden}{both}")
             params += (node_no, *values)
-        if not selects:
+        if not conditions:
             return []
-        union = selects[0] if len(selects) == 1 else f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS pieces"
-        rows = self._db.rows(union + _tail(key, "item_no", page), (*params, page.limit, page.offset))
+        tail, params = _tail(key, "item_no", page), [*params, page.limit, page.offset]
+        query = _union(_columns(page.view), conditions) + tail
+        if self._reads_ends:
+            keys = _union(f"{key}, item_no", conditions) + tail
+            rows = self._rows_and_ends(node_no, page.view.order, query, keys, params)
+        else:
+            rows = self._db.rows(query, params)
         if page.newest:
             rows.reverse()
         return to_items(rows)
+
+    def _rows_and_ends(self, node_no: int, order: Order, query: str, keys: str, params: Sequence[object]) -> list[Row]:
+        """Returns the rows of a page. The items with the first or the last of its keys are read in the same round trip,
+        because the cursors of a page count them (`group`).
+        """
+        key = KEYS[order]
+        ends = (
+            f"WITH page AS ({keys}) SELECT ends.key_us, g.item_no, g.id"
+            f" FROM (SELECT min({key}) AS key_us FROM page UNION ALL SELECT max({key}) FROM page) AS ends"
+            f" CROSS JOIN LATERAL (SELECT item_no, id FROM item WHERE node_no = ? AND {key} = ends.key_us"
+            f" ORDER BY item_no LIMIT {_END_ITEMS}) AS g"
+        )
+        rows, groups = self._db.rows_of([(query, params), (ends, (*params, node_no))])
+        by_key: dict[int, dict[int, str]] = {}
+        for key_us, item_no, item_id in groups:
+            by_key.setdefault(key_us, {})[item_no] = item_id
+        for key_us, group in by_key.items():
+            self._ahead.note_group((node_no, order, key_us), list(group.items()), _END_ITEMS)
+        return rows
 
     def _filtered_slice(self, node_no: int, page: Slice) -> list[Item]:
         row = self._row(node_no)
@@ -146,6 +160,9 @@ class ItemReads(NodeReads):
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         """Returns (item_no, id) of the first `limit` items with this ordering key, before filters, by item_no."""
+        group = self._ahead.group((node_no, order, key_us), limit)
+        if group is not None:
+            return group
         rows = self._db.rows(
             f"SELECT item_no, id FROM item WHERE node_no = ? AND {KEYS[order]} = ? ORDER BY item_no LIMIT ?",
             (node_no, key_us, limit),
@@ -165,7 +182,7 @@ class ItemReads(NodeReads):
             states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if indexed and any(view.query for view in views) else {}
         publishers = row.node.options.shows_publisher
-        every = states.get(_WILDCARD, 0)
+        every = states.get(WILDCARD, 0)
 
         def matching(view: View) -> int:
             """Returns the states that match all filters."""
@@ -205,7 +222,10 @@ class ItemReads(NodeReads):
         if row.stale and view.order is Order.MODIFIED:
             before = _earlier(before, index_end)
         publishers = row.node.options.shows_publisher
-        wildcard = self._db.row("SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1", (node_no, _WILDCARD))
+        wildcard = self._ahead.wildcards.get(node_no)
+        if wildcard is None:
+            statement = "SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1"
+            wildcard = self._db.row(statement, (node_no, WILDCARD)) is not None
         query = filtered_items(
             self._db,
             node_no,
@@ -213,7 +233,7 @@ class ItemReads(NodeReads):
             after,
             before,
             publishers=publishers,
-            wildcard=wildcard is not None,
+            wildcard=wildcard,
             ordered=ordered,
         )
         if row.stale:
@@ -249,21 +269,6 @@ class ItemReads(NodeReads):
         return items[:done], len(items) == limit or done < len(items)
 
 
-def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
-    """Returns whether the document of some past version contains all tokens of the present version.
-
-    Without this check, edits that alternate between two contents would use up all documents, and the joined document
-    would match views that no version was in. A shorter text cannot contain all tokens, so most texts are not split.
-    """
-    present = max(documents)
-    size = len(documents[present])
-    return any(
-        len(text) >= size and tokens <= frozenset(text.split())
-        for number, text in documents.items()
-        if number != present
-    )
-
-
 def _standing(view: View, item: Item, states: int) -> Standing:
     """Returns the standing of an item in a view, from the states that match the view."""
     if view.hides_tombstones and (item.deleted or not states & 1):
@@ -273,188 +278,12 @@ def _standing(view: View, item: Item, states: int) -> Standing:
     return Standing.LEFT if states else Standing.ABSENT
 
 
+def _union(columns: str, conditions: Sequence[str]) -> str:
+    """Returns the query for the items that match one of these conditions, of which no two match the same item."""
+    selects = [f"SELECT {columns} FROM item WHERE {condition}" for condition in conditions]
+    return selects[0] if len(selects) == 1 else f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS pieces"
+
+
 def _tail(key: str, number: str, page: Slice) -> str:
     direction = "DESC" if page.newest else "ASC"
     return f" ORDER BY {key} {direction}, {number} {direction} LIMIT ? OFFSET ?"
-
-
-class ItemWrites(FileWrites, ItemReads):
-    """The part of WriteTx that is about items and the filter index."""
-
-    def __init__(self, db: Engine, indexer: ReadAhead) -> None:
-        super().__init__(db)
-        self._indexer = indexer
-
-    def _item(self, node_no: int, statement: str, params: Row) -> Item | None:
-        item = super()._item(node_no, statement, params)
-        self._last_item = (node_no, item) if item else None
-        return item
-
-    def item(self, node_no: int, item_id: str) -> Item | None:
-        try:
-            item = self._ahead.item(node_no, item_id)
-        except KeyError:
-            return super().item(node_no, item_id)
-        self._last_item = (node_no, item) if item else None
-        return item
-
-    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
-        try:
-            item = self._ahead.item_of_sync(node_no, sync_id)
-        except KeyError:
-            return super().item_of_sync(node_no, sync_id)
-        self._last_item = (node_no, item) if item else None
-        return item
-
-    def _stored_item(self, node_no: int, item_no: int) -> Item:
-        """Returns the stored version of an item. Most callers of `put_item` have read it just before."""
-        if self._last_item is not None and self._last_item[0] == node_no and self._last_item[1].item_no == item_no:
-            return self._last_item[1]
-        item = self._item(node_no, f"{_SELECT} item_no = ?", (node_no, item_no))
-        if item is None:
-            raise StoreError(f"node {node_no} has no item number {item_no}")
-        return item
-
-    def put_item(self, node_no: int, item: Item) -> Item:
-        """Stores an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
-
-        The filter index keeps every replaced version of an item, even if it had not read that version yet.
-        """
-        row = self._edit(node_no)
-        old: Item | None = None
-        added = int(not item.deleted)
-        item = item._replace(left=False) if item.left else item
-        if item.item_no:
-            old = self._replace(row, item)
-            added -= int(not old.deleted)
-            stored = item
-            row.node = row.node._replace(live=row.node.live + added)
-        else:
-            stored = item._replace(item_no=self._db.add(ITEM, (*item_values(item), node_no)))
-            row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
-        self._note_files(node_no, old, stored)
-        self._unindex_from(row, stored)
-        self._ahead.note_item(node_no, old, stored)
-        self._published.add(node_no)
-        return stored
-
-    def add_items(self, node_no: int, items: Sequence[Item]) -> None:
-        """Stores new items in one statement, for imports. No stored item may have their ids or sync ids."""
-        if any(map(refers, items)):
-            for item in items:
-                self.put_item(node_no, item)
-            return
-        row = self._edit(node_no)
-        self._db.run_many(ITEM.add, [(*item_values(item), node_no) for item in items])
-        live = row.node.live + sum(not item.deleted for item in items)
-        row.node = row.node._replace(total=row.node.total + len(items), live=live)
-        for item in items:
-            self._unindex_from(row, item)
-        self._published.add(node_no)
-
-    def _replace(self, row: NodeRow, item: Item) -> Item:
-        """Stores a new version of an item. Returns the replaced one.
-
-        The filter index reads the replaced version first if it has not done so yet: afterwards nothing would show that
-        the item has left a view.
-        """
-        node_no = row.node.node_no
-        old = self._stored_item(node_no, item.item_no)
-        if (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
-            readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
-            self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
-        self._db.run(ITEM.update, (*item_values(item), item.item_no))
-        self._last_item = None
-        return old
-
-    @staticmethod
-    def _unindex_from(row: NodeRow, item: Item) -> None:
-        row.stale = True
-        if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
-            row.indexed_us, row.indexed_no = item.modified_us, item.item_no - 1
-
-    def index_some(self, limit: int) -> int:
-        """Adds up to `limit` items to the filter index, oldest change first. Returns their number; 0 means up to date.
-
-        An item above 1 KiB counts as several, because reading it takes as long as reading several.
-        """
-        done = 0
-        while done < limit:
-            self.settle()
-            node_no = self._stalest(self._db.skip_locked)
-            if node_no is None:
-                break
-            done += self._index(node_no, limit - done)
-        return done
-
-    def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
-        """Adds up to `limit` items of a node to its filter index, oldest change first. Returns their number.
-
-        `slice`, `count` and `standings` of filtered views require an index that is up to date.
-        """
-        done = 0
-        while done < limit and not self.index_current(node_no):
-            done += self._index(node_no, min(_INDEX_CHUNK, limit - done))
-        return done
-
-    def _index(self, node_no: int, limit: int) -> int:
-        """Adds the next items of a node to the filter index and returns their number. A large item counts as several
-        (`INDEX_ITEM_BYTES`). If the number is below `limit`, the index is up to date.
-        """
-        row = self._edit(node_no)
-        items, more = self._next_unindexed(row, limit)
-        changes: Documents = {}
-        for item in items:
-            changes |= self._index_item(node_no, item, self._version(item))
-        self._db.put_documents(changes)
-        if items:
-            row.indexed_us, row.indexed_no = items[-1].modified_us, items[-1].item_no
-        row.stale = more
-        return max(len(items), sum(len(item.payload) for item in items) // INDEX_ITEM_BYTES)
-
-    def _version(self, item: Item) -> Traits:
-        content = NO_TRAITS if item.deleted else self._indexer(item.payload)
-        return version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
-
-    def _index_item(self, node_no: int, item: Item, version: Traits) -> Documents:
-        """Makes a version the present version of an item in the filter index. The former present version becomes a past
-        one. Returns the documents that change.
-        """
-        tokens = index_tokens(node_no, version)
-        states = self._facet_states(node_no, item.item_no)
-        documents = self._db.documents(item.item_no) if states else {}
-        changes = {0: tokens}
-        if states:
-            states, changes = self._past_states(node_no, states, documents, tokens)
-            self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
-        states.update({facet: states.get(facet, 0) | 1 for facet in map(digest, version.facets)})
-        self._db.run_many(
-            FACET.insert,
-            [
-                (node_no, facet, item.modified_us, item.item_no, item.created_us, bits)
-                for facet, bits in sorted(states.items())
-            ],
-        )
-        return {(item.item_no, number): changes[number] for number in changes}
-
-    def _past_states(
-        self, node_no: int, states: dict[bytes, int], documents: dict[int, str], tokens: frozenset[str]
-    ) -> tuple[dict[bytes, int], dict[int, frozenset[str]]]:
-        """Returns the facets of an item with the states of its past versions, and the documents that change, if the
-        next present version has these tokens.
-
-        A version is not remembered if the next version or a past version contains all of its tokens. If there are too
-        many versions, all past versions are joined into one. If their text is too long, the joined version is ANYTHING.
-        """
-        present = max(documents)
-        present_tokens = frozenset(documents[present].split())
-        if present_tokens <= tokens or states.get(_WILDCARD, 0) > 1 or _is_known(documents, present_tokens):
-            past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
-            return past, {present: tokens} if present_tokens != tokens else {}
-        if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:
-            past, joined = {_WILDCARD: 2}, index_tokens(node_no, ANYTHING)
-        elif present == STATES - 1:
-            past, joined = dict.fromkeys(states, 2), frozenset(" ".join(documents.values()).split())
-        else:
-            return {facet: bits << 1 for facet, bits in states.items()}, {present + 1: tokens}
-        return past, {**dict.fromkeys(documents, _NO_TOKENS), 0: joined, 1: tokens}

@@ -20,11 +20,13 @@ from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.looked_ahead import LookedAhead
 from smartfeeds.store.rows import KEYS, NOWHERE, NodeRow, prefixed, to_node, to_node_row, write_options
 from smartfeeds.store.sql_tables import NODE, NODE_COLUMNS, NODE_ROW
+from smartfeeds.store.sql_tallies import TallyReads, TallyWrites
 
 _BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
 _KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
 _READERS = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in READERS))
-# Counters for each domain: the name of a tally is one of these prefixes and the domain.
+# Names of tallies: of all live nodes, of those that strangers may know of, and of a domain behind its prefix.
+_NODES, _LISTED = "nodes", "listed"
 NODES_IN = "nodes@"
 SUBSCRIPTIONS_IN = "subscriptions@"
 _NAME = attrgetter("name")
@@ -59,22 +61,52 @@ def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
     )
 
 
-class NodeReads:
-    """The part of ReadTx that is about nodes."""
+class NodeReads(TallyReads):
+    """The part of ReadTx that is about nodes. A row is read once in a transaction."""
+
+    _lock = ""  # the end of a statement that reads a node
 
     def __init__(self, db: Engine) -> None:
-        self._db = db
+        super().__init__(db)
+        self._cache: dict[int, NodeRow] = {}
+        self._names: dict[str, NodeRow] = {}
+        self._ahead = LookedAhead()
+
+    def look_ahead(self, touches: Sequence[Touch]) -> None:
+        """Reads what the works of a batch will look up, in few round trips. The works then find it in memory."""
+        rows = self._db.look_ahead(touches, lock=bool(self._lock)) if touches else None
+        if rows is not None:
+            for row in rows.nodes:
+                self._remember(row)
+            self._ahead.fill(rows)
+
+    def forget(self) -> None:
+        """Drops all rows in memory, after the end of the transaction."""
+        self._cache.clear()
+        self._names.clear()
+        self._ahead.clear()
 
     def settle(self) -> None:
         """Writes the changes in memory to the database. Reading transactions have none."""
 
     def _row(self, node_no: int) -> NodeRow | None:
-        values = self._db.row(_BY_NO, (node_no,))
-        return to_node_row(values) if values else None
+        row = self._cache.get(node_no)
+        return row if row is not None else self._remember(self._db.row(_BY_NO + self._lock, (node_no,)))
 
     def _row_named(self, name: str) -> NodeRow | None:
-        values = self._db.row(_BY_NAME, (name,))
-        return to_node_row(values) if values else None
+        row = self._names.get(name)
+        if row is not None or name in self._ahead.absent_names:
+            return row
+        return self._remember(self._db.row(_BY_NAME + self._lock, (name,)))
+
+    def _remember(self, values: tuple[object, ...] | None) -> NodeRow | None:
+        if values is None:
+            return None
+        row = to_node_row(values)
+        known = self._cache.setdefault(row.node.node_no, row)
+        if known.node.state is NodeState.LIVE:
+            self._names[known.node.name] = known
+        return known
 
     def node(self, name: str) -> Node | None:
         """Returns the live node with exactly this name."""
@@ -109,7 +141,7 @@ class NodeReads:
 
     def node_count(self) -> int:
         """Returns the number of live nodes."""
-        return self._number("SELECT value FROM tally WHERE name = 'nodes'")
+        return self._sum_tally(_NODES)
 
     def totals(self) -> tuple[int, int, int]:
         """Returns the numbers of items, tombstones and subscriptions of all nodes. The cost grows with the nodes."""
@@ -138,8 +170,9 @@ class NodeReads:
         """Returns the number of `listed_nodes`. The cost grows with the hidden nodes among them and those that exclude
         the JID.
         """
+        self.settle()
         return self._number(
-            "SELECT (SELECT value FROM tally WHERE name = 'listed')"
+            f"SELECT (SELECT coalesce(sum(value), 0) FROM tally WHERE name = '{_LISTED}')"
             " + (SELECT count(*) FROM affiliation WHERE jid = ? AND hidden IS NOT NULL)"
             " - (SELECT count(*) FROM affiliation a JOIN node n ON n.node_no = a.node_no WHERE a.jid = ?"
             f" AND a.affiliation IN ({_KEPT_OUT}) AND n.state = 'live' AND n.listed = 1)",
@@ -152,10 +185,7 @@ class NodeReads:
 
     def created_in(self, domain: str) -> int:
         """Returns the number of live nodes that bare JIDs of this domain created. O(1)."""
-        return self._tallied(NODES_IN, domain)
-
-    def _tallied(self, of: str, domain: str) -> int:
-        return self._number("SELECT value FROM tally WHERE name = ?", (of + domain,))
+        return self._sum_tally(NODES_IN + domain)
 
     def subscription_count(self, node_no: int) -> int:
         """Returns the number of subscriptions of a node in state subscribed. O(1)."""
@@ -184,24 +214,24 @@ class NodeReads:
         return rows[::-1] if part.newest else rows
 
 
-class NodeWrites(NodeReads):
+class NodeWrites(TallyWrites, NodeReads):
     """The part of WriteTx that is about nodes."""
 
     def __init__(self, db: Engine) -> None:
         super().__init__(db)
-        self._cache: dict[int, NodeRow] = {}
-        self._names: dict[str, NodeRow] = {}
+        self._lock = db.for_update
         self._dirty: set[int] = set()
         self._published: set[int] = set()  # nodes with new versions of items, whose marks may be behind now
         # The node and the item that were read last: a new version of an item is mostly stored just after its look-up.
         self._last_item: tuple[int, Item] | None = None
-        self._ahead = LookedAhead()
-        # Counts writes, and grows before each of them: a failed work that has written needs a rollback.
-        self.changes = 0
 
     def settle(self) -> None:
-        if not self._dirty:
-            return
+        if self._dirty:
+            self._settle_nodes()
+        # After the rows of nodes: other processes wait for a row of a tally as short as possible.
+        self._settle_tallies()
+
+    def _settle_nodes(self) -> None:
         if self._published:
             self._db.run_many(FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
             self._published.clear()
@@ -225,38 +255,11 @@ class NodeWrites(NodeReads):
         return (node.total, node.live, *keys, *index, node.node_no)
 
     def forget(self) -> None:
-        """Drops all rows in memory, after the end of the transaction."""
-        self._cache.clear()
-        self._names.clear()
+        super().forget()
         self._dirty.clear()
         self._published.clear()
+        self._differences.clear()
         self._last_item = None
-        self._ahead.clear()
-
-    def look_ahead(self, touches: Sequence[Touch]) -> None:
-        """Reads what the works of a group will look up, in few round trips. The works then find it in memory."""
-        rows = self._db.look_ahead(touches) if touches else None
-        if rows is not None:
-            for row in rows.nodes:
-                self._remember(row)
-            self._ahead.fill(rows)
-
-    def _row(self, node_no: int) -> NodeRow | None:
-        row = self._cache.get(node_no)
-        return row if row is not None else self._remember(self._db.row(_BY_NO + self._db.for_update, (node_no,)))
-
-    def _row_named(self, name: str) -> NodeRow | None:
-        row = self._names.get(name)
-        return row if row is not None else self._remember(self._db.row(_BY_NAME + self._db.for_update, (name,)))
-
-    def _remember(self, values: tuple[object, ...] | None) -> NodeRow | None:
-        if values is None:
-            return None
-        row = to_node_row(values)
-        known = self._cache.setdefault(row.node.node_no, row)
-        if known.node.state is NodeState.LIVE:
-            self._names[known.node.name] = known
-        return known
 
     def _edit(self, node_no: int) -> NodeRow:
         """The row of a node that is about to change. Raises StoreError if there is no such node."""
@@ -352,24 +355,12 @@ class NodeWrites(NodeReads):
         self._db.run("UPDATE node SET kind = ? WHERE node_no = ?", (kind.value, node_no))
 
     def _count(self, *, listed: int, nodes: int = 0) -> None:
-        self._db.run(
-            "UPDATE tally SET value = value + CASE name WHEN 'nodes' THEN ? ELSE ? END"
-            " WHERE name IN ('nodes', 'listed')",
-            (nodes, listed),
-        )
+        self._add_tally(_NODES, nodes)
+        self._add_tally(_LISTED, listed)
 
     def _tally(self, of: str, bare: str, added: int) -> None:
-        """Changes the counter of a bare JID's domain. Counters of 0 are removed."""
-        name = of + bare[bare.find("@") + 1 :]
-        if added > 0:
-            self._db.run(
-                "INSERT INTO tally (name, value) VALUES (?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET value = tally.value + excluded.value",
-                (name, added),
-            )
-        elif added:
-            self._db.run("UPDATE tally SET value = value + ? WHERE name = ?", (added, name))
-            self._db.run("DELETE FROM tally WHERE name = ? AND value = 0", (name,))
+        """Changes the counter of a bare JID's domain."""
+        self._add_tally(of + bare[bare.find("@") + 1 :], added)
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         """Stores the greatest ordering keys that were assigned."""

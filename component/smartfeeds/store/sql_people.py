@@ -50,6 +50,9 @@ class PeopleReads(NodeReads):
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         """Returns the affiliation of a bare JID, or NONE."""
+        affiliation = self._ahead.affiliations.get((node_no, jid))
+        if affiliation is not None:
+            return affiliation
         row = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
         return _AFFILIATIONS[row[0]] if row else Affiliation.NONE
 
@@ -228,7 +231,7 @@ class PeopleReads(NodeReads):
 
     def subscribed_in(self, domain: str) -> int:
         """Returns the same number for all bare JIDs of a domain. O(1)."""
-        return self._tallied(SUBSCRIPTIONS_IN, domain)
+        return self._sum_tally(SUBSCRIPTIONS_IN + domain)
 
     def subscribed_views(self, node_no: int) -> list[str]:
         """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
@@ -244,10 +247,6 @@ class PeopleReads(NodeReads):
 
 class PeopleWrites(NodeWrites, PeopleReads):
     """The part of WriteTx that is about affiliations and subscriptions."""
-
-    def affiliation(self, node_no: int, jid: str) -> Affiliation:
-        affiliation = self._ahead.affiliations.get((node_no, jid))
-        return super().affiliation(node_no, jid) if affiliation is None else affiliation
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
         """Stores an affiliation; NONE removes it. The audience number increases."""

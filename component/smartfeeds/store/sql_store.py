@@ -53,7 +53,7 @@ class SqlStore:
             if queue is not None:
                 await queue.close()
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         reads, long_reads = self._reads, self._long_reads
         if reads is None or long_reads is None:
             raise StoreError("the store is closed")
@@ -62,8 +62,8 @@ class SqlStore:
         # another part.
         if not turn or not long_reads.is_serving(turn):
             with contextlib.suppress(OverBudgetError):
-                return cast(T, await reads.call(work, turn))
-        return cast(T, await long_reads.call(work, turn))
+                return cast(T, await reads.call(work, turn, touch=touch))
+        return cast(T, await long_reads.call(work, turn, touch=touch))
 
     async def write(
         self,

@@ -11,11 +11,12 @@ from smartfeeds.core.model import Item
 class Table:
     """A table with the columns `key`, `values` and `parent`, separated by commas.
 
-    Parameters of the statements are in the order of `columns`. `add` leaves out the key, which the database assigns.
+    Parameters of the statements are in the order of `columns`. `add` leaves out the key, which the database assigns;
+    `value_columns` are its columns.
     `update` has the key last and leaves out the parent: SQLite checks a foreign key that is set, even to its old value.
     """
 
-    __slots__ = ("add", "columns", "delete", "insert", "key", "name", "replace", "select", "update")
+    __slots__ = ("add", "columns", "delete", "insert", "key", "name", "replace", "select", "update", "value_columns")
 
     def __init__(self, name: str, key: str, values: str, parent: str = "") -> None:
         self.name = name
@@ -23,6 +24,7 @@ class Table:
         rest = f"{values}, {parent}" if parent else values
         self.columns = f"{key}, {rest}"
         self.select = f"SELECT {self.columns} FROM {name}"
+        self.value_columns = rest
         self.add = _insert(name, rest)
         self.insert = _insert(name, self.columns)
         match = " AND ".join(f"{column} = ?" for column in key.split(", "))

@@ -12,13 +12,16 @@ CREATE TABLE compatibility (
 ) STRICT, WITHOUT ROWID;
 
 -- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN`, `subscriptions@DOMAIN`
--- and `contacts@DOMAIN` are what the JIDs of a domain have.
+-- and `contacts@DOMAIN` are what the JIDs of a domain have. A count is the sum of its rows, of which one may be negative:
+-- each connection to PostgreSQL changes a slot of its own.
 CREATE TABLE tally (
-    name TEXT NOT NULL PRIMARY KEY,
-    value INTEGER NOT NULL CHECK (value >= 0)
+    name TEXT NOT NULL,
+    slot INTEGER NOT NULL,
+    value INTEGER NOT NULL,
+    PRIMARY KEY (name, slot)
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO tally (name, value) VALUES ('nodes', 0), ('listed', 0);
+INSERT INTO tally (name, slot, value) VALUES ('nodes', 0, 0), ('listed', 0, 0);
 
 -- total, live and subscribed are kept, never counted. The filter index knows every item whose (modified_us, item_no)
 -- is at or below (indexed_us, indexed_no); stale says that there may be items above. listed: core.attachments.is_listed.

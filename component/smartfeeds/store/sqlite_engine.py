@@ -65,6 +65,8 @@ class SqliteEngine:
     """An `engine.Engine` on one connection of the sqlite3 module, used by one thread."""
 
     for_update = skip_locked = ""
+    tally_slot = 0  # one connection writes
+    is_far = has_failed = False  # a statement that fails leaves the transaction as it was
     # SQLite never changes the order of the tables of a CROSS JOIN. In other joins it does, and sorts the result.
     ordered_join = "CROSS JOIN"
 
@@ -119,6 +121,9 @@ class SqliteEngine:
                 raise OverBudgetError from error
             raise store_error(error, self._path) from error
 
+    def rows_of(self, queries: Sequence[tuple[str, Sequence[object]]]) -> list[list[Row]]:
+        return [self.rows(sql, params) for sql, params in queries]
+
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
         rows = self.rows(sql, params)
         return rows[0] if rows else None
@@ -135,10 +140,10 @@ class SqliteEngine:
         except _ERRORS as error:
             raise store_error(error, self._path) from error
 
-    def lock_text(self, text: str) -> None:
+    def lock_text(self, text: str, *, shared: bool = False) -> None:
         pass
 
-    def look_ahead(self, touches: Sequence[Touch]) -> AheadRows | None:  # noqa: ARG002 - a look-up costs no round trip
+    def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:  # noqa: ARG002 - a look-up costs no round trip
         return None
 
     def add(self, table: Table, values: Sequence[object]) -> int:
@@ -148,6 +153,9 @@ class SqliteEngine:
             raise store_error(error, self._path) from error
         assert number is not None
         return number
+
+    def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
+        self.run_many(table.add, rows)
 
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         # SQLite uses only the first column of a row value whose second column is the rowid. So the items with the key
@@ -174,6 +182,8 @@ class SqliteEngine:
         # After some errors SQLite has ended the transaction itself.
         if self._connection.in_transaction:
             self.run("ROLLBACK")
+
+    end_read = rollback
 
     def documents(self, item_no: int) -> dict[int, str]:
         rows = self.rows("SELECT rowid, tokens FROM word WHERE rowid BETWEEN ? AND ?", _documents_of(item_no))

@@ -20,3 +20,18 @@ def index_tokens(node_no: int, traits: Traits) -> frozenset[str]:
     ]
     tokens += [f"{node_no}f{digest(facet).hex()}" for facet in traits.facets]
     return frozenset(tokens)
+
+
+def contains_text_of(documents: dict[int, str], tokens: frozenset[str]) -> bool:
+    """Returns whether the document of some past version contains all tokens of the present version.
+
+    Without this check, edits that alternate between two contents would use up all documents, and the joined document
+    would match views that no version was in. A shorter text cannot contain all tokens, so most texts are not split.
+    """
+    present = max(documents)
+    size = len(documents[present])
+    return any(
+        len(text) >= size and tokens <= frozenset(text.split())
+        for number, text in documents.items()
+        if number != present
+    )

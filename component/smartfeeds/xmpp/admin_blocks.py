@@ -8,6 +8,7 @@ from functools import partial
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.erasures import DELETE_NODES, KEEP_NODES, ErasureSettings
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.service.admin_work import ErasureShown, GetErasure
 from smartfeeds.service.blocking import BlockList, GetBlockList, SetBlockList
 from smartfeeds.service.erasing import ErasePerson
 from smartfeeds.service.requests import EmptyResult
@@ -76,7 +77,8 @@ async def _erase(step: StepInput) -> CommandResult:
         raise CommandError(CommandFault.BAD_PAYLOAD, "the two JIDs differ")
     nodes = DELETE_NODES if _NODES.read(step) == DELETE_NODES else KEEP_NODES
     await step.answer(ErasePerson(step.actor, step.service, jid, ErasureSettings(nodes)), EmptyResult)
-    return note_result(f"The data of {jid} is being erased.")
+    number = (await step.answer(GetErasure(step.actor, step.service, jid), ErasureShown)).number
+    return note_result(f"The data of {jid} is being erased. List work in progress shows it as {number}.")
 
 
 def _one_person(step: StepInput) -> str:

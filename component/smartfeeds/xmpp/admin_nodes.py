@@ -1,14 +1,18 @@
-"""Ad-hoc commands for nodes: list, create, configure and delete them (XEP-0060 8.1, 8.2, 8.4).
+"""Ad-hoc commands for nodes: list, show, create, configure, purge and delete them (XEP-0060 8.1, 8.2, 8.4, 8.5).
 
 The configuration is the form of `pubsub#owner`, and the service checks it by the same rules.
 """
 
+from functools import partial
+
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import KIND, PUBSUB, FormFields
 from smartfeeds.core.text import counted
+from smartfeeds.core.times import format_second
 from smartfeeds.service import requests as r
-from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
-from smartfeeds.xmpp.command_fields import flag_field, text_field
+from smartfeeds.service.admin_nodes import GetManagedNode, ListManagedNodes, ManagedNode, ManagedNodes
+from smartfeeds.service.admin_work import BeginPurge, PurgeBegun
+from smartfeeds.xmpp.command_fields import CommandField, flag_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
 from smartfeeds.xmpp.commands import (
     Audience,
@@ -27,6 +31,7 @@ _NEW_NODE = text_field(
     "node", "Node", MAX_ID_BYTES, required=False, description="The service chooses a name if this field is empty."
 )
 _CONFIRMED = flag_field("confirm", "Delete the node with all its items")
+_PURGE_CONFIRMED = flag_field("confirm", "Retract all items of the node")
 _COLUMNS = (
     ("node", "Node"),
     ("title", "Title"),
@@ -91,16 +96,52 @@ def _configuration(values: FormFields) -> FormFields:
     return {var: texts for var, texts in values.items() if var.startswith(PUBSUB) or var == KIND}
 
 
-async def _ask_deletion(step: StepInput) -> CommandForm:
-    node = NODE.read(step)
-    # The configuration is for owners only, so nobody else learns the counts.
-    await step.answer(r.GetConfiguration(step.actor, step.service, node), r.Configuration)
-    info = await step.answer(r.GetNodeInfo(step.actor, step.service, node), r.NodeInfo)
-    counts = f"{counted(info.node.live, 'item')} and {counted(info.subscribers, 'subscription')}"
-    return CommandForm(
-        (NODE.hide(node), FormField("", "fixed", (f"The node {node} has {counts}.",)), _CONFIRMED.show()),
-        instructions="A deleted node cannot be restored.",
+async def _show(step: StepInput) -> CommandResult:
+    answer = await _managed(step)
+    summary, node = answer.summary, answer.summary.node
+    facts = (
+        ("node", "Node", node.name),
+        ("title", "Title", node.options.title),
+        ("kind", "Kind", node.kind.value),
+        ("items", "Items", str(summary.items)),
+        ("deleted", "Deleted", str(summary.deleted)),
+        ("conflicts", "Items in conflict", str(answer.conflicts)),
+        ("subscriptions", "Subscriptions", str(summary.subscriptions)),
+        ("affiliations", "Affiliations", str(answer.affiliations)),
+        ("created", "Created", format_second(node.created_us)),
+        ("creator", "Creator", node.creator),
+        ("changed", "Last change", format_second(node.last_modified_us) if node.total else ""),
+        ("index", "Filter index", "current" if answer.index_current else "behind"),
     )
+    return CommandResult((), tuple(FormField(var, "text-single", (text,), label) for var, label, text in facts))
+
+
+async def _managed(step: StepInput) -> ManagedNode:
+    return await step.answer(GetManagedNode(step.actor, step.service, NODE.read(step)), ManagedNode)
+
+
+async def _ask_end(step: StepInput, field: CommandField[bool], instructions: str) -> CommandForm:
+    summary = (await _managed(step)).summary
+    counts = f"{counted(summary.items, 'item')} and {counted(summary.subscriptions, 'subscription')}"
+    node = NODE.read(step)
+    return CommandForm(
+        (NODE.hide(node), FormField("", "fixed", (f"The node {node} has {counts}.",)), field.show()),
+        instructions=instructions,
+    )
+
+
+_ask_deletion = partial(_ask_end, field=_CONFIRMED, instructions="A deleted node cannot be restored.")
+_ask_purge = partial(_ask_end, field=_PURGE_CONFIRMED, instructions="Retracted items cannot be restored.")
+
+
+async def _purge(step: StepInput) -> CommandResult:
+    node = NODE.read(step)
+    if not _PURGE_CONFIRMED.read(step):
+        return note_result(f"The items of {node} were not retracted.", "warn")
+    number = (await step.answer(BeginPurge(step.actor, step.service, node), PurgeBegun)).number
+    if not number:
+        return note_result(f"Retracted all items of {node}.")
+    return note_result(f"The items of {node} are being retracted. List work in progress shows it as {number}.")
 
 
 async def _delete(step: StepInput) -> CommandResult:
@@ -113,6 +154,7 @@ async def _delete(step: StepInput) -> CommandResult:
 
 COMMANDS = (
     project_command("list-nodes", "List nodes", Audience.OWNERS, *list_steps(_COLUMNS, "node", _page)),
+    project_command("show-node", "Show a node", Audience.OWNERS, ask_node, _show),
     project_command("create-node", "Create a node", Audience.CREATORS, _ask_new, _create, form_type=NODE_CONFIG),
     project_command(
         "configure-node",
@@ -123,5 +165,6 @@ COMMANDS = (
         _configure,
         form_type=NODE_CONFIG,
     ),
+    project_command("purge-node", "Retract all items of a node", Audience.OWNERS, ask_node, _ask_purge, _purge),
     project_command("delete-node", "Delete a node", Audience.OWNERS, ask_node, _ask_deletion, _delete),
 )

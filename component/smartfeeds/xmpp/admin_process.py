@@ -5,6 +5,7 @@ The fields of announcements, stop and restart have the names of XEP-0133 section
 
 from functools import partial
 
+from smartfeeds.core.shards import SHARDS
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.service.admin_process import (
     MAX_DELAY_S,
@@ -71,6 +72,8 @@ async def _statistics(step: StepInput) -> CommandResult:
         ("lag", "Age of the change notified last, in seconds", f"{readings.lag_s:.2f}"),
         ("connects", "Attempts to connect to the server", f"{readings.connects}"),
         ("http", "Open HTTP connections", f"{readings.http_connections}"),
+        ("processes", "Processes on the database", f"{readings.ownership.processes}"),
+        ("shards", f"Shards of this process, of {SHARDS}", f"{readings.ownership.shards}"),
     )
     return CommandResult((), tuple(FormField(var, "text-single", (text,), label) for var, label, text in facts))
 

@@ -11,6 +11,8 @@ from smartfeeds.xmpp import (
     admin_process,
     admin_sources,
     admin_tokens,
+    admin_users,
+    admin_work,
     authorization,
     conflict_command,
 )
@@ -26,5 +28,7 @@ COMMANDS: Mapping[str, Command] = table_of(
     *admin_sources.COMMANDS,
     *admin_consumers.COMMANDS,
     *admin_process.COMMANDS,
+    *admin_work.COMMANDS,
     *admin_blocks.COMMANDS,
+    *admin_users.COMMANDS,
 )

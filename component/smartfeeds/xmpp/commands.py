@@ -77,11 +77,12 @@ class CommandForm:
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """The end of a command. A failure has a note of severity error (XEP-0050 section 3.6). `fields` and `table` are the
-    result."""
+    result. `form_type` is its FORM_TYPE, empty for that of the command."""
 
     notes: tuple[CommandNote, ...] = ()
     fields: tuple[FormField, ...] = ()
     table: FormTable | None = None
+    form_type: str = ""
 
 
 def note_result(text: str, severity: Literal["info", "warn", "error"] = "info") -> CommandResult:
@@ -291,7 +292,9 @@ class CommandRunner:
             title = command.name if outcome.table else ""
             has_result = outcome.fields or outcome.table
             result = (
-                encode_form("result", command.form_type, outcome.fields, title=title, table=outcome.table)
+                encode_form(
+                    "result", outcome.form_type or command.form_type, outcome.fields, title=title, table=outcome.table
+                )
                 if has_result
                 else ""
             )

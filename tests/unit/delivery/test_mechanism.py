@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Consumer, Failure, Pause, Wait, is_retry_request, next_failure
 from smartfeeds.core.model import Mark
+from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery import dispatcher as dispatcher_module
 from smartfeeds.delivery import lane as lane_module
@@ -178,7 +179,9 @@ async def bench() -> AsyncIterator[Bench]:
         made = Bench(world)
         await made.dispatcher.resume(HOOK)
         yield made
-        await made.dispatcher.stop()
+        # A write that a failed test holds back must not hold up the other tests.
+        async with asyncio.timeout(10):
+            await made.dispatcher.stop()
 
 
 async def publish(bench: Bench, ids: str, node: str = "feed") -> None:
@@ -629,12 +632,12 @@ class HeldSaves:
         self.write = self.bench.world.service.write
         self.bench.world.service.write = self  # type: ignore[assignment, method-assign]
 
-    async def __call__(self, work: Callable[..., object], *, turn: str = "") -> object:
+    async def __call__(self, work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
         if "write_marks" in getattr(work, "__qualname__", ""):
             await self.gate.wait()
             if self.errors:
                 raise self.errors.pop()
-        return await self.write(work, turn=turn)  # type: ignore[arg-type]
+        return await self.write(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
 
 async def stored_key(bench: Bench, consumer: Consumer) -> int:
@@ -740,10 +743,10 @@ async def test_consumer_that_cannot_be_removed_now_is_removed_later(
     bench.receivers.answers[consumer.name] = [Gone("410")]
     write, errors = bench.world.service.write, [StoreError("the disk is full")]
 
-    async def failing_write(work: Callable[..., object], *, turn: str = "") -> object:
+    async def failing_write(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
         if "_remove" in getattr(work, "__qualname__", "") and errors:
             raise errors.pop()
-        return await write(work, turn=turn)  # type: ignore[arg-type]
+        return await write(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lane_module, "RETRY_S", 0)
     bench.world.service.write = failing_write  # type: ignore[assignment, method-assign]
@@ -832,8 +835,8 @@ async def test_change_between_the_read_of_a_resumption_and_its_end_is_delivered(
     await bench.dispatcher.pause(HOOK)
     read = bench.world.service.read
 
-    async def slow_read(work: Callable[..., object], *, turn: str = "") -> object:
-        answer = await read(work, turn=turn)  # type: ignore[arg-type]
+    async def slow_read(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
+        answer = await read(work, turn=turn, touch=touch)  # type: ignore[arg-type]
         monkeypatch.setattr(bench.world.service, "read", read)
         await publish(bench, "1")
         return answer
@@ -891,10 +894,10 @@ async def test_consumer_that_cannot_be_saved_is_not_forgotten(bench: Bench, monk
     await bench.quiet()
     write, errors = bench.world.service.write, [StoreError("the disk is full")]
 
-    async def failing_write(work: Callable[..., object], *, turn: str = "") -> object:
+    async def failing_write(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
         if errors:
             raise errors.pop()
-        return await write(work, turn=turn)  # type: ignore[arg-type]
+        return await write(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bench.world.service, "write", failing_write)
     with pytest.raises(StoreError):

@@ -9,9 +9,10 @@ import pytest
 from smartfeeds.core.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.locks import ShardLocks, SoleReading
-from smartfeeds.delivery.ownership import Ownership
+from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.push.fencing import FencedSender
+from support.world import memory_store, running_world
 
 LEASE_S = 5.0
 
@@ -183,6 +184,26 @@ async def test_lost_locks_end_everything_at_once_and_new_ones_are_opened() -> No
     assert process.ownership.owned == ALL_SHARDS and len(process.locks) == 2
 
 
+async def test_locks_that_are_lost_during_the_start_do_not_end_the_start() -> None:
+    """[TOP-041] [CAM-082] The database restarts while the work of the first shards begins."""
+    process = Process(Table())
+
+    class LongWork(Work):
+        async def begin(self, shards: frozenset[int]) -> None:
+            await super().begin(shards)
+            if len(self.calls) == 1:
+                process.ownership.note_lost("the database restarts")
+                await asyncio.Event().wait()
+
+    work = LongWork()
+    process.ownership.register(work)
+    await process.ownership.start()
+    assert process.ownership.owned == frozenset()
+    await process.step()
+    assert process.ownership.owned == ALL_SHARDS
+    assert [name for name, _ in work.calls] == ["begin", "drop", "begin"]
+
+
 async def test_process_that_stops_hands_its_shards_over_and_takes_none_again() -> None:
     """[TOP-034] [TOP-045]"""
     table = Table()
@@ -267,3 +288,17 @@ async def test_process_that_starts_counts_before_the_next_beat() -> None:
     assert process.ownership.processes == 2
     await process.ownership.step()
     assert process.ownership.processes == 1, "the database decides"
+
+
+async def test_process_with_a_database_of_its_own_owns_everything_from_the_start_on() -> None:
+    """A hand-over at the start would interrupt the first deliveries."""
+    async with running_world(memory_store()) as world:
+        ownership, work = sole_ownership(world.service), Work()
+        ownership.register(work)
+        await ownership.start()
+        await ownership.step()
+        await ownership.settle()
+
+        assert ownership.owned == ALL_SHARDS
+        assert work.calls == [("begin", ALL_SHARDS)]
+        await ownership.stop()

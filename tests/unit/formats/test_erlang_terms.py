@@ -6,10 +6,10 @@ import tracemalloc
 import pytest
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.erlang_terms import MAX_TERM_DEPTH, Atom, parse_term, read_terms, term_name
+from smartfeeds.formats.erlang_terms import MAX_TERM_DEPTH, Atom, parse_head, parse_term, read_terms, term_name
 from smartfeeds.formats.erlang_xml import xml_of
 from smartfeeds.formats.xml import parse_payload
-from support.erlang import element_term, write_terms
+from support.erlang import element_term, text_of_term, write_terms
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_payload_is_written_as_xml() -> None:
     """[IMP-025]"""
     root = parse_payload(XML.encode())
 
-    again = parse_payload(xml_of([element_term(root)]))
+    again = parse_payload(xml_of(text_of_term([element_term(root)])))
 
     assert [(node.tag, dict(node.attrib), node.text, node.tail) for node in again.iter()] == [
         (node.tag, dict(node.attrib), node.text, node.tail) for node in root.iter()
@@ -157,18 +157,15 @@ def test_prefixes_stay_as_they_were_written() -> None:
     """[IMP-025]"""
     text = b'{xmlel,<<"x:a">>,[{<<"xmlns:x">>,<<"urn:x">>},{<<"x:k">>,<<"v">>}],[{xmlel,<<"x:b">>,[],[]}]}'
 
-    assert xml_of([parse_term(text)]) == b'<x:a xmlns:x="urn:x" x:k="v"><x:b/></x:a>'
+    assert xml_of(b"[%b]" % text) == b'<x:a xmlns:x="urn:x" x:k="v"><x:b></x:b></x:a>'
 
 
 def test_several_roots_are_written_one_after_the_other() -> None:
     """[IMP-025] `service.moving` reports them, because a payload is one element."""
     text = b'[{xmlel,<<"a">>,[],[]},{xmlel,<<"b">>,[],[{xmlcdata,<<"t">>}]}]'
 
-    elements = parse_term(text)
-
-    assert isinstance(elements, list)
-    assert xml_of(elements) == b"<a/><b>t</b>"
-    assert xml_of([]) == b""
+    assert xml_of(text) == b"<a></a><b>t</b>"
+    assert xml_of(b"{ignored, []}", len(b"{ignored, ")) == b""
 
 
 @pytest.mark.parametrize(
@@ -177,10 +174,75 @@ def test_several_roots_are_written_one_after_the_other() -> None:
         b"a", b'<<"a">>', b'{xmlel,<<"a">>,[]}', b'{xmlel,a,[],[]}', b'{xmlel,<<"a b">>,[],[]}', b'{xmlel,<<>>,[],[]}',
         b'{xmlel,<<"a">>,[{<<"b">>}],[]}', b'{xmlel,<<"a">>,[{<<"b=">>,<<"c">>}],[]}',
         b'{xmlel,<<"a">>,[],[<<"b">>]}', b'{xmlel,<<"a">>,[],[[<<"</a>">>]]}', b"{xmlcdata,a}",
-        b'{xmlelement,"a",[],[]}',
+        b'{xmlelement,"a",[],[]}', b'{xmlel,<<"a">>,[],[]', b'{xmlel,<<"a">>,[],[],}',
+        b'{xmlel,<<"a">>,[],[]}{xmlcdata,<<>>}',
+        b'{xmlel,<<"a">>,[{<<"b">>,<<"c">>},],[]}', b'{xmlel,<<"a">>,[{<<"b">>,<<"c">>}{<<"d">>,<<"e">>}],[]}',
+        b',{xmlcdata,<<"a">>}', b'{xmlcdata,<<"a">>},', b"{xmlcdata,<<300>>}", b"]}", b"],[", b"",
     ],
 )  # fmt: skip
 def test_other_payload_is_refused(text: bytes) -> None:
     """[IMP-025]"""
     with pytest.raises(FeedError, match="no element of ejabberd"):
-        xml_of([parse_term(text)])
+        xml_of(b"[%b]" % text if text else b"a")
+
+
+def test_depth_of_a_payload_is_bounded() -> None:
+    """[IMP-025] [IMP-071]"""
+    start, end = b'{xmlel,<<"a">>,[],[', b"]}"
+
+    assert xml_of(b"[%b]" % (start * 256 + end * 256)).count(b"<a>") == 256
+    with pytest.raises(FeedError, match="deeper than 256"):
+        xml_of(b"[%b]" % (start * 257 + end * 257))
+
+
+def test_head_of_a_tuple_ends_before_the_element_behind_it() -> None:
+    """[IMP-021]"""
+    text = b'{a, {b, c}, [d], "rest"}'
+
+    assert parse_head(text, 2) == ([Atom("a"), (Atom("b"), Atom("c"))], text.index(b" [d]"))
+    for count, message in ((4, "no more than 4"), (5, "no more than 5")):
+        with pytest.raises(FeedError, match=message):
+            parse_head(text, count)
+    with pytest.raises(FeedError, match="no Erlang term"):
+        parse_head(b"{a, ], b}", 2)
+
+
+@pytest.mark.parametrize("blank", [b"", b" ", b"\n   "])
+def test_blanks_between_the_parts_of_a_payload_do_not_matter(blank: bytes) -> None:
+    """[IMP-025] ejabberd breaks long lines anywhere between two tokens."""
+    parts = [
+        b"[",
+        b"{",
+        b"xmlel",
+        b",",
+        b'<<"a">>',
+        b",",
+        b"[",
+        b"{",
+        b'<<"k">>',
+        b",",
+        b"<<195,\n 159>>",
+        b"}",
+        b"]",
+        b",",
+        b"[",
+    ]
+    parts += [b"{", b"xmlcdata", b",", b'<<"b\\n"\n "c">>', b"}", b"]", b"}", b"]"]
+
+    assert xml_of(blank.join(parts)) == '<a k="ß">b&#10;c</a>'.encode()
+
+
+def test_damaged_payload_is_read_or_refused() -> None:
+    """[IMP-025] [IMP-071] Nothing but FeedError is raised, whatever is missing, repeated or changed."""
+    chance = random.Random(70)
+    text = text_of_term([element_term(parse_payload(XML.encode()))])
+    outcomes: set[object] = set()
+    for _ in range(400):
+        at, size = chance.randrange(len(text)), chance.randrange(1, 6)
+        piece = chance.choice([b"", text[at : at + size] * 2, bytes(chance.randrange(256) for _ in range(size))])
+        try:
+            outcomes.add(type(xml_of(text[:at] + piece + text[at + size :])))
+        except FeedError as error:
+            outcomes.add(error.condition)
+
+    assert outcomes == {bytes, Condition.INVALID_PAYLOAD}

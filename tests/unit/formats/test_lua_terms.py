@@ -52,6 +52,24 @@ def test_fields_and_entries_are_separate_in_any_order_and_notation() -> None:
 
 
 @pytest.mark.parametrize(
+    "tokens",
+    [
+        ["{", '"t";', '["a"] = "1";', '["attr"] = {', '["x"] = "2";', '["y"] = "3",', "};", "}"],
+        ["{", '["attr"] = {', r'["x"] = "\"2\\";', "},", '["name"] = "n"', "}"],
+        ["{", '["attr"] = {', '["x"] = "2";', '["deep"] = {', "};", "};", '"behind";', "}"],
+        ["{", '"t";', '["n"] = 1;', '["a"] = "1";', "}"],
+        ["{", '["a"] = "1";', '["a"] = "2";', "}"],
+    ],
+)
+def test_table_of_texts_is_the_same_as_one_token_and_as_several(tokens: list[str]) -> None:
+    """[IMP-002] [IMP-006] A comment keeps the tokens apart."""
+    together, apart = (table(f"{{ {between.join(tokens)}; [2] = 5 }}") for between in (" ", "--\n"))
+
+    assert together == apart
+    assert together.entries[1] == 5
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",
@@ -215,6 +233,12 @@ def test_namespaces_are_declared_where_they_change() -> None:
         ('{["name"] = "e"; true}', "neither an element nor a text"),
         ('{["name"] = "e"; "\\000"}', "character that XML forbids"),
         ('{["name"] = "e"; "\\255"}', "character that XML forbids"),
+        ('{["name"] = "e\\255"}', "character that XML forbids"),
+        ('{["name"] = "e"; ["attr"] = {["b\\255"] = "x"}}', "character that XML forbids"),
+        ('{["name"] = "e b=\\"1\\""}', "is no name of XML"),
+        ('{["name"] = ""}', "is no name of XML"),
+        ('{["name"] = "e"; ["attr"] = {["b=\\"1\\" c"] = "x"}}', "is no name of XML"),
+        ('{["name"] = "e"; ["attr"] = {["urn:y\\001b c"] = "x"}}', "is no name of XML"),
     ],
 )
 def test_table_that_is_no_stanza_is_an_error(text: str, reason: str) -> None:

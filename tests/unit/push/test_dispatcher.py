@@ -9,6 +9,7 @@ import pytest
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import Mark, NodeEvent
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
 from smartfeeds.delivery import dispatcher as module
 from smartfeeds.delivery import lane
@@ -208,9 +209,9 @@ async def test_nothing_is_read_without_a_link(feed: World, monkeypatch: pytest.M
     reads: list[str] = []
     read = feed.store.read
 
-    async def counted(work: object, *, turn: str = "") -> object:
+    async def counted(work: object, *, turn: str = "", touch: Touch | None = None) -> object:
         reads.append(turn)
-        return await read(work, turn=turn)  # type: ignore[arg-type]
+        return await read(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
     monkeypatch.setattr(feed.store, "read", counted)
     await feed.dispatcher.look()
@@ -236,11 +237,11 @@ class Stumbling:
         self._inner = inner
         self.reads, self.writes = reads, writes
 
-    async def read(self, work: Callable[[Any], Any], *, turn: str = "") -> Any:
+    async def read(self, work: Callable[[Any], Any], **options: Any) -> Any:
         if self.reads:
             self.reads -= 1
             raise StoreError("disk on fire")
-        return await self._inner.read(work, turn=turn)
+        return await self._inner.read(work, **options)
 
     async def write(self, work: Callable[[Any], Any], **options: Any) -> Any:
         if self.writes:
@@ -418,10 +419,10 @@ async def test_event_whose_removal_failed_is_not_sent_again_behind_later_items(
     await world.publish("b")
     write, errors = world.service.write, [StoreError("the disk is full")]
 
-    async def failing_write(work: Callable[..., object], *, turn: str = "") -> object:
+    async def failing_write(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
         if "_clean_up" in getattr(work, "__qualname__", "") and errors:
             raise errors.pop()
-        return await write(work, turn=turn)  # type: ignore[arg-type]
+        return await write(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
     monkeypatch.setattr(world.service, "write", failing_write)
     await world.dispatcher.resume(PUSH)

@@ -8,6 +8,7 @@ import pytest
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import Condition
 from smartfeeds.service.lists import FARTHEST
 from smartfeeds.service.requests import (
@@ -250,7 +251,7 @@ async def test_metadata_reads_only_the_owners_and_publishers_that_it_shows(
     read: list[int] = []
     whole = feed.store.read
 
-    async def counted(work: Callable[..., object], *, turn: str = "") -> object:
+    async def counted(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
         def watched(tx: ReadTx) -> object:
             class Watched:
                 def __getattr__(self, name: str) -> object:
@@ -263,7 +264,7 @@ async def test_metadata_reads_only_the_owners_and_publishers_that_it_shows(
 
             return work(Watched())
 
-        return await whole(watched, turn=turn)
+        return await whole(watched, turn=turn, touch=touch)
 
     monkeypatch.setattr(feed.store, "read", counted)
     info = await feed.service.handle(GetNodeInfo(Jid("alice", "example.org", ""), SERVICE, FEED))

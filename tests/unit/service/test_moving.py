@@ -338,6 +338,31 @@ async def test_subscribers_receive_what_comes_after_the_import(world: World, bri
     assert events[0].total == 3
 
 
+async def test_options_of_subscriptions_move_or_are_reported(world: World, bring: Bring) -> None:
+    """[IMP-060] [IMP-067] None is lost without a line, and none that has no effect gets one."""
+    options = {
+        "pubsub#deliver": ("0",),
+        "pubsub#include_body": ("true",),
+        "pubsub#digest": ("1",),
+        "pubsub#digest_frequency": ("0",),
+        "pubsub#subscription_type": ("items",),
+        "pubsub#expire": ("2001-01-01T00:00:00Z",),
+        "pubsub#color": ("blue",),
+    }
+    geo = item("g", payload=GEO % 1)
+
+    report = await bring(node(geo, subscriptions=[MovedSubscription(BOB, options=options)]))
+
+    node_no = (await world.node()).node_no
+    (stored,) = await world.service.read(lambda tx, _context: tx.subscriptions_on(node_no, BOB, now_us=None))
+    assert stored.options == {"deliver": ("false",)}
+    reasons = [reason for subject, reason in told(report) if subject == f"subscription {BOB!r}"]
+    lost = ["include_body does not", "digest is not supported", "expire is in the past", "color does not"]
+    assert [
+        reason.startswith(f"option left out: pubsub#{text}") for reason, text in zip(reasons, lost, strict=True)
+    ] == [True] * 4
+
+
 async def test_second_import_notifies_nobody(world: World, bring: Bring) -> None:
     """[IMP-065] [IMP-068] The subscribers have received these items from the other service."""
     subscriptions = (MovedSubscription(ALICE),)
@@ -475,11 +500,22 @@ async def test_items_beyond_the_limits_are_reported_and_the_others_moved(world: 
     }
 
 
-async def test_id_that_the_source_has_twice_is_stored_once(world: World, bring: Bring) -> None:
-    """[IMP-067]"""
-    report = await bring(node(item("a", 2), item("a", 1, payload=entry("newer"))))
-    assert await world.ids_of() == "a"
-    assert report.counts.added == 1
+async def test_id_that_the_source_has_twice_is_stored_once(
+    world: World, bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[IMP-067] The version that was changed last moves, wherever it is in the source. One line reports the others."""
+    monkeypatch.setattr(moving, "BATCH", 2)
+    older, newer = item("a", 9, 8, payload=entry("older")), item("a", 7, 1, payload=entry("newer"))
+    source = (newer, item("b", 3), item("c", 2), older, item("b", 4), item("d", 5))
+
+    report = await bring(node(*source))
+    again = await bring(node(*reversed(source)))
+
+    assert await world.ids_of(MODIFIED) == "d b c a"
+    assert {one.id: "newer" in one.payload.decode() for one in (await world.pull(CREATED)).items}["a"]
+    assert (report.counts.added, again.outcome, again.counts.unchanged) == (4, "unchanged", 4)
+    reason = "the source has the id more than once; the item that was changed last moves"
+    assert told(report) == [("2 older items such as 'a'", reason)]
 
 
 async def test_affiliations_beyond_the_limits_are_reported(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import Condition
 from smartfeeds.service.requests import Page, Pull
 from smartfeeds.store.base import ReadTx
@@ -309,8 +310,8 @@ async def test_pull_counts_a_cursor_that_does_not_check_once(ten: World, monkeyp
     await ten.publish("c", title="again")
     read = ten.store.read
 
-    async def read_twice(work: Callable[[ReadTx], object], *, turn: str = "") -> object:
-        return await read(lambda tx: (work(tx), work(tx))[1], turn=turn)
+    async def read_twice(work: Callable[[ReadTx], object], *, turn: str = "", touch: Touch | None = None) -> object:
+        return await read(lambda tx: (work(tx), work(tx))[1], turn=turn, touch=touch)
 
     monkeypatch.setattr(ten.store, "read", read_twice)
 

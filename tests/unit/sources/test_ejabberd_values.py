@@ -3,8 +3,8 @@
 import pytest
 
 from smartfeeds.formats.erlang_terms import Term, parse_term
-from smartfeeds.service.moved import MovedProblem
-from smartfeeds.sources.ejabberd_values import read_options
+from smartfeeds.service.moved import MovedProblem, MovedSubscription
+from smartfeeds.sources.ejabberd_values import moved_subscription, read_options, subscribe_fields
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,51 @@ def test_option_is_read(name: str, term: bytes, values: tuple[str, ...] | None) 
 def test_other_option_is_reported(term: Term) -> None:
     """[IMP-027]"""
     assert read_options([("title", term)]) == ({}, [MovedProblem("option pubsub#title", "the value cannot be read")])
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "term", "values"),
+    [
+        ("deliver", "0", b"false", {"0": "false"}),
+        ("include_body", "1", b"true", {"1": "true"}),
+        ("digest_frequency", "60", b"60", {"60": "60"}),
+        ("subscription_depth", "all", b"all", {"all": "all"}),
+        ("expire", "2030-01-31T00:00:00Z", b"{1896,48000,0}", {"2030-01-31T00:00:00Z": "2030-01-31T00:00:00Z"}),
+        ("expire", "soon", b"{1,2}", {"soon": "(1, 2)"}),
+        ("expire", "late", b"{9999999999999,0,0}", {"late": "(9999999999999, 0, 0)"}),
+    ],
+)
+def test_option_of_a_subscription_is_a_field_of_the_form(
+    name: str, stored: str, term: bytes, values: dict[str, str]
+) -> None:
+    """[IMP-026] [IMP-029] As the columns of SQL and as the terms of mnesia have it."""
+    ((of_sql, of_mnesia),) = values.items()
+    assert subscribe_fields([(name, stored)]) == {f"pubsub#{name}": (of_sql,)}
+    assert subscribe_fields([(name, parse_term(term))]) == {f"pubsub#{name}": (of_mnesia,)}
+
+
+@pytest.mark.parametrize(
+    ("term", "values"),
+    [
+        ("awayxa", ("away", "xa")),
+        ([b"chat", b"online"], ("chat", "online")),
+        ("", ()),
+        ("never", ("never",)),
+    ],
+)
+def test_states_of_presence_are_read_from_both_storages(term: Term, values: tuple[str, ...]) -> None:
+    """[IMP-026] [IMP-029] SQL has them without a separator."""
+    assert subscribe_fields([("show_values", term)]) == {"pubsub#show-values": values}
+
+
+def test_several_subscriptions_of_a_jid_become_one() -> None:
+    """[IMP-026] The best state decides. Options that are lost by it are reported."""
+    options = {"1": {"pubsub#deliver": ("0",)}, "3": {"pubsub#deliver": ("0",)}}
+    states = [("pending", "0"), ("subscribed", "1"), ("subscribed", "3"), ("none", "9")]
+
+    assert moved_subscription("bob@x", states, options) == (
+        MovedSubscription("bob@x", "subscribed", options["1"]),
+        [MovedProblem("subscription 'bob@x'", "1 other subscription had other options")],
+    )
+    assert moved_subscription("bob@x", states[1:], options)[1] == []
+    assert moved_subscription("bob@x", [("none", "9")], options) == (None, [])

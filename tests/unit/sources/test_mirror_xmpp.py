@@ -15,6 +15,7 @@ from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.core.consumers import BROKEN, Consumer
 from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
+from smartfeeds.core.touches import Touch
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.service import requests as r
@@ -759,9 +760,9 @@ async def test_idle_mirror_writes_nothing(net: Net, monkeypatch: pytest.MonkeyPa
     writes: list[str] = []
     write = b.service.write
 
-    def noted(work, *, turn=""):  # type: ignore[no-untyped-def]
+    def noted(work, *, turn="", touch=None):  # type: ignore[no-untyped-def]
         writes.append(turn)
-        return write(work, turn=turn)
+        return write(work, turn=turn, touch=touch)
 
     monkeypatch.setattr(b.service, "write", noted)
     for _ in range(3):
@@ -1249,10 +1250,10 @@ async def test_node_that_cannot_be_attached_now_is_logged_and_attached_later(
     await b.mirror(a, "out")
     write = b.service.write
 
-    async def failing_write(work: object, *, turn: str = "") -> object:
+    async def failing_write(work: object, *, turn: str = "", touch: Touch | None = None) -> object:
         if getattr(work, "func", None) is consumer_of_mirror:
             raise StoreError("the disk is full")
-        return await write(work, turn=turn)  # type: ignore[arg-type]
+        return await write(work, turn=turn, touch=touch)  # type: ignore[arg-type]
 
     b.service.write = failing_write  # type: ignore[assignment, method-assign]
     await b.create()
@@ -1275,8 +1276,8 @@ async def test_mirror_that_began_anew_while_it_was_attached_is_not_followed(net:
     assert mirrors is not None
     attached: list[Consumer] = []
 
-    async def slow_write(work: object, *, turn: str = "") -> object:
-        result = await write(work, turn=turn)  # type: ignore[arg-type]
+    async def slow_write(work: object, *, turn: str = "", touch: Touch | None = None) -> object:
+        result = await write(work, turn=turn, touch=touch)  # type: ignore[arg-type]
         if getattr(work, "func", None) is consumer_of_mirror and not attached:
             assert isinstance(result, Consumer)
             attached.append(result)

@@ -6,6 +6,7 @@ All samples were made by the same requests, so the readers must agree on the nod
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -261,6 +262,68 @@ def test_tables_may_be_in_files_of_one_folder(tmp_path: Path) -> None:
         (tmp_path / table.decode()).write_bytes(b"{tables,[%b]}.\n" % head[0] + b"".join(records))
 
     assert read("dump", str(tmp_path)) == read("dump", str(DUMP))
+
+
+def test_dates_of_the_newest_schema_are_microseconds(tmp_path: Path, sources: dict[str, str]) -> None:
+    """[IMP-030] Since 2026 `creation` and `modification` are numbers."""
+    path = tmp_path / "ejabberd.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((SAMPLES / "ejabberd-23.01.sqlite.sql").read_text("utf-8"))
+        items_of_old = connection.execute(
+            "SELECT nodeid, itemid, publisher, creation, modification, payload FROM pubsub_item"
+        )
+        rows = [
+            (node, item, by, *(int(text.replace(":", "")) for text in dates), payload)
+            for node, item, by, *dates, payload in items_of_old
+        ]
+        connection.execute("DROP TABLE pubsub_item")
+        connection.execute(
+            "CREATE TABLE pubsub_item (nodeid bigint, itemid text NOT NULL, publisher text NOT NULL,"
+            " creation bigint NOT NULL, modification bigint NOT NULL, payload text NOT NULL)"
+        )
+        connection.executemany("INSERT INTO pubsub_item VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.commit()
+
+    new, old = (read("sqlite", source)[0] for source in (str(path), sources["sqlite"]))
+    assert {name: items(node) for name, node in new.items()} == {name: items(node) for name, node in old.items()}
+
+
+SUBSCRIBE_OPTIONS = {"pubsub#deliver": ("false",), "pubsub#show-values": ("away", "xa")}
+
+
+def test_options_of_subscriptions_are_read_from_a_dump(tmp_path: Path) -> None:
+    """[IMP-026] The table is there if a plugin stores options."""
+    (tmp_path / "mnesia.dump").write_bytes(DUMP.read_bytes())
+    options = b'[{deliver,false},{show_values,[<<"away">>,<<"xa">>]}]'
+    (tmp_path / "options.dump").write_bytes(
+        b"{tables,[{pubsub_subscription,[{record_name,pubsub_subscription},{attributes,[subid,options]}]}]}.\n"
+        b'{pubsub_subscription,<<"7034C4B016CFB">>,%b}.\n{pubsub_subscription,<<"other">>,[]}.\n' % options
+    )
+
+    nodes, problems = read("dump", str(tmp_path))
+
+    with_options = [each for node in nodes.values() for each in node.subscriptions if each.options]
+    assert [dict(each.options) for each in with_options] == [SUBSCRIBE_OPTIONS]
+    assert problems == read("dump", str(DUMP))[1]
+
+
+def test_options_of_subscriptions_are_read_from_sql(tmp_path: Path) -> None:
+    """[IMP-029]"""
+    path = tmp_path / "ejabberd.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((SAMPLES / "ejabberd-23.01.sqlite.sql").read_text("utf-8"))
+        connection.executemany(
+            "INSERT INTO pubsub_subscription_opt VALUES ('7034C518DF37B', ?, ?)",
+            [("DELIVER", "0"), ("SHOW_VALUES", "awayxa")],
+        )
+        connection.commit()
+
+    nodes, _problems = read("sqlite", str(path))
+
+    assert {each.jid: dict(each.options) for each in nodes["blog"].subscriptions} == {
+        "alice@localhost": {},
+        "bob@localhost": SUBSCRIBE_OPTIONS | {"pubsub#deliver": ("0",)},
+    }
 
 
 def test_records_that_cannot_be_read_are_reported(tmp_path: Path) -> None:

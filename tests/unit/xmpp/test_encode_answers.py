@@ -7,6 +7,7 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import conflicts as s
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
+from smartfeeds.service.blocking import BlockList
 from smartfeeds.service.contacts import Arrival, ContactAnswer
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
@@ -192,7 +193,7 @@ def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     known = {*ENCODERS, *archive.ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
     # Answers to what no pubsub stanza asks.
     documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests, ContactAnswer}
-    documents |= {Arrival, r.NodeEnsured}
+    documents |= {Arrival, r.NodeEnsured, BlockList}
 
     # By name: a class with slots replaces the one that was declared, which may still exist. Answers of administration
     # are for the steps of commands, and those of `HTTP_ONLY` are for pages.

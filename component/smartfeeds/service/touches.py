@@ -1,0 +1,45 @@
+"""What the store can look up ahead for a request (`core.touches`)."""
+
+from smartfeeds.core.cursor import SPAN, Cursor, parse_cursor
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import split_name
+from smartfeeds.service import requests as r
+
+# Ids of one request, and items of a group: the look-up of a batch with many requests stays short.
+MOST_ITEMS = 100
+_CURSOR = "cursor:"
+_MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
+
+
+def touch_of(request: r.Request) -> Touch | None:
+    """Returns what a request will look up, None if it is not about one node."""
+    if isinstance(request, r.PullFeed):
+        feed = request.node if request.view else ""
+        return Touch(request.node, str(request.actor.bare), feed=feed, cursors=_cursors(request.page))
+    if not isinstance(request, r.NodeRequest | _MAY_NAME_NODE) or not request.node:
+        return None
+    split = split_name(request.node)
+    feed = "" if split is None else split[0]
+    cursors = _cursors(request.page) if isinstance(request, r.Pull) else ()
+    return Touch(request.node, str(request.actor.bare), _item_ids(request), _new_items(request), feed, cursors)
+
+
+def _item_ids(request: r.Request) -> tuple[str, ...]:
+    if isinstance(request, r.Publish | r.Retract | r.GetItem):
+        return (request.item_id,) if request.item_id else ()
+    if isinstance(request, r.Pull):
+        return request.item_ids if len(request.item_ids) <= MOST_ITEMS else ()
+    return ()
+
+
+def _new_items(request: r.Request) -> int:
+    return int(isinstance(request, r.Publish))
+
+
+def _cursors(page: ResultSetRequest | None) -> tuple[Cursor, ...]:
+    """Returns the cursors of a page. The use case reads the positions again, and refuses what is none."""
+    texts = [text for text in (page.after, page.before) if text] if page is not None else []
+    parts = [part for text in texts for part in text.removeprefix(_CURSOR).split(SPAN)[:2]]
+    cursors = [cursor for cursor in map(parse_cursor, parts) if cursor is not None and cursor.checksum]
+    return tuple(cursor for cursor in cursors if cursor.offset < MOST_ITEMS)

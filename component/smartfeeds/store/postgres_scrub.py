@@ -1,0 +1,104 @@
+"""Removes the bytes of deleted rows from the data files of a PostgreSQL database (OPS-025).
+
+PostgreSQL leaves old versions of rows in its tables until VACUUM, and their bytes in free space until VACUUM FULL has
+written the tables anew. The statistics of the planner have samples of the values until ANALYZE replaces them. The
+write-ahead log, its archive and the replicas have old bytes until their segments are removed.
+"""
+
+import time
+from contextlib import closing
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from smartfeeds.core.stores import StoreAddress
+from smartfeeds.store.postgres_errors import postgres_error
+from smartfeeds.store.scrub import BUSY_S, MAX_LIVE_BYTES, ScrubResult
+
+_CONNECT_S: Final = 5
+# Works of a running service wait meanwhile. They wait for a lock for 20 s (`postgres_session`).
+_LOCK_MS: Final = 5_000
+_LOCKED: Final = "55P03"
+_PAUSE_S: Final = 0.05
+_TABLES: Final = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+_SAMPLED: Final = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), c.collname
+FROM pg_attribute a JOIN pg_stats s ON s.attname = a.attname AND s.tablename = %(table)s
+LEFT JOIN pg_collation c ON c.oid = a.attcollation AND a.atttypid = 'text'::regtype
+WHERE s.schemaname = current_schema() AND a.attrelid = %(table)s::regclass
+    AND a.atttypid IN ('text'::regtype, 'bytea'::regtype)
+"""
+# VACUUM does not remove what an older snapshot may still see: those of transactions, of standbys and of prepared
+# transactions.
+_OLD_SNAPSHOTS: Final = """
+SELECT count(*) FROM (
+    SELECT backend_xmin AS xmin FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    UNION ALL SELECT xmin FROM pg_replication_slots
+    UNION ALL SELECT backend_xmin FROM pg_stat_replication
+    UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
+) AS snapshots WHERE age(xmin) > age(%(own)s::text::xid)
+"""
+_Connection = psycopg.Connection[tuple[object, ...]]
+
+
+def scrub_postgres(address: StoreAddress, *, max_bytes: int = MAX_LIVE_BYTES, busy_s: float = BUSY_S) -> ScrubResult:
+    """Writes all tables anew. Returns TOO_LARGE for a database beyond `max_bytes`: its tables would be locked for too
+    long. Returns BUSY if another transaction may still read old rows, or if a table stayed locked. Raises StoreError.
+    """
+    try:
+        with closing(_connect(address)) as connection:
+            if _number(connection, "SELECT pg_database_size(current_database())") > max_bytes:
+                return ScrubResult.TOO_LARGE
+            if not _outlive_snapshots(connection, busy_s):
+                return ScrubResult.BUSY
+            connection.execute(f"SET lock_timeout = {_LOCK_MS}")
+            for row in connection.execute(_TABLES).fetchall():
+                _write_anew(connection, str(row[0]))
+            # A user who does not own the database gets a warning, and replaced samples stay in free space.
+            connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")
+            return ScrubResult.CLEAN
+    except psycopg.Error as error:
+        if error.sqlstate == _LOCKED:
+            return ScrubResult.BUSY
+        raise postgres_error(error, address.name) from error
+
+
+def _write_anew(connection: _Connection, table: str) -> None:
+    name = sql.Identifier(table)
+    connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(name))
+    if connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(name)).fetchone():
+        return
+    # ANALYZE ignores an empty table. PostgreSQL removes the samples of a column whose type is set, also to its own.
+    for column, kind, collation in connection.execute(_SAMPLED, {"table": table}).fetchall():
+        ending = sql.SQL("COLLATE {}").format(sql.Identifier(str(collation))) if collation else sql.SQL("")
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ALTER COLUMN {} TYPE {} {}").format(
+                name, sql.Identifier(str(column)), sql.Identifier(str(kind)), ending
+            )
+        )
+
+
+def _connect(address: StoreAddress) -> _Connection:
+    password: dict[str, Any] = {"password": address.password} if address.password else {}
+    return psycopg.connect(
+        address.url, autocommit=True, connect_timeout=_CONNECT_S, application_name="smartfeeds gdpr", **password
+    )
+
+
+def _outlive_snapshots(connection: _Connection, busy_s: float) -> bool:
+    """Waits until no snapshot is older than now. Returns False if one remains."""
+    own = connection.execute("SELECT pg_current_xact_id()::xid::text").fetchone()
+    assert own is not None
+    until_s = time.monotonic() + busy_s
+    while _number(connection, _OLD_SNAPSHOTS, own=own[0]):
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+def _number(connection: _Connection, statement: LiteralString, **params: object) -> int:
+    row = connection.execute(statement, params or None).fetchone()
+    assert row is not None
+    return int(str(row[0]))

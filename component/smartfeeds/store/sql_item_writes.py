@@ -1,0 +1,223 @@
+"""New versions of items in SQL, and the filter index.
+
+The feed is its own change log (SF-007): the filter index is brought forward in modified order from the items
+themselves.
+
+The index remembers the versions that an item has had, because a view must show that an item has left it
+(`core.view.Standing`). Versions beyond `STATES` are joined into one. A joined version matches every view that any of
+its versions matches. So no item that has left a view is missing there; at worst a view shows a needless tombstone.
+"""
+
+from collections.abc import Sequence
+
+from smartfeeds.core.model import NO_LIMIT, Item
+from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
+from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import Engine, Row
+from smartfeeds.store.indexer import ReadAhead
+from smartfeeds.store.rows import STATES, NodeRow, digest, item_values
+from smartfeeds.store.sql_files import FileWrites, refers
+from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, WILDCARD, ItemReads
+from smartfeeds.store.sql_tables import FACET, ITEM
+from smartfeeds.store.tokens import contains_text_of, index_tokens
+
+# Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
+# the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
+# an edit took up to 50 ms; with 2,400,000 characters 1,140 ms, with 32,768 facets 290 ms. Eight versions of 7,000 words
+# fit, about what the default payload limit allows.
+PAST_TEXT = 600_000  # characters
+PAST_FACETS = 4_096
+# The text of one version beyond this counts as ANYTHING. A tsvector of PostgreSQL has at most 1,048,575 bytes of text.
+# A payload of the default limit never has more.
+VERSION_TEXT = 1_000_000  # characters
+
+# A version that is replaced before the index has read it is read by the write that replaces it. A longer one counts as
+# ANYTHING instead: reading 60 KB of HTML takes 20 ms, and somebody who edits such an item again and again would take
+# most of the time of the writing connection.
+REPLACED_BYTES = 8_192
+_INDEX_CHUNK = 500
+_NO_TOKENS = frozenset[str]()
+
+# The tokens of versions, by item_no and number.
+Documents = dict[tuple[int, int], frozenset[str]]
+
+
+class ItemWrites(FileWrites, ItemReads):
+    """The part of WriteTx that is about items and the filter index."""
+
+    def __init__(self, db: Engine, indexer: ReadAhead) -> None:
+        super().__init__(db)
+        self._indexer = indexer
+        self._reads_ends = False  # few writes read pages
+
+    def _item(self, node_no: int, statement: str, params: Row) -> Item | None:
+        item = super()._item(node_no, statement, params)
+        self._last_item = (node_no, item) if item else None
+        return item
+
+    def item(self, node_no: int, item_id: str) -> Item | None:
+        item = super().item(node_no, item_id)
+        self._last_item = (node_no, item) if item else None
+        return item
+
+    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
+        item = super().item_of_sync(node_no, sync_id)
+        self._last_item = (node_no, item) if item else None
+        return item
+
+    def _stored_item(self, node_no: int, item_no: int) -> Item:
+        """Returns the stored version of an item. Most callers of `put_item` have read it just before."""
+        if self._last_item is not None and self._last_item[0] == node_no and self._last_item[1].item_no == item_no:
+            return self._last_item[1]
+        item = self._item(node_no, f"{SELECT_ITEM} item_no = ?", (node_no, item_no))
+        if item is None:
+            raise StoreError(f"node {node_no} has no item number {item_no}")
+        return item
+
+    def put_item(self, node_no: int, item: Item) -> Item:
+        """Stores an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
+
+        The filter index keeps every replaced version of an item, even if it had not read that version yet.
+        """
+        row = self._edit(node_no)
+        old: Item | None = None
+        added = int(not item.deleted)
+        item = item._replace(left=False) if item.left else item
+        if item.item_no:
+            old = self._replace(row, item)
+            added -= int(not old.deleted)
+            stored = item
+            row.node = row.node._replace(live=row.node.live + added)
+        else:
+            stored = item._replace(item_no=self._db.add(ITEM, (*item_values(item), node_no)))
+            row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
+        self._note_files(node_no, old, stored)
+        self._unindex_from(row, stored)
+        self._ahead.note_item(node_no, old, stored)
+        self._published.add(node_no)
+        return stored
+
+    def add_items(self, node_no: int, items: Sequence[Item]) -> None:
+        """Stores new items in one statement, for imports. No stored item may have their ids or sync ids."""
+        if any(map(refers, items)):
+            for item in items:
+                self.put_item(node_no, item)
+            return
+        row = self._edit(node_no)
+        self._ahead.clear()
+        self._db.add_many(ITEM, [(*item_values(item), node_no) for item in items])
+        live = row.node.live + sum(not item.deleted for item in items)
+        row.node = row.node._replace(total=row.node.total + len(items), live=live)
+        for item in items:
+            self._unindex_from(row, item)
+        self._published.add(node_no)
+
+    def _replace(self, row: NodeRow, item: Item) -> Item:
+        """Stores a new version of an item. Returns the replaced one.
+
+        The filter index reads the replaced version first if it has not done so yet: afterwards nothing would show that
+        the item has left a view.
+        """
+        node_no = row.node.node_no
+        old = self._stored_item(node_no, item.item_no)
+        if (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
+            readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
+            self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
+        self._db.run(ITEM.update, (*item_values(item), item.item_no))
+        self._last_item = None
+        return old
+
+    @staticmethod
+    def _unindex_from(row: NodeRow, item: Item) -> None:
+        row.stale = True
+        if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
+            row.indexed_us, row.indexed_no = item.modified_us, item.item_no - 1
+
+    def index_some(self, limit: int) -> int:
+        """Adds up to `limit` items to the filter index, oldest change first. Returns their number; 0 means up to date.
+
+        An item above 1 KiB counts as several, because reading it takes as long as reading several.
+        """
+        done = 0
+        while done < limit:
+            self.settle()
+            node_no = self._stalest(self._db.skip_locked)
+            if node_no is None:
+                break
+            done += self._index(node_no, limit - done)
+        return done
+
+    def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
+        """Adds up to `limit` items of a node to its filter index, oldest change first. Returns their number.
+
+        `slice`, `count` and `standings` of filtered views require an index that is up to date.
+        """
+        done = 0
+        while done < limit and not self.index_current(node_no):
+            done += self._index(node_no, min(_INDEX_CHUNK, limit - done))
+        return done
+
+    def _index(self, node_no: int, limit: int) -> int:
+        """Adds the next items of a node to the filter index and returns their number. A large item counts as several
+        (`INDEX_ITEM_BYTES`). If the number is below `limit`, the index is up to date.
+        """
+        row = self._edit(node_no)
+        items, more = self._next_unindexed(row, limit)
+        changes: Documents = {}
+        for item in items:
+            changes |= self._index_item(node_no, item, self._version(item))
+        self._db.put_documents(changes)
+        if items:
+            row.indexed_us, row.indexed_no = items[-1].modified_us, items[-1].item_no
+        row.stale = more
+        return max(len(items), sum(len(item.payload) for item in items) // INDEX_ITEM_BYTES)
+
+    def _version(self, item: Item) -> Traits:
+        content = NO_TRAITS if item.deleted else self._indexer(item.payload)
+        return version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
+
+    def _index_item(self, node_no: int, item: Item, version: Traits) -> Documents:
+        """Makes a version the present version of an item in the filter index. The former present version becomes a past
+        one. Returns the documents that change.
+        """
+        self._ahead.wildcards.pop(node_no, None)
+        tokens = index_tokens(node_no, version)
+        if sum(map(len, tokens)) > VERSION_TEXT:
+            version, tokens = ANYTHING, index_tokens(node_no, ANYTHING)
+        states = self._facet_states(node_no, item.item_no)
+        documents = self._db.documents(item.item_no) if states else {}
+        changes = {0: tokens}
+        if states:
+            states, changes = self._past_states(node_no, states, documents, tokens)
+            self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
+        states.update({facet: states.get(facet, 0) | 1 for facet in map(digest, version.facets)})
+        self._db.run_many(
+            FACET.insert,
+            [
+                (node_no, facet, item.modified_us, item.item_no, item.created_us, bits)
+                for facet, bits in sorted(states.items())
+            ],
+        )
+        return {(item.item_no, number): changes[number] for number in changes}
+
+    def _past_states(
+        self, node_no: int, states: dict[bytes, int], documents: dict[int, str], tokens: frozenset[str]
+    ) -> tuple[dict[bytes, int], dict[int, frozenset[str]]]:
+        """Returns the facets of an item with the states of its past versions, and the documents that change, if the
+        next present version has these tokens.
+
+        A version is not remembered if the next version or a past version contains all of its tokens. If there are too
+        many versions, all past versions are joined into one. If their text is too long, the joined version is ANYTHING.
+        """
+        present = max(documents)
+        present_tokens = frozenset(documents[present].split())
+        if present_tokens <= tokens or states.get(WILDCARD, 0) > 1 or contains_text_of(documents, present_tokens):
+            past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
+            return past, {present: tokens} if present_tokens != tokens else {}
+        if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:
+            past, joined = {WILDCARD: 2}, index_tokens(node_no, ANYTHING)
+        elif present == STATES - 1:
+            past, joined = dict.fromkeys(states, 2), frozenset(" ".join(documents.values()).split())
+        else:
+            return {facet: bits << 1 for facet, bits in states.items()}, {present + 1: tokens}
+        return past, {**dict.fromkeys(documents, _NO_TOKENS), 0: joined, 1: tokens}

@@ -1,0 +1,132 @@
+"""Round trips of common requests on PostgreSQL: they decide about the speed when the database is on another machine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import ClassVar
+
+import pytest
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.stores import parse_store
+from smartfeeds.formats.atom import read_traits
+from smartfeeds.service import requests as r
+from smartfeeds.service.context import Policy
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.postgres import PostgresStore
+from store.conftest import opened
+from support.postgres_store import EmptyDatabase, PooledSession
+from support.world import draft, entry
+
+ALICE, BOB, CAROL = (Jid(name, "example.org", "x") for name in ("alice", "bob", "carol"))
+SERVICE = "feeds.example.org"
+ITEMS = 60
+
+
+class CountingSession(PooledSession):
+    """A session that counts how often it waits for the server."""
+
+    trips: ClassVar[int] = 0
+
+    def _send(self, statements):  # type: ignore[no-untyped-def]
+        CountingSession.trips += 1
+        return super()._send(statements)
+
+    def commit(self) -> str:
+        CountingSession.trips += self._is_begun
+        return super().commit()
+
+    def execute_script(self, script: str) -> None:
+        CountingSession.trips += 1
+        super().execute_script(script)
+
+
+class Counted:
+    """A service on a feed with items, whose requests are counted."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._now_us = 1_700_000_000_000_000
+        self.store = store
+        self.service = FeedService(
+            store, Policy(SERVICE), clock=self._clock, new_id=lambda: "new", on_change=lambda _: None
+        )
+
+    def _clock(self) -> int:
+        self._now_us += 1_000
+        return self._now_us
+
+    async def trips(self, request: r.Request) -> tuple[int, r.Answer]:
+        """The round trips of a request, and its answer."""
+        before = CountingSession.trips
+        answer = await self.service.handle(request)
+        return CountingSession.trips - before, answer
+
+    def publish(self, item_id: str) -> r.Publish:
+        return r.Publish(ALICE, SERVICE, "news", item_id, draft(entry(item_id)))
+
+
+@pytest.fixture
+async def counted(empty_database: EmptyDatabase) -> AsyncIterator[Counted]:
+    with empty_database.emptied() as url, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("smartfeeds.store.postgres.PostgresSession", CountingSession)
+        # On a busy machine a read would exceed its time, and run again.
+        patch.setattr("smartfeeds.store.postgres.LIGHT_MS", 60_000)
+        async with opened(PostgresStore(parse_store(url), read_traits)) as store:
+            counted = Counted(store)
+            await counted.service.handle(r.CreateNode(ALICE, SERVICE, "news"))
+            for number in range(ITEMS):
+                await counted.service.handle(counted.publish(f"i{number}"))
+            while await store.index_some(1_000):
+                pass
+            # Statements that are used for the first time do not cost more trips, but connections do.
+            await counted.service.handle(r.Pull(BOB, SERVICE, "news"))
+            yield counted
+
+
+async def test_common_reads_make_one_or_two_round_trips(counted: Counted) -> None:
+    """[PG-049] The first trip looks up the node, the affiliation and the position; the second reads the page."""
+    for node, most in (("news", 2), ("news?order=modified", 2), ("news?order=created", 2), ("news?kind=new", 5)):
+        newest = r.Pull(BOB, SERVICE, node, page=ResultSetRequest(max="20", before=""))
+        trips, page = await counted.trips(newest)
+        assert len(page.items) == 20
+        assert trips <= most, node
+        first = page.result_set.first.partition("~")[0]
+        trips, page = await counted.trips(r.Pull(BOB, SERVICE, node, page=ResultSetRequest(max="10", after=first)))
+        # The index of a page in the middle is counted in small feeds.
+        assert trips <= most + 1, node
+        assert len(page.items) == 10
+    for request, most in (
+        (r.PullFeed(BOB, SERVICE, "news", page=ResultSetRequest(max="20", before="")), 2),
+        (r.Pull(BOB, SERVICE, "news", item_ids=("i1", "i2")), 1),
+        (r.GetItem(BOB, SERVICE, "news", "i5"), 1),
+        (r.GetConfiguration(ALICE, SERVICE, "news"), 1),
+    ):
+        trips, _ = await counted.trips(request)
+        assert trips <= most, request
+
+
+async def test_reads_that_come_together_share_their_look_ups(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[PG-049] Twenty readers of one feed."""
+    monkeypatch.setattr("smartfeeds.store.batches.READ_BUDGET_S", 60.0)  # on a busy machine a batch would end early
+    before = CountingSession.trips
+    pulls = [
+        r.Pull(Jid(f"u{number}", "example.org", "x"), SERVICE, "news", item_ids=(f"i{number}",)) for number in range(20)
+    ]
+    pages = await asyncio.gather(*map(counted.service.handle, pulls))
+
+    assert [page.items[0].id for page in pages] == [f"i{number}" for number in range(20)]
+    # Each batch of the reading connections makes one.
+    assert CountingSession.trips - before <= 8
+
+
+async def test_writes_make_few_round_trips(counted: Counted) -> None:
+    """[PG-038] One looks everything up, and one writes with the commit."""
+    for request, most in (
+        (counted.publish("new"), 2),
+        (counted.publish("i3"), 2),
+        (r.Subscribe(BOB, SERVICE, "news", "bob@example.org"), 11),
+        (r.Subscribe(CAROL, SERVICE, "news", "carol@example.org"), 8),
+        (r.Unsubscribe(CAROL, SERVICE, "news", "carol@example.org"), 4),
+    ):
+        trips, _ = await counted.trips(request)
+        assert trips <= most, request

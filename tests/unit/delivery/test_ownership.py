@@ -279,20 +279,6 @@ async def test_sender_stops_when_the_beat_is_old() -> None:
         await sender.notify([b"<message/>"])
 
 
-<<<<<<< HEAD
-=======
-async def test_process_that_starts_counts_before_the_next_beat() -> None:
-    """[TOP-013] Stanzas for it may arrive at once, such as the answers to its probes."""
-    process = Process(Table())
-    await process.ownership.start()
-    assert process.ownership.processes == 1
-    process.ownership.note_joined()
-    assert process.ownership.processes == 2
-    await process.ownership.step()
-    assert process.ownership.processes == 1, "the database decides"
-
-
->>>>>>> w-procs
 async def test_process_with_a_database_of_its_own_owns_everything_from_the_start_on() -> None:
     """A hand-over at the start would interrupt the first deliveries."""
     async with running_world(memory_store()) as world:
@@ -305,7 +291,6 @@ async def test_process_with_a_database_of_its_own_owns_everything_from_the_start
         assert ownership.owned == ALL_SHARDS
         assert work.calls == [("begin", ALL_SHARDS)]
         await ownership.stop()
-<<<<<<< HEAD
 
 
 async def test_process_that_starts_counts_before_the_next_beat() -> None:
@@ -317,5 +302,3 @@ async def test_process_that_starts_counts_before_the_next_beat() -> None:
     assert process.ownership.processes == 2
     await process.ownership.step()
     assert process.ownership.processes == 1, "the database decides"
-=======
->>>>>>> w-procs

@@ -14,6 +14,7 @@ import pytest
 
 from smartfeeds.core.stores import StoreAddress, StoreEngine, parse_store
 from smartfeeds.errors import StoreError
+from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import copying, migrate
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.copy_postgres import postgres_source, postgres_target
@@ -21,7 +22,9 @@ from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
 from smartfeeds.store.copying import CopySource, CopyTarget, Progress, copy_store, no_progress, table_digests
 from smartfeeds.store.digests import TableDigest, digest_of, feed_digests, row_bytes
 from smartfeeds.store.lock import lock_database
+from smartfeeds.store.lock_session import LockSession
 from smartfeeds.store.migrate_postgres import prepare_postgres
+from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres_session import PostgresSession
 from support.postgres import PostgresServer
 
@@ -139,6 +142,22 @@ def test_copy_to_postgres_and_back_is_equal(filled: Path, address: StoreAddress,
         assert row == (78,)
 
 
+async def test_database_that_processes_have_served_is_copied(
+    filled: Path, address: StoreAddress, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """[OPS-092] The letters between processes are no data, and have a table that a new database lacks."""
+    there = copied(partial(sqlite_source, filled), partial(postgres_target, address))
+    nothing = SessionEvents(*[lambda *_: None] * 3)
+    locks = await LockSession.open(address, "a", lease_s=30.0, events=nothing, reader=read_traits)
+    await locks.send_letter("b", b"<iq/>")
+    await locks.close()
+    other = parse_store(postgres.create_database())
+
+    for target in (partial(sqlite_target, tmp_path / "back.db"), partial(postgres_target, other)):
+        assert digest_of(copied(partial(postgres_source, address), target)) == digest_of(there)
+    postgres.drop_database(other.url)
+
+
 def test_copy_of_postgres_has_all_its_indexes(filled: Path, postgres: PostgresServer, address: StoreAddress) -> None:
     """[OPS-092]"""
     copied(partial(sqlite_source, filled), partial(postgres_target, address))
@@ -239,6 +258,26 @@ def test_target_with_other_data_is_refused(
         written.finish({})
     with pytest.raises(StoreError, match="has other data"):
         copied(source, target)
+
+
+@pytest.mark.parametrize("engine", StoreEngine)
+def test_target_of_another_program_is_named(
+    filled: Path, address: StoreAddress, tmp_path: Path, engine: StoreEngine
+) -> None:
+    """[OPS-092]"""
+    path = tmp_path / "to.db"
+    if engine is StoreEngine.POSTGRES:
+        with psycopg.connect(address.url) as connection:
+            connection.execute("CREATE TABLE theirs (number INTEGER)")
+        target: TargetEnd = partial(postgres_target, address)
+    else:
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("CREATE TABLE theirs (number INTEGER)")
+        target = partial(sqlite_target, path)
+    name = address.name if engine is StoreEngine.POSTGRES else str(path)
+
+    with pytest.raises(StoreError, match=f"the database {re.escape(name)}: it belongs to another program"):
+        copied(partial(sqlite_source, filled), target)
 
 
 def test_database_that_a_service_uses_is_refused(filled: Path, address: StoreAddress) -> None:

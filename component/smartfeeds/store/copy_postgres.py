@@ -35,7 +35,7 @@ GROUP BY c.oid, c.relname, k.conkey
 ORDER BY c.oid
 """
 _SEQUENCES = """
-SELECT t.relname, a.attname, pg_get_serial_sequence(t.oid::regclass::text, a.attname)
+SELECT t.relname, pg_get_serial_sequence(t.oid::regclass::text, a.attname)
 FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid
 WHERE a.attidentity <> '' AND t.relkind = 'r' AND t.relnamespace = current_schema()::regnamespace
 """
@@ -44,13 +44,9 @@ WHERE a.attidentity <> '' AND t.relkind = 'r' AND t.relnamespace = current_schem
 @contextmanager
 def postgres_source(address: StoreAddress) -> Iterator["PostgresCopy"]:
     """Yields a database in a snapshot. Raises StoreError, also if a service uses the database."""
-    session = PostgresSession(address)
-    session.open_at_once()
-    try:
-        prepare_postgres(session, OpenMode.READ)
-    finally:
-        session.close()
     with _connected(address) as connection:
+        with _session(address) as session:
+            prepare_postgres(session, OpenMode.READ)
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         yield PostgresCopy(connection, address)
         connection.execute("COMMIT")
@@ -81,6 +77,18 @@ def _connected(address: StoreAddress) -> Iterator[psycopg.Connection[Row]]:
             yield connection
     except psycopg.Error as error:
         raise postgres_error(error, address.name) from error
+
+
+@contextmanager
+def _session(address: StoreAddress) -> Iterator[PostgresSession]:
+    session = PostgresSession(address)
+    session.open_at_once()
+    try:
+        # A connection stays in the list of the server for a moment after its end, and is no service.
+        session.connection.execute("SELECT set_config('application_name', %s, false)", (_APPLICATION,))
+        yield session
+    finally:
+        session.close()
 
 
 def _refuse_service(connection: psycopg.Connection[Row], address: StoreAddress) -> None:
@@ -129,21 +137,21 @@ class PostgresCopy:
 
     def sequences(self) -> dict[str, int]:
         values = {}
-        for table, _, sequence in self._connection.execute(_SEQUENCES).fetchall():
+        for table, sequence in self._sequence_names().items():
             query = f"SELECT last_value, is_called FROM {sequence}"
             last, is_called = _row(self._connection.execute(query.encode()))
             if is_called:
                 values[table] = last
         return values
 
+    def _sequence_names(self) -> dict[str, str]:
+        rows = self._connection.execute(_SEQUENCES).fetchall()
+        return {table: sequence for table, sequence in rows if table not in OWN_TABLES}
+
     def begin(self, source: str) -> None:
         marker = migrate.copy_marker(source)
-        session = PostgresSession(self._address)
-        session.open_at_once()
-        try:
-            version = postgres_version(session)
-        finally:
-            session.close()
+        with _session(self._address) as session:
+            version = _version(session)
         if version == marker:
             return
         if version is not None:
@@ -170,7 +178,7 @@ class PostgresCopy:
 
     def finish(self, sequences: dict[str, int]) -> None:
         _, indexes = self._blocks()
-        names = {table: sequence for table, _, sequence in self._connection.execute(_SEQUENCES).fetchall()}
+        names = self._sequence_names()
         with self._connection.transaction():
             self._connection.execute("SET LOCAL maintenance_work_mem = '256MB'")  # sorts of a million rows fit
             for block in indexes:
@@ -186,6 +194,13 @@ class PostgresCopy:
 
     def _blocks(self) -> tuple[list[str], list[str]]:
         return schema_blocks(resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8"))
+
+
+def _version(session: PostgresSession) -> str | None:
+    try:
+        return postgres_version(session)
+    except StoreError as error:
+        raise StoreError(f"the database {session.name}: {error}") from None
 
 
 def _columns(table: TableShape) -> sql.Composed:

@@ -99,7 +99,10 @@ class SqliteCopy:
 
     def begin(self, source: str) -> None:
         marker = migrate.copy_marker(source)
-        version = migrate.version(self._connection)
+        try:
+            version = migrate.version(self._connection)
+        except StoreError as error:
+            raise StoreError(f"the database {self._path}: {error}") from None
         if version == marker:
             return
         if version is not None:

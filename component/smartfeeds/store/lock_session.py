@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import selectors
+import socket
 import threading
 import time
 from collections import deque
@@ -49,6 +50,8 @@ CHANNEL: Final[LiteralString] = "smartfeeds"
 # Changes within this time share a notice: each notice takes a lock of the whole server.
 NOTICE_S: Final = 0.01
 LETTER_S: Final = 60.0  # a letter that was not read for so long is for a process that has ended
+# A statement takes milliseconds. Only a server that hangs, while its kernel still answers, needs longer.
+CLOSE_S: Final = 5.0
 
 _VIEW: Final[LiteralString] = """
 SELECT classid::bigint, objid::bigint, count(*) FROM pg_locks
@@ -116,6 +119,8 @@ class LockSession:
         self._is_linked = False
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
+        # A descriptor of its own: that of the connection may be another file after the thread has closed it.
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
@@ -231,11 +236,19 @@ class LockSession:
         return await self.run(write)
 
     async def close(self) -> None:
-        """Ends the session and releases all locks."""
+        """Ends the session and releases all locks. A server that does not answer loses the connection."""
         with self._guard:
             self._ending = True
         self._wake()
-        await asyncio.to_thread(self._thread.join)
+        end = asyncio.create_task(asyncio.to_thread(self._thread.join))
+        ended, _ = await asyncio.wait((end,), timeout=CLOSE_S)
+        if not ended:
+            with contextlib.suppress(OSError):  # the connection ended meanwhile
+                self._socket.shutdown(socket.SHUT_RDWR)
+        try:
+            await end
+        finally:
+            self._socket.close()
 
     def _wake(self) -> None:
         with self._guard:

@@ -17,7 +17,6 @@ from smartfeeds.service.feeds import FeedService
 
 RETRY_S = 1.0  # the pause after a failure of the store
 LOOK_S = 5.0  # the longest delay of a change that another process has written
-RETRY_S = 1.0  # how long a delivery waits for a store that fails
 
 _log = structlog.get_logger()
 
@@ -45,7 +44,7 @@ class ChangeNotifier:
         self._listeners.append(listener)
 
     def forward(self, function: Callable[[Collection[int]], None]) -> None:
-        """Adds a function for the changes by this process only: it tells other processes of them."""
+        """Adds a function that passes the changes by this process on to other processes."""
         self._forwards.append(function)
 
     def announce(self, node_nos: Collection[int]) -> None:

@@ -94,9 +94,14 @@ class Dispatcher:
     async def end(self, shards: frozenset[int]) -> None:
         """Ends the deliveries of shards and stores their marks. Raises StoreError."""
         lanes = self._lanes.values()
-        await asyncio.gather(*(lane.release(lambda each: shard_of_consumer(each) in shards, GRACE_S) for lane in lanes))
-        await self.save_marks()
-        self._forget(shards)
+        try:
+            await asyncio.gather(
+                *(lane.release(lambda each: shard_of_consumer(each) in shards, GRACE_S) for lane in lanes)
+            )
+            await self.save_marks()
+        finally:
+            # Marks that were not stored are lost: later they would replace those of the next owner.
+            self.drop(shards)
 
     def drop(self, shards: frozenset[int]) -> None:
         """Cancels the deliveries of shards. Their marks belong to another process now."""

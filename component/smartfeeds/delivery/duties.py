@@ -25,8 +25,12 @@ class Duty:
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, shards: frozenset[int]) -> None:
-        """Starts the work if its shard is one of these."""
-        if self._shard in shards and (self._task is None or self._task.done()):
+        """Starts the work if its shard is one of these, after an earlier run of it has ended."""
+        if self._shard not in shards:
+            return
+        if self._task is not None and self._task.cancelling():
+            await asyncio.wait((self._task,))
+        if self._task is None or self._task.done():
             self._task = self._spawn(self._work(), self._name)
 
     async def end(self, shards: frozenset[int]) -> None:

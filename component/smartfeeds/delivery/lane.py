@@ -5,7 +5,7 @@ Each kind has its own bound on deliveries that run, so slow receivers of one kin
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -49,7 +49,7 @@ class DeliveryLane:
         kind: ConsumerKind,
         timing: DeliveryTiming,
         on_moved: Callable[[Consumer], None],
-        remove: Callable[[Consumer], Awaitable[None]],
+        remove: Callable[[Consumer], Coroutine[None, None, None]],
         owns: Callable[[Consumer], bool],
     ) -> None:
         self.name = name
@@ -425,11 +425,8 @@ class DeliveryLane:
                 self.forget(consumer)
                 # A consumer of this name may have been added again since its deliverer removed it.
                 if not removed:
-                    await repeat_until_stored(partial(self._remove_consumer, consumer))
+                    await repeat_until_stored(partial(self._remove, consumer))
                 return False
-
-    async def _remove_consumer(self, consumer: Consumer) -> None:
-        await self._remove(consumer)
 
     def _move(self, consumer: Consumer, position: ConsumerPosition) -> None:
         before = self.positions.get(consumer)

@@ -255,14 +255,19 @@ class Ownership:
 
     async def _begin(self, shards: frozenset[int]) -> None:
         for work in self._works:
-            while shards <= self._owned:
-                try:
-                    await work.begin(shards)
-                    break
-                except StoreError as error:
-                    # Nothing else would begin the work of these shards.
-                    _log.error("store_failed", reason=str(error))
-                    await self._sleep(RETRY_S)
+            # A failure of one work, such as a wrong section of the configuration, must not end the others.
+            with failures_logged():
+                await self._begin_work(work, shards)
+
+    async def _begin_work(self, work: ShardWork, shards: frozenset[int]) -> None:
+        while shards <= self._owned:
+            try:
+                await work.begin(shards)
+                break
+            except StoreError as error:
+                # Nothing else would begin the work of these shards.
+                _log.error("store_failed", reason=str(error))
+                await self._sleep(RETRY_S)
 
     async def _end(self, locks: ShardLocks, shards: frozenset[int]) -> None:
         """Ends the work of shards, then unlocks them: the next owner reads the stored marks."""
@@ -281,7 +286,8 @@ class Ownership:
             self._moving.cancel()
         for work in reversed(self._works):
             with failures_logged():
-                work.drop(lost)
+                # Of all shards: those that are being handed over are not among `lost`, and their work may still run.
+                work.drop(ALL_SHARDS)
         if self._has_link:
             self._has_link = False
             self.on_link_lost()

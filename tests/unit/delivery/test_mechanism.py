@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Consumer, Failure, Pause, Wait, is_retry_request, next_failure
 from smartfeeds.core.model import Mark
+from smartfeeds.core.shards import ALL_SHARDS
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery import dispatcher as dispatcher_module
@@ -209,6 +210,28 @@ async def test_consumer_goes_on_from_its_stored_mark_after_a_restart(bench: Benc
     await bench.quiet()
 
     assert bench.got("a") == "4 5"
+
+
+async def test_marks_that_cannot_be_stored_in_a_hand_over_never_replace_those_of_the_next_owner(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[TOP-045]"""
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1 2")
+    await bench.quiet()
+
+    async def fail(_work: object) -> None:
+        raise StoreError("a row is locked for too long")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.dispatcher.ownership, "write_marks", fail)
+        with pytest.raises(StoreError):
+            await bench.dispatcher.end(ALL_SHARDS)
+    newer = Mark(T0_US + 3600 * S, "of the next owner")
+    await bench.world.store.write(lambda tx: tx.set_mark(1, Order.MODIFIED, consumer.name, newer))
+    await bench.dispatcher.save_marks()
+
+    assert await bench.world.store.read(lambda tx: tx.mark(1, Order.MODIFIED, consumer.name)) == newer
 
 
 async def test_crash_repeats_at_most_what_was_delivered_since_the_marks_were_stored(bench: Bench) -> None:

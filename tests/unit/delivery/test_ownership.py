@@ -10,7 +10,7 @@ from smartfeeds.core.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.locks import ShardLocks, SoleReading
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
-from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.push.fencing import FencedSender
 from support.world import memory_store, running_world
 
@@ -184,6 +184,43 @@ async def test_lost_locks_end_everything_at_once_and_new_ones_are_opened() -> No
     assert process.ownership.owned == ALL_SHARDS and len(process.locks) == 2
 
 
+async def test_locks_that_are_lost_during_a_hand_over_end_the_work_of_all_shards() -> None:
+    """[TOP-041] Also of shards that the next owner may have already."""
+    table = Table()
+    first, second = Process(table), Process(table, 30)
+    await first.ownership.start()
+    await second.ownership.start()
+
+    begun = asyncio.Event()
+
+    async def end(_shards: frozenset[int]) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    first.work.end = end  # type: ignore[method-assign]
+    await first.ownership.step()
+    async with asyncio.timeout(60):
+        await begun.wait()
+    first.locks[0].error = StoreError("the session was lost")
+    await first.ownership.step()
+
+    assert first.work.calls[-1] == ("drop", ALL_SHARDS)
+
+
+async def test_work_that_cannot_begin_does_not_keep_the_others_from_it() -> None:
+    """[TOP-040] For example the mirrors, if their part of the configuration is wrong."""
+    process, other = Process(Table()), Work()
+    process.ownership.register(other)
+
+    async def fail(_shards: frozenset[int]) -> None:
+        raise ConfigError("two mirrors have one name")
+
+    process.work.begin = fail  # type: ignore[method-assign]
+    await process.ownership.start()
+
+    assert other.calls == [("begin", ALL_SHARDS)]
+
+
 async def test_locks_that_are_lost_during_the_start_do_not_end_the_start() -> None:
     """[TOP-041] [CAM-082] The database restarts while the work of the first shards begins."""
     process = Process(Table())
@@ -258,6 +295,32 @@ async def test_duty_runs_while_its_shard_is_owned() -> None:
     assert running == ["runs"]
     await duty.end(shard)
     assert running == []
+
+
+async def test_duty_begins_again_when_its_last_run_has_ended() -> None:
+    """[PG-075] The locks may come back before the work that they have ended is over."""
+    runs: list[str] = []
+    over = asyncio.Event()
+
+    async def work() -> None:
+        runs.append("run")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await over.wait()
+
+    duty = Duty("sources", work, lambda coroutine, name: asyncio.create_task(coroutine, name=name))
+    await duty.begin(ALL_SHARDS)
+    await asyncio.sleep(0)
+    duty.drop(ALL_SHARDS)
+    beginning = asyncio.create_task(duty.begin(ALL_SHARDS))
+    await asyncio.sleep(0)
+    assert runs == ["run"]
+    over.set()
+    await beginning
+    await asyncio.sleep(0)
+    assert runs == ["run", "run"]
+    await duty.end(ALL_SHARDS)
 
 
 async def test_sender_stops_when_the_beat_is_old() -> None:

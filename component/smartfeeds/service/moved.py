@@ -44,13 +44,19 @@ class MovedProblem(NamedTuple):
     reason: str
 
 
+class UnreadableItem(MovedProblem):
+    """The problem of an item that the reader cannot read. A mirror must not take such an item for a deleted one."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class MovedNode:
     """A node of another service.
 
     `options` has full field names (`pubsub#title`). `affiliations` maps JIDs to the names of XEP-0060 4.1
-    (`publish-only`). `items` yields the items in the order of the storage, and the problems of items that cannot be
-    read. `problems` are the other parts of the node that the reader leaves out.
+    (`publish-only`). `items` yields the items in the order of the storage, and the problems of items: `UnreadableItem`
+    if the source has the item. `problems` are the other parts of the node that the reader leaves out.
     """
 
     name: str

@@ -21,7 +21,7 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.context import Policy
 from smartfeeds.service.drafts import LEFT_FAULT
 from smartfeeds.service.items import next_key
-from smartfeeds.service.moved import MovedItem, MovedProblem
+from smartfeeds.service.moved import MovedItem, MovedProblem, UnreadableItem
 from smartfeeds.service.publishing import FEED_ITEMS, check_payload_size
 from smartfeeds.sync.joining import Spool
 from smartfeeds.sync.markup import without_sync
@@ -55,7 +55,8 @@ class ItemSpool:
     """The items of a node in a spool, and in memory 40 bytes for each.
 
     `for_feed` says whether a feed can store every item. `publisher` is that of items without a valid one. Dates behind
-    `now_us` become `now_us`.
+    `now_us` become `now_us`. `refused_ids` are the ids of items that no node can store. `is_whole` is False if the
+    source has items that cannot be read, so that their ids are unknown.
     """
 
     spool: Spool
@@ -63,6 +64,8 @@ class ItemSpool:
     now_us: int
     for_feed: bool = True
     problems: list[MovedProblem] = field(default_factory=list)
+    refused_ids: set[str] = field(default_factory=set)
+    is_whole: bool = True
     _created_us: "array[int]" = field(default_factory=lambda: array("q"))
     _modified_us: "array[int]" = field(default_factory=lambda: array("q"))
     _offsets: "array[int]" = field(default_factory=lambda: array("q"))
@@ -80,10 +83,12 @@ class ItemSpool:
         for item in items:
             if isinstance(item, MovedProblem):
                 self.problems.append(item)
+                self.is_whole = self.is_whole and not isinstance(item, UnreadableItem)
             else:
                 try:
                     self._add(item)
                 except FeedError as error:
+                    self.refused_ids.add(item.id)
                     self.problems.append(MovedProblem(f"item {cut(item.id, 80)!r}", error.text))
             yield
         self._drop_repeated()

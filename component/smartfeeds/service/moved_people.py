@@ -54,23 +54,20 @@ def prepare_people(moved: MovedNode, operator: str, report: Report) -> MovedPeop
         jid, kind = parse_jid(text), _AFFILIATIONS.get(name)
         bare = "" if jid is None else str(jid.bare)
         owners += kind is Affiliation.OWNER
-        reason = (
-            f"{name!r} is no affiliation"
-            if kind is None
-            else "not a JID"
-            if jid is None
-            else f"the source has this address twice, and it is {affiliations[bare].value} already"
-            if bare in affiliations
-            else f"a node has up to {OWNERS} owners"
-            if kind is Affiliation.OWNER and owners > OWNERS
-            else f"a node has up to {AFFILIATIONS} affiliations"
-            if len(affiliations) >= AFFILIATIONS
-            else ""
-        )
-        if reason or kind is None:
-            report(MovedProblem(f"affiliation {cut(text, 80)!r}", reason))
+        if kind is None:
+            reason = f"{name!r} is no affiliation"
+        elif jid is None:
+            reason = "not a JID"
+        elif bare in affiliations:
+            reason = f"the source has this address twice, and it is {affiliations[bare].value} already"
+        elif kind is Affiliation.OWNER and owners > OWNERS:
+            reason = f"a node has up to {OWNERS} owners"
+        elif len(affiliations) >= AFFILIATIONS:
+            reason = f"a node has up to {AFFILIATIONS} affiliations"
         else:
             affiliations[bare] = kind
+            continue
+        report(MovedProblem(f"affiliation {cut(text, 80)!r}", reason))
     if Affiliation.OWNER not in affiliations.values():
         report(MovedProblem("owner", f"the source names no valid owner; {operator} owns the node"))
         affiliations[operator] = Affiliation.OWNER

@@ -90,20 +90,18 @@ async def move_node(
     the reader of the source raises.
     """
     report = NodeReport(moved.name, problems=list(moved.problems))
+    items = ItemSpool(spool, settings.operator, now_us, problems=report.problems)
     try:
         node = await service.read(partial(_node_or_room, moved=moved, settings=settings))
+        for _ in items.fill(moved.items):
+            on_progress(1)
+        people = prepare_people(moved, settings.operator, _once(report))
+        move = _Move(service, moved, settings, items, report, people)
+        await (move.create() if node is None else move.update(node))
     except FeedError as error:
+        # Also if somebody creates or deletes a node of this name meanwhile: the other nodes are still moved.
         report.outcome = "refused"
-        report.problems.append(MovedProblem("node", error.text))
-        return report
-    items = ItemSpool(spool, settings.operator, now_us, problems=report.problems)
-    for _ in items.fill(moved.items):
-        on_progress(1)
-    move = _Move(service, moved, settings, items, report, prepare_people(moved, settings.operator, _once(report)))
-    if node is None:
-        await move.create()
-    else:
-        await move.update(node)
+        report.problems.append(MovedProblem("node", error.text or error.condition.value))
     return report
 
 
@@ -279,7 +277,12 @@ class _Move:
 
     async def _retract_missing(self, node: Node) -> int:
         """Retracts the items that the source does not have. Returns their number."""
-        ids = {item.id for item in self.items.in_modified_order()}
+        if not self.items.is_whole:
+            self.report.problems.append(
+                MovedProblem("items", "no item is removed here, because some items of the source cannot be read")
+            )
+            return 0
+        ids = {item.id for item in self.items.in_modified_order()} | self.items.refused_ids
         after, count = None, 0
         while items := await self.service.read(
             lambda tx, _context: tx.slice(node.node_no, Slice(BARE, CHUNK, after=after))  # noqa: B023

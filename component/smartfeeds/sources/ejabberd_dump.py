@@ -8,6 +8,7 @@ items of the chosen nodes, which a temporary file groups by node.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,7 +16,14 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, DocumentError, FeedError
 from smartfeeds.formats.erlang_terms import Atom, Term, parse_head, parse_term, read_terms, term_name
 from smartfeeds.formats.erlang_xml import xml_of
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
+from smartfeeds.service.moved import (
+    MovedItem,
+    MovedNode,
+    MovedProblem,
+    MovedSubscription,
+    UnreadableItem,
+    personal_nodes,
+)
 from smartfeeds.sources.ejabberd_values import (
     AFFILIATIONS,
     choose_host,
@@ -38,6 +46,7 @@ _TABLES: Final = (_NODE, _STATE, _ITEM)
 _ITEM_NODE: Final = re.compile(rb"\s*+\{pubsub_item,\s*+\{<<[^<>]*+>>,\s*+(\d++)\}")
 _PAYLOAD: Final = "payload"  # the last attribute of an item, in every version of ejabberd
 _STATE_FIELDS: Final = ("stateid", "affiliation", "subscriptions")
+_ANY_NODE: Final = UnreadableItem("items", "items that cannot be read may be of this node")
 
 # Values of a record by the names of its attributes.
 Fields = Mapping[str, Term]
@@ -60,6 +69,7 @@ class _Node:
     owners: Sequence[Term]
     people: dict[str, _Person] = field(default_factory=dict)
     problems: list[MovedProblem] = field(default_factory=list)
+    unreadable: list[UnreadableItem] = field(default_factory=list)
 
 
 class _Record(NamedTuple):
@@ -126,11 +136,12 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
     yield from personal_nodes(personal)
     yield from problems
     with temporary_items() as items:
-        unknown: list[MovedProblem] = []
-        items.fill(_items(files, chosen, unknown))
-        yield from unknown
+        strays: list[MovedProblem] = []
+        items.fill(_items(files, chosen, strays))
+        yield from strays
         for node in sorted(chosen.values(), key=lambda node: node.name):
-            yield _moved(node, options_by_subid, items.items(node.number))
+            unreadable = [*node.unreadable, *([_ANY_NODE] if strays else ())]
+            yield _moved(node, options_by_subid, chain(unreadable, items.items(node.number)))
 
 
 def _files(path: Path) -> list[Path]:
@@ -192,7 +203,7 @@ def _attributes(header: bytes) -> dict[bytes, Sequence[str]]:
                 for part in properties:
                     match part:
                         case ("attributes", list(names)):
-                            attributes[name.encode("latin-1")] = [str(attribute) for attribute in names]
+                            attributes[name.encode("utf-8", "replace")] = [str(attribute) for attribute in names]
     return attributes
 
 
@@ -214,8 +225,9 @@ def _states(subscriptions: Iterable[Term]) -> Iterator[tuple[str, str]]:
                 yield state, text_of(subid)
 
 
-def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[MovedProblem]) -> Iterator[NumberedItem]:
-    """Yields the items of some nodes. Items that cannot be read are added to the problems."""
+def _items(files: Sequence[Path], nodes: Mapping[int, _Node], strays: list[MovedProblem]) -> Iterator[NumberedItem]:
+    """Yields the items of some nodes. Items that cannot be read are added to their node, or to `strays` if even the
+    number of the node cannot be read."""
     stored = {number for number, node in nodes.items() if persists_items(read_options(_pairs(node.options))[0])}
     for record in _records(files, (_ITEM,)):
         number = _ITEM_NODE.match(record.data)
@@ -242,12 +254,15 @@ def _items(files: Sequence[Path], nodes: Mapping[int, _Node], problems: list[Mov
                             ),
                         )
                 case _:
-                    problems.append(MovedProblem(record.place, "unknown form of a record pubsub_item"))
+                    raise FeedError(Condition.INVALID_PAYLOAD, "unknown form of a record pubsub_item")
         except FeedError as error:
-            problems.append(MovedProblem(record.place, error.text))
+            problem = UnreadableItem(record.place, error.text)
+            (strays if number is None else nodes[int(number[1])].unreadable).append(problem)
 
 
-def _moved(node: _Node, options_by_subid: Mapping[str, FormFields], items: Iterator[MovedItem]) -> MovedNode:
+def _moved(
+    node: _Node, options_by_subid: Mapping[str, FormFields], items: Iterator[MovedItem | MovedProblem]
+) -> MovedNode:
     options, problems = read_options(_pairs(node.options))
     subscriptions: list[MovedSubscription] = []
     for jid, person in sorted(node.people.items()):

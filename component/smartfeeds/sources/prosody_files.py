@@ -5,9 +5,11 @@ are read one by one from the mapped file.
 """
 
 import contextlib
+import errno
 import mmap
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -16,7 +18,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats.lua_terms import LuaError, LuaTable, LuaValue, parse_table
 from smartfeeds.formats.prosody_stanzas import stanza_xml
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableItem
 from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
 
 _NODES: Final = "pubsub_nodes"
@@ -34,17 +36,28 @@ def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProb
 
     Raises DocumentError if the folder has no nodes of this component.
     """
-    folder = _folder_of(Path(source), host)
-    for path in sorted((folder / _NODES).glob("*.dat")):
+    with _errors_named(source):
+        folder = _folder_of(Path(source), host)
+        paths = sorted(path for path in (folder / _NODES).iterdir() if path.suffix == ".dat")
+        has_personal_nodes = any(path.name.startswith("pep") for path in folder.iterdir())
+    for path in paths:
         try:
             node = _read_node(path)
         except (LuaError, DocumentError) as error:
             yield MovedProblem(f"file {path.name}", f"the node cannot be read: {error}")
         else:
-            items = folder / f"pubsub_{encoded(node.name, keep='_')}.list"
-            yield moved_node(node, read_items(items) if items.exists() else ())
-    if any(path.name.startswith("pep") for path in folder.iterdir()):
+            yield moved_node(node, read_items(folder / f"pubsub_{encoded(node.name, keep='_')}.list"))
+    if has_personal_nodes:
         yield MovedProblem(f"folder {folder.name}", "personal nodes (mod_pep) are left out")
+
+
+@contextmanager
+def _errors_named(path: Path | str) -> Iterator[None]:
+    """Raises DocumentError for an error of the operating system."""
+    try:
+        yield
+    except OSError as error:
+        raise DocumentError(f"cannot read {error.filename or path}: {error.strerror}") from None
 
 
 def encoded(text: str, keep: str = "") -> str:
@@ -78,12 +91,10 @@ def _folder_of(source: Path, host: str) -> Path:
 
 
 def _read_node(path: Path) -> ProsodyNode:
-    try:
+    with _errors_named(path):
         if path.stat().st_size > _MAX_NODE_BYTES:
             raise DocumentError(f"{path} is larger than {_MAX_NODE_BYTES} bytes")
         data = path.read_bytes()
-    except OSError as error:
-        raise DocumentError(f"cannot read {path}: {error.strerror}") from None
     start = _RETURN.match(data)
     if start is None:
         raise LuaError(0, "there is no `return`")
@@ -112,19 +123,23 @@ def _shallow(value: LuaValue) -> Plain:
 
 
 def read_items(path: Path) -> Iterator[MovedItem | MovedProblem]:
-    """Yields the items of a list. A damaged item becomes a problem, and the next whole item follows.
+    """Yields the items of a list, none if the node has no list. A damaged item becomes a problem, and the next whole
+    item follows.
 
     Raises DocumentError if the file cannot be read.
     """
-    try:
-        with path.open("rb") as file:
+    with contextlib.ExitStack() as files:
+        try:
+            file = files.enter_context(path.open("rb"))
             if not path.stat().st_size:  # an empty file cannot be mapped
                 return
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            with contextlib.closing(mapped), memoryview(mapped) as data:
-                yield from _items(data, path.name)
-    except OSError as error:
-        raise DocumentError(f"cannot read {path}: {error.strerror}") from None
+            mapped = files.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except OSError as error:
+            # A node without items has no list. Neither has a node whose list would have too long a name for Prosody.
+            if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
+                return
+            raise DocumentError(f"cannot read {path}: {error.strerror}") from None
+        yield from _items(files.enter_context(memoryview(mapped)), path.name)
 
 
 def _items(data: memoryview, name: str) -> Iterator[MovedItem | MovedProblem]:
@@ -143,7 +158,7 @@ def _items(data: memoryview, name: str) -> Iterator[MovedItem | MovedProblem]:
         except LuaError as error:
             following = _NEXT_ITEM.search(data, position)
             last = "" if following else ", which is the last"
-            yield MovedProblem(f"file {name}", f"the item at byte {position}{last}, is damaged: {error}")
+            yield UnreadableItem(f"file {name}", f"the item at byte {position}{last}, is damaged: {error}")
             if following is None:
                 return
             position = following.start() + 1
@@ -155,11 +170,11 @@ def _items(data: memoryview, name: str) -> Iterator[MovedItem | MovedProblem]:
 def _item(table: LuaTable, name: str) -> MovedItem | MovedProblem:
     key, when, publisher = (table.fields.get(part) for part in ("key", "when", "with"))
     if not isinstance(key, str):
-        return MovedProblem(f"file {name}", "an item has no id")
+        return UnreadableItem(f"file {name}", "an item has no id")
     try:
         payload = stanza_xml(table) if "name" in table.fields else b""
     except FeedError as error:
-        return MovedProblem(f"item {key!r}", error.text)
+        return UnreadableItem(f"item {key!r}", error.text)
     return MovedItem(key, publisher if isinstance(publisher, str) else "", time_us(when), None, payload)
 
 

@@ -3,14 +3,14 @@
 The storages differ in their notation, Lua or JSON. Both become plain dictionaries before they come here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from smartfeeds.core.options import FormFields
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
 
-Plain = str | int | float | bool | None | Mapping[str, "Plain"]
+Plain = str | int | float | bool | None | Mapping[str, "Plain"] | Sequence["Plain"]
 # The names of Prosody that are not those of XEP-0060 16.4.4.
 _NAMES: Final = {
     "payload_type": "type",
@@ -72,4 +72,4 @@ def _texts(value: Plain) -> tuple[str, ...]:
         return (str(int(value)),)
     if isinstance(value, Mapping):
         return tuple(str(part) for part in value.values())
-    return (str(value),)
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)

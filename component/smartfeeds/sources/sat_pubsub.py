@@ -10,7 +10,14 @@ from smartfeeds.core.options import PUBSUB, FormFields
 from smartfeeds.core.times import EPOCH, US_PER_S
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.formats.xml import strict_parser
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
+from smartfeeds.service.moved import (
+    MovedItem,
+    MovedNode,
+    MovedProblem,
+    MovedSubscription,
+    UnreadableItem,
+    personal_nodes,
+)
 from smartfeeds.sources.foreign_database import POSTGRESQL, ForeignRows, open_database
 
 OLDEST_VERSION: Final = 5
@@ -105,7 +112,7 @@ def _items(rows: ForeignRows, number: int, *, closed: bool) -> Iterator[MovedIte
             continue
         payload = _payload(data)
         if payload is None:
-            yield MovedProblem(f"item {item_id}", "its data cannot be read")
+            yield UnreadableItem(f"item {item_id}", "its data cannot be read")
             continue
         yield MovedItem(item_id, publisher, _time_us(created), _time_us(updated), payload)
 

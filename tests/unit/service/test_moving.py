@@ -12,7 +12,7 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition
 from smartfeeds.service import moved_people, moving
 from smartfeeds.service import requests as r
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, UnreadableItem
 from smartfeeds.service.moving import MoveSettings, NodeReport, move_node
 from support.world import (
     ALICE,
@@ -187,7 +187,7 @@ async def test_interrupted_node_is_invisible_and_a_second_import_completes_it(
     assert not await world.events()
 
 
-async def test_name_that_is_taken_during_the_import_is_an_error(
+async def test_node_whose_name_is_taken_during_the_import_is_refused(
     world: World, bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[IMP-062]"""
@@ -202,7 +202,8 @@ async def test_name_that_is_taken_during_the_import_is_an_error(
         return count
 
     monkeypatch.setattr(moving, "begin_node", take)
-    assert await refusal(bring(node(item("a"), item("b")))) is Condition.CONFLICT
+    report = await bring(node(item("a"), item("b")))
+    assert (report.outcome, [subject for subject, _ in told(report)]) == ("refused", ["node"])
 
 
 # Kinds and options.
@@ -602,6 +603,53 @@ async def test_second_import_brings_what_was_published_meanwhile(world: World, b
     report = await bring(node(changed, item("c", 3), item("d", 1)), mirror=True)
     assert report.counts.counts() == {"added": 0, "changed": 0, "deleted": 1, "unchanged": 3}
     assert await world.ids_of(FEED) == "c d a"
+
+
+async def test_mirror_removes_no_item_that_the_source_has(world: World, bring: Bring) -> None:
+    """[IMP-067] [IMP-068] An item that no node can store is there, and an unreadable item may be any."""
+    await bring(node(item("a", 5), item("b", 4), item("c", 3)))
+    refused = item("b", 4, 1, payload="no element")
+
+    report = await bring(node(item("a", 5), refused), mirror=True)
+    assert report.counts.deleted == 1
+    assert await world.ids_of(FEED) == "a b"
+
+    report = await bring(node(refused, UnreadableItem("file x.list", "damaged")), mirror=True)
+    assert report.counts.deleted == 0
+    assert told(report)[-1] == ("items", "no item is removed here, because some items of the source cannot be read")
+    assert await world.ids_of(FEED) == "a b"
+
+
+class Meanwhile:
+    """A service in which something happens before its first write."""
+
+    def __init__(self, world: World, event: Callable[[], Any]) -> None:
+        self._service = world.service
+        self._event: Callable[[], Any] | None = event
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    async def write(self, *arguments: Any) -> Any:
+        event, self._event = self._event, None
+        if event is not None:
+            await event()
+        return await self._service.write(*arguments)
+
+
+async def test_node_that_appears_or_vanishes_meanwhile_is_refused(world: World, spool: FileSpool) -> None:
+    """[IMP-064] [IMP-069] The import goes on with the next node."""
+
+    async def move(event: Callable[[], Any]) -> NodeReport:
+        service: Any = Meanwhile(world, event)
+        return await move_node(service, node(item("a")), SETTINGS, spool, world.clock.now_us)
+
+    report = await move(world.create)
+    assert (report.outcome, [subject for subject, _ in told(report)]) == ("refused", ["node"])
+    assert [made.name for made in await nodes(world)] == [FEED]
+
+    report = await move(world.delete)
+    assert (report.outcome, told(report)) == ("refused", [("node", f"the node {FEED} was deleted during the import")])
 
 
 @pytest.mark.parametrize("mirror", [False, True])

@@ -16,7 +16,7 @@ from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedReader, MovedSubscription
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedReader, MovedSubscription, UnreadableItem
 from smartfeeds.sources.ejabberd import read_ejabberd
 from smartfeeds.sources.sat_pubsub import read_sat_pubsub
 from support.moving_samples import DUMP, HOST, ODD_NODE, SAMPLES, loaded_samples
@@ -340,17 +340,30 @@ def test_records_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
 
     nodes, problems = read("dump", str(path))
 
-    assert [made_id(item) for item in items(nodes["blog"])] == ["i0", "i1", "i4", "urn:uuid:ä/: ,<", "made", "by-b"]
-    assert items(nodes[ODD_NODE]) == []
-    assert [problem.reason for problem in problems] == [
+    blog = [made_id(part) for part in nodes["blog"].items if isinstance(part, MovedItem)]
+    assert blog == ["i0", "i1", "i4", "urn:uuid:ä/: ,<", "made", "by-b"]
+    assert problems == []
+    unreadable = [part for name in ("blog", ODD_NODE) for part in nodes[name].items if isinstance(part, MovedProblem)]
+    assert [part.reason for part in unreadable] == [
         "the text is no Erlang term (at byte 21)",
         "the payload is no element of ejabberd (xmlel)",
     ]
-    assert all(re.fullmatch(r"record at byte \d+ of mnesia\.dump", problem.subject) for problem in problems)
+    assert all(re.fullmatch(r"record at byte \d+ of mnesia\.dump", part.subject) for part in unreadable)
+    assert {type(part) for part in unreadable} == {UnreadableItem}
     assert nodes["private"].problems == [
         MovedProblem("a row of pubsub_state", "unknown form of the record"),
         MovedProblem("option pubsub#subscribe", "the value cannot be read"),
     ]
+
+
+def test_date_beyond_every_clock_is_no_date(tmp_path: Path) -> None:
+    """[IMP-024]"""
+    path = tmp_path / "mnesia.dump"
+    path.write_bytes(DUMP.read_bytes().replace(b"{1795,", b"{1795000000000000000,"))
+
+    nodes, _problems = read("dump", str(path))
+
+    assert {(item.created_us, item.modified_us) for item in items(nodes["blog"])} == {(None, None)}
 
 
 def test_torn_dump_is_reported(tmp_path: Path) -> None:

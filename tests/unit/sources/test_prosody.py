@@ -13,7 +13,7 @@ import pytest
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, UnreadableItem
 from smartfeeds.sources.prosody_files import encoded, read_items
 from smartfeeds.sources.prosody_sql import read_prosody
 from support.postgres import PostgresServer
@@ -207,6 +207,7 @@ def test_item_behind_a_damaged_one_is_read(copy: Path) -> None:
 
     assert [item.id for item in items][:3] == ["i0", "i4", "i1"] and len(items) == 6
     assert len(problems) == 1 and "is damaged" in problems[0].reason
+    assert isinstance(problems[0], UnreadableItem)
 
 
 def test_node_that_cannot_be_read_is_a_problem(copy: Path) -> None:
@@ -240,6 +241,15 @@ def test_items_without_a_time_a_publisher_or_an_id(copy: Path) -> None:
         "an item has no id",
         "an element of the payload has no name or no table of attributes",
     ]
+    assert {type(problem) for problem in problems} == {UnreadableItem}
+
+
+def test_node_whose_list_would_have_too_long_a_name_has_no_items(copy: Path) -> None:
+    """[IMP-001] Prosody cannot store items of such a node either: names of files have up to 255 bytes."""
+    name = "ä" * 41
+    (copy / "pubsub_nodes" / f"{encoded(name)}.dat").write_text(f'return {{ ["name"] = "{name}" }};')
+
+    assert list(nodes(everything(str(copy), HOST))[name].items) == []
 
 
 def test_personal_nodes_are_named_and_left_out(copy: Path) -> None:
@@ -259,11 +269,13 @@ def test_empty_tables_may_be_arrays_and_broken_json_is_a_problem(tmp_path: Path)
         change = "UPDATE prosody SET value = ? WHERE user = ? AND key = ?"
         connection.execute(change, (json.dumps([]), "transient", "subscribers"))
         connection.execute(change, ("{", "geo", "config"))
+        connection.execute(change, (json.dumps({"roster_groups_allowed": ["a", "b"]}), "blog", "config"))
 
     parts = everything(path, SQL_HOST)
 
     assert nodes(parts)["transient"].subscriptions == ()
     assert not nodes(parts)["geo"].options
+    assert nodes(parts)["blog"].options == {"pubsub#roster_groups_allowed": ("a", "b")}
     assert MovedProblem("node 'geo'", "its config is no JSON and is left out") in parts
 
 
@@ -271,6 +283,7 @@ def test_empty_tables_may_be_arrays_and_broken_json_is_a_problem(tmp_path: Path)
     ("source", "host", "kind", "advice"),
     [
         ("nowhere", HOST, DocumentError, "name the data folder of Prosody"),
+        ("x" * 300, HOST, DocumentError, "cannot read x*: File name too long"),
         (str(SAMPLES / "prosody-0.12-files"), "other.example", DocumentError, "name one with --host: pubsub.localhost"),
         ("mysql://localhost/prosody", HOST, ConfigError, "copy the tables to a SQLite file"),
         ("postgresql://127.0.0.1:1/none", HOST, DocumentError, "cannot open the PostgreSQL database"),

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
@@ -14,6 +15,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -134,7 +136,9 @@ def exit_failed_if(failed: object) -> None:
 
 def print_json(value: object) -> None:
     """Writes a value as JSON to standard output."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    # A lone surrogate, which stands for a byte of another program that is no UTF-8, becomes the escape of JSON.
+    click.echo(text.encode("utf-8", "backslashreplace").decode())
 
 
 def print_lines(lines: Sequence[str], rest: str = "and {} more such lines") -> None:
@@ -173,7 +177,7 @@ def print_table(table: Table) -> None:
 def progress_bar() -> Progress:
     """Returns a progress bar on standard error. It shows nothing if standard error is not a terminal."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -181,6 +185,21 @@ def progress_bar() -> Progress:
         transient=False,
         disable=not err.is_terminal,
     )
+
+
+@contextmanager
+def step_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Yields a function that shows a progress bar for each step. It receives the name of the step, the units that are
+    done, and their total."""
+    tasks: dict[str, TaskID] = {}
+    with progress_bar() as progress:
+
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(step, total=total)
+            progress.update(tasks[step], completed=done)
+
+        yield show
 
 
 def byte_bar() -> Progress:

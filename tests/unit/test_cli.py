@@ -1,6 +1,7 @@
 """The commands that need no server: what they print, what they leave behind, how they end."""
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -14,12 +15,13 @@ from typing import Any
 
 import click
 import pytest
+from rich.console import Console
 
 from smartfeeds.cli import documents, main, reading
 from smartfeeds.cli.run import _status_file
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
-from smartfeeds.console import EXIT_TEXTS, Exit, exit_code
+from smartfeeds.console import EXIT_TEXTS, Exit, exit_code, progress_bar
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 from smartfeeds.formats.documents import read_document
@@ -598,3 +600,13 @@ def test_help_of_a_group_has_whole_sentences(run: Run, words: tuple[str, ...], g
 def test_every_command_explains_itself(run: Run) -> None:
     for name in main.list_commands(None):  # type: ignore[arg-type]
         assert len(run(name, "--help").output.splitlines()) > 4
+
+
+def test_progress_bar_shows_brackets_as_they_are() -> None:
+    """A node may have any name, and rich would read a part of it as markup, or fail."""
+    bar, text = progress_bar(), io.StringIO()
+    bar.add_task("[/x] [red]y")
+
+    Console(file=text, width=100).print(bar.get_renderable())
+
+    assert "[/x] [red]y" in text.getvalue()

@@ -103,6 +103,20 @@ def test_mirror_removes_what_the_source_has_lost(ready: Run, tmp_path: Path) -> 
     assert (removed["nodes"][0]["outcome"], removed["nodes"][0]["deleted"]) == ("updated", 7)
 
 
+def test_bytes_that_are_no_text_end_neither_form_of_the_report(ready: Run, tmp_path: Path) -> None:
+    """[IMP-066] [IMP-069]"""
+    source = tmp_path / "prosody"
+    shutil.copytree(SAMPLE, source)
+    (source / "pubsub%2elocalhost" / "pubsub_nodes" / "odd.dat").write_bytes(
+        b'return { ["name"] = "\\255"; ["config"] = { ["title"] = "\\255" };'
+        b' ["affiliations"] = { ["\\255@x"] = "owner" } };'
+    )
+
+    assert "refused" in ready("import", "--from", "prosody", str(source), code=Exit.FAILED).stdout
+    report = json.loads(ready("import", "--from", "prosody", str(source), "--json", code=Exit.FAILED).stdout)
+    assert [one["node"] for one in report["nodes"] if one["outcome"] == "refused"] == ["\udcff"]
+
+
 def test_component_may_have_another_name(run: Run) -> None:
     """[IMP-065]"""
     run("init", "feeds.example.org")

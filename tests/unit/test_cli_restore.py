@@ -47,6 +47,18 @@ def test_check_says_what_a_backup_holds_and_changes_nothing(backup: Run) -> None
     assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
 
 
+def test_database_that_is_no_file_is_refused_before_the_backup_is_read(
+    backup: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[OPS-092]"""
+    monkeypatch.setenv("SMARTFEEDS_STORE__URL", "postgresql://a@127.0.0.1:1/feeds")
+
+    result = backup("restore", "copy.db", code=Exit.CONFIG)
+
+    assert "restore the backup to a file and use smartfeeds db copy" in " ".join(result.stderr.split())
+    assert result.stdout == ""
+
+
 def test_digest_of_a_feed_is_that_of_the_restored_feed(backup: Run) -> None:
     """[OPS-092]"""
     first = json.loads(backup("restore", "--check", "--json", "copy.db").stdout)

@@ -51,8 +51,8 @@ def remove(name: str, config: Path | None, *, allow: bool) -> None:
 def list_entries(config: Path | None, *, as_json: bool) -> None:
     """List both lists. Erased persons with a lasting block are counted only."""
     lists = {kind: read_offline(config, lambda tx, _: read_list(tx, kind)) for kind in ListKind}  # noqa: B023
-    rows = [{"list": kind.value, "name": name} for kind, shown in lists.items() for name in shown.names]
-    nameless = sum(shown.nameless for shown in lists.values())
+    rows = [{"list": kind.value, "name": name} for kind, entries in lists.items() for name in entries.names]
+    nameless = sum(entries.nameless for entries in lists.values())
     if nameless:
         rows.append({"list": ListKind.DENY.value, "name": f"({nameless} erased)"})
     print_rows(rows, as_json=as_json, empty="Both lists are empty.")

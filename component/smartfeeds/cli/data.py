@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from rich.progress import TaskID
 
 from smartfeeds.cli.addresses import open_source, open_target, store_address, with_password
 from smartfeeds.cli.common import FILE, config_option, read_settings
 from smartfeeds.cli.offline import run_offline
-from smartfeeds.console import Commands, print_out, progress_bar
+from smartfeeds.console import Commands, print_out, progress_bar, step_bars
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import ConfigError
 from smartfeeds.service.feeds import FeedService
@@ -68,15 +67,8 @@ def copy(source: StoreAddress, target: StoreAddress, password_file: Path | None)
     if source.name == target.name:
         raise click.UsageError("FROM and TO are the same database; name another target")
     ends = [with_password(address, password_file) for address in (source, target)]
-    with progress_bar() as progress, open_source(ends[0]) as original, open_target(ends[1]) as copied:
-        tasks: dict[str, TaskID] = {}
-
-        def show(work: str, done: int, total: int) -> None:
-            if work not in tasks:
-                tasks[work] = progress.add_task(work, total=total)
-            progress.update(tasks[work], completed=done)
-
-        tables = copy_store(original, copied, source.name, show)
+    with step_bars() as show, open_source(ends[0]) as from_store, open_target(ends[1]) as to_store:
+        tables = copy_store(from_store, to_store, source.name, show)
     rows = sum(table.rows for table in tables)
     print_out(f"Copied {rows} rows of {len(tables)} tables to {target.name}. Both have the sha256 {digest_of(tables)}.")
     folder = folder_of(Path(source.path)) if source.path else None

@@ -1,6 +1,7 @@
 """`smartfeeds import --from`: moves the nodes of another service here."""
 
 import importlib
+import os
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import file_spool
 from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines, print_out, print_rows, progress_bar
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.text import counted
+from smartfeeds.core.text import counted, one_line
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.moved import MovedProblem, MovedReader
 from smartfeeds.service.moving import MoveSettings, NodeReport, move_node
@@ -49,7 +50,7 @@ def moving_options(command: Command) -> Command:
 
 def import_source(text: str) -> Path | str:
     """Return the path of a document, or another source as a text. Raises BadParameter for a missing file."""
-    if "://" in text or Path(text).is_dir():
+    if "://" in text or os.path.isdir(text):  # noqa: PTH112 - is_dir raises for a folder that may not be read
         return text
     return file_or_address(text)
 
@@ -114,18 +115,20 @@ async def _run(
     reports: list[NodeReport] = []
     problems: list[MovedProblem] = []
     with progress_bar() as progress:
+        # One bar for all nodes: a service may have thousands.
+        task = progress.add_task("", total=None)
         for part in _reader(arguments.origin)(arguments.source, host):
             if isinstance(part, MovedProblem):
                 problems.append(part)
             elif not arguments.nodes or part.name in arguments.nodes:
-                task = progress.add_task(part.name, total=None)
+                progress.update(task, description=one_line(part.name))
                 with file_spool() as spool:
                     now_us = time.time_ns() // 1000
                     report = await move_node(
                         service, part, settings, spool, now_us, on_progress=partial(progress.advance, task)
                     )
-                progress.update(task, total=progress.tasks[task].completed)
                 reports.append(report)
+        progress.update(task, total=progress.tasks[task].completed)
     return reports, problems
 
 

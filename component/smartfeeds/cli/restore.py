@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import click
-from rich.progress import TaskID
 
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings
-from smartfeeds.console import exit_failed_if, print_json, print_out, progress_bar
+from smartfeeds.config_store import StoreSettings
+from smartfeeds.console import exit_failed_if, print_json, print_out, step_bars
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError
 from smartfeeds.store.digests import digest_of
@@ -26,32 +26,31 @@ def restore_command(file: Path, config: Path | None, *, check: bool, replace: bo
     backup and prints its feeds with the number of items, the last change and a digest. It ends with code 1 if uploaded
     files are missing.
     """
-    with progress_bar() as progress:
-        tasks: dict[str, TaskID] = {}
-
-        def show(work: str, done: int, total: int) -> None:
-            if work not in tasks:
-                tasks[work] = progress.add_task(work, total=total)
-            progress.update(tasks[work], completed=done)
-
+    store = None if check else _file_store(config)
+    with step_bars() as show:
         contents = check_backup(file, show)
     if as_json:
         print_json(_to_json(contents))
     else:
         _print(file, contents)
-    if check:
+    if store is None:
         exit_failed_if(bool(contents.missing_files))
         return
-    store = read_settings(config).store
-    if store.is_shared:
-        raise ConfigError(
-            f"the database {store.address.name} is PostgreSQL; restore the backup to a file and use smartfeeds db copy"
-        )
     former = restore_backup(file, store.path, store.files_folder, replace=replace)
     if not as_json:
         for path in former:
             print_out(f"The former data is {path}.")
         print_out(f"Restored {store.path}. The next start of smartfeeds run upgrades it if necessary.")
+
+
+def _file_store(config: Path | None) -> StoreSettings:
+    """Return the settings of the database, which must be a file. Raises ConfigError."""
+    store = read_settings(config).store
+    if store.is_shared:
+        raise ConfigError(
+            f"the database {store.address.name} is PostgreSQL; restore the backup to a file and use smartfeeds db copy"
+        )
+    return store
 
 
 def _to_json(contents: BackupContents) -> dict[str, object]:

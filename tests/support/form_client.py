@@ -14,11 +14,13 @@ VALIDATE = "http://jabber.org/protocol/xdata-validate"
 STAGES = 8  # no command has more
 # What a person writes into required fields that have no value.
 WRITTEN = {
+    "accountjid": "bob@example.org",
     "accountjids": "gone@example.org",
     "address": "xmpp:feeds.b.example?;node=plans",
     "announcement": "Tea is ready",
     "confirm": "gone@example.org",
     "feed": "tea",
+    "jid": "gone@example.org",
     "jids": "bob@example.org",
     "node": "tea",
     "pubsub#node": "tea",

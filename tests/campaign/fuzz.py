@@ -38,6 +38,7 @@ ROOT = Path(__file__).parents[2]
 SLOW_S = 1.0
 PIECE_INPUTS = 20_000
 MAX_BYTES = 20_000
+_CONTAINERS = frozenset(f"{{{namespace}}}pubsub" for namespace in (PS, OW))  # as the router chooses the decoder
 HEADER = b"<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' id='1'>"
 
 
@@ -85,7 +86,7 @@ def read_stream(data: bytes) -> None:
     for chunk in (HEADER, data[:half], data[half:]):
         frames += framer.feed(chunk)
     for stanza in StanzaParser(framer.header, NameGuard()).parse([frame.data for frame in frames]):
-        if stanza is None or not len(stanza):
+        if stanza is None or not len(stanza) or stanza[0].tag not in _CONTAINERS:
             continue
         try:
             decode(stanza.get("type", "get"), stanza[0], ACTOR, SERVICE)

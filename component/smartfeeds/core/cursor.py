@@ -17,7 +17,9 @@ PREFIX = {Order.MODIFIED: "", Order.CREATED: "c"}
 SPAN = "~"
 MAX_GROUP = 100_000  # items with one key; if there are more, only the time of a cursor is compared
 
-_CANONICAL = re.compile(r"c?-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?_(?:0|[1-9][0-9]{0,8})_[0-9a-f]{8}", re.ASCII)
+_CANONICAL = re.compile(
+    r"c?(?!-0_)-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?_(?:0|[1-9][0-9]{0,8})_[0-9a-f]{8}", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,10 @@ class PagePlan:
 
 def parse_number(text: str, name: str) -> int:
     """Reads a whole number from 0. Raises FeedError(BAD_REQUEST)."""
-    if not _NUMBER.fullmatch(text.strip()):
+    number = text.strip()  # `int` does not strip all characters that `strip` does
+    if not _NUMBER.fullmatch(number):
         raise FeedError(Condition.BAD_REQUEST, f"{name} must be a whole number from 0")
-    return int(text)
+    return int(number)
 
 
 def plan(

@@ -76,6 +76,13 @@ def test_parse_cursor_nearly_a_cursor_gives_none(text: str) -> None:
     assert not is_canonical(text)
 
 
+def test_is_canonical_of_a_zero_with_a_sign_is_false() -> None:
+    """[SF-029] It is read as its time."""
+    text = "-0_0_b191b173"
+    assert not is_canonical(text) and is_canonical("-0.5_0_b191b173")
+    assert parse_cursor(text) == Cursor(Order.MODIFIED, 0)
+
+
 def test_parse_cursor_of_the_created_order_with_an_unknown_checksum_keeps_order_and_time() -> None:
     """[SF-029] [xep-map 218]"""
     assert parse_cursor("c1304942400_x_y") == Cursor(Order.CREATED, T_US)

@@ -185,3 +185,8 @@ def test_plan_of_a_malformed_request_is_a_bad_request(request_: Set | None, max_
 
 def test_parse_number_takes_whole_numbers_from_nought() -> None:
     assert (parse_number("0", "x"), parse_number("007", "x"), parse_number("9" * 18, "x")) == (0, 7, 10**18 - 1)
+
+
+@pytest.mark.parametrize("separator", ["\x1c", "\x1f", "\x85", " "])
+def test_parse_number_ignores_all_white_space_around_it(separator: str) -> None:
+    assert parse_number(f"{separator}5{separator}", "x") == 5

@@ -65,7 +65,8 @@ async def test_group_rolled_back_runs_again_one_by_one(sqlite: SqliteStore, monk
         tx.put_item(made.node_no, item("bad", 2))
         raise FeedError(Condition.CONFLICT)
 
-    blocked = asyncio.create_task(sqlite.write(slow))
+    # Of another sender: the next works of one whose work took long run alone.
+    blocked = asyncio.create_task(sqlite.write(slow, turn="slow"))
     await asyncio.to_thread(entered.wait)
     tasks = [good("a", 1), asyncio.create_task(sqlite.write(bad)), good("c", 3)]
     await asyncio.sleep(0)

@@ -183,6 +183,21 @@ async def test_port_of_a_web_server_is_named(stranger: int) -> None:
     assert await port_purpose("127.0.0.1", stranger) == "the port of a web server"
 
 
+@pytest.mark.parametrize("attributes", ["xmlns='jabber:client' version='1.0'", "version='1.0' xmlns='jabber:client'"])
+async def test_port_for_clients_is_named_whatever_the_order_of_attributes(attributes: str) -> None:
+    """Prosody writes them in an order that differs between its starts."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b">")
+        stream = "http://etherx.jabber.org/streams"
+        writer.write(f"<stream:stream {attributes} xmlns:stream='{stream}'><stream:features/>".encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert await port_purpose("127.0.0.1", port) == "the port for clients (c2s)"
+
+
 async def test_public_address_that_leads_to_this_machine_is_well() -> None:
     """The check answers itself, because the service is stopped."""
     listen = f"127.0.0.1:{free_port()}"

@@ -25,7 +25,7 @@ from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits
 CONNECT_S: Final = 5.0  # for a connection, and for each answer
 SERVER_PORT: Final = 5269  # of a domain without SRV records
 _READ_BYTES: Final = 65_536
-_STREAM_NAMESPACE: Final = re.compile(rb"""<stream:stream\s[^>]*\sxmlns=["']jabber:([a-z:]+)["']""")
+_STREAM_NAMESPACE: Final = re.compile(rb"""<stream:stream\b[^>]*\sxmlns=["']jabber:([a-z:]+)["']""")
 _ERROR: Final = re.compile(rb"<stream:error><([a-z-]+)")
 _NO_RECORD: Final = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND})
 # Names that no other server can look up (RFC 2606, RFC 6761, RFC 6762).

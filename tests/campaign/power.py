@@ -12,6 +12,8 @@ import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
+
 from campaign.clients import load_on, new_session, walk
 from campaign.disk_image import DiskImage
 from campaign.history import History
@@ -57,8 +59,10 @@ async def power_piece(
                 for follower in followers:
                     await follower.catch_up()
                 await walk(service, history, session)
-            except* RuntimeError as group:
-                problems += map(str, group.exceptions)  # a service that does not start again
+            except* (RuntimeError, aiohttp.ClientResponseError) as group:
+                problems += map(
+                    str, group.exceptions
+                )  # a service that does not start again, or cannot read its database
             finally:
                 if service.pid:
                     service.end()

@@ -49,9 +49,11 @@ async def test_power_cuts_lose_nothing(preload: Preload, tmp_path: Path) -> None
 
 
 async def test_power_cut_without_syncs_loses_what_was_acknowledged(preload: Preload, tmp_path: Path) -> None:
-    """[CAM-036] With synchronous OFF the same cut and the same checker must report lost writes."""
+    """[CAM-036] With synchronous OFF the same cut and the same checker must report lost writes, or a database that
+    cannot be read any more.
+    """
     piece = await power_piece(preload, tmp_path / "run", 20263, 2, "without_sync", life_s=2.0)
-    assert Rule.LOST in piece.verdict.rules
+    assert Rule.LOST in piece.verdict.rules or piece.problems
 
 
 async def test_store_that_acknowledges_before_its_commit_is_seen(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.core.model import MAX_ID_BYTES, Affiliation, KeyRange, Slice
@@ -131,6 +131,7 @@ def test_texts_are_stored_and_compared_the_same_by_every_store(runner: Runner, t
     """[PG-003] [PG-050]"""
     prefix = f"n{next(runner.numbers)}"
     texts = [text.encode()[:MAX_ID_BYTES].decode(errors="ignore") for text in texts]
+    assume(not any(text.endswith("/") for text in texts))  # no JID has an empty resource
     results = {}
     for name, store in runner.stores.items():
         node_no = runner.run(store.write(fill(prefix, texts)))

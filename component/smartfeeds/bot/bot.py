@@ -178,7 +178,7 @@ class Bot:
         sender = invitation.room if invitation.from_room else invitation.inviter
         if not self._is_person(sender) or not self._limits.admit(sender):
             return
-        if not (await self._is_admitted(sender) and await self._is_admitted(invitation.room)):
+        if not await self._are_admitted(sender, invitation.room):
             return
         refusal = PASSWORD
         if not invitation.password:
@@ -215,7 +215,7 @@ class Bot:
             return None
         if message.wants_receipt and (receipt := encode_receipt(message)):
             self._outbox.reply(receipt)
-        if not await self._is_admitted(actor):
+        if not await self._are_admitted(actor):
             return None
         self._serve(self.sender.take_failed(str(actor)))
         return await self._conversation(actor, message)
@@ -240,7 +240,7 @@ class Bot:
             return None
         if not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
             return None
-        if not await self._is_admitted(room) or (author is not None and not await self._is_admitted(author)):
+        if not await self._are_admitted(room, *(() if author is None else (author,))):
             return None
         spoken = message.text if text is None else text
         message = replace(message, text=spoken, reply_to=reply_to, reacts_to=reacts_to)
@@ -265,10 +265,12 @@ class Bot:
         texts = Texts(choose_language(filter(None, (settings.language, message.language))))
         return Conversation(actor, message, texts, settings, self._tools, actor)
 
-    async def _is_admitted(self, jid: Jid) -> bool:
-        """Whether a person or a room may use the service. Others get no answer."""
+    async def _are_admitted(self, *jids: Jid) -> bool:
+        """Whether persons and rooms may use the service. Others get no answer."""
         policy = self._service.policy
-        return await self._service.read(lambda tx, _context: refusal_of(tx, policy, jid) is None, turn=str(jid))
+        return await self._service.read(
+            lambda tx, _context: all(refusal_of(tx, policy, jid) is None for jid in jids), turn=str(jids[0])
+        )
 
     def _is_person(self, jid: Jid) -> bool:
         """Whether an address may get an answer: no server, no component, no room, and not this service itself."""

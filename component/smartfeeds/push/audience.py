@@ -150,7 +150,7 @@ def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) ->
     jid = parse_jid(sub.jid)
     if sub.state is not SubscriptionState.SUBSCRIBED or not wants_events(sub.options) or jid is None:
         return False
-    if not is_admitted(tx, context, sub):
+    if refusal_of(tx, context.policy, jid) is not None:
         return False
     access = recipient_access(tx, context, node, jid, sub.state)
     if access.history_error is not None and from_canonical(sub.view).sync:

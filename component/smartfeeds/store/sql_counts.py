@@ -12,7 +12,7 @@ from threading import Lock
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge
 from smartfeeds.core.view import Order, View
 from smartfeeds.store.engine import Engine
-from smartfeeds.store.rows import NodeRow
+from smartfeeds.store.rows import DELETED, NodeRow
 from smartfeeds.store.sql_items import ItemReads
 
 # The most that counting a filtered view may cost, about 100 ms. An item takes 14 steps with one filter, 100 with two,
@@ -132,7 +132,7 @@ class CountReads(ItemReads):
         read, and the number behind which the next items begin, None at the end.
         """
         row = self._db.row(
-            "SELECT count(CASE WHEN publisher = ? AND change < 2 THEN 1 END), count(*), max(item_no) FROM"
+            f"SELECT count(CASE WHEN publisher = ? AND change < {DELETED} THEN 1 END), count(*), max(item_no) FROM"
             " (SELECT item_no, publisher, change FROM item WHERE item_no > ? ORDER BY item_no LIMIT ?) AS part",
             (publisher, item_no, limit),
         )

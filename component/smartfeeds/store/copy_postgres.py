@@ -7,7 +7,6 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import tuple_row
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
@@ -17,7 +16,7 @@ from smartfeeds.store.copying import OWN_TABLES, TableShape
 from smartfeeds.store.engine import Row
 from smartfeeds.store.migrate_postgres import SCHEMA, postgres_version, prepare_postgres
 from smartfeeds.store.postgres_errors import postgres_error
-from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.store.postgres_session import PostgresSession, connect
 from smartfeeds.store.schema_blocks import schema_blocks
 
 # Of one connection at a time: two copies into one database would disturb each other. "feedcopy" as a number.
@@ -65,14 +64,7 @@ def postgres_target(address: StoreAddress) -> Iterator["PostgresCopy"]:
 @contextmanager
 def _connected(address: StoreAddress) -> Iterator[psycopg.Connection[Row]]:
     try:
-        with psycopg.connect(
-            address.url,
-            password=address.password or None,
-            autocommit=True,
-            client_encoding="utf8",
-            application_name=_APPLICATION,
-            row_factory=tuple_row,
-        ) as connection:
+        with connect(address, _APPLICATION, autocommit=True, client_encoding="utf8") as connection:
             _refuse_service(connection, address)
             yield connection
     except psycopg.Error as error:

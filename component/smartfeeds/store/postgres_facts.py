@@ -9,8 +9,8 @@ import psycopg
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.store.postgres_errors import postgres_error
+from smartfeeds.store.postgres_session import CONNECT_S, connect
 
-_CONNECT_S = 5
 _APPLICATION = "smartfeeds doctor"
 # Other users' sessions have no backend_type for a user without rights, but they have a database. The sessions of the
 # doctor itself do not count. NULL is no limit, and LEAST ignores it.
@@ -100,13 +100,7 @@ def read_facts(address: StoreAddress) -> PostgresFacts:
 
 
 def _connect(address: StoreAddress) -> psycopg.Connection[tuple[Any, ...]]:
-    return psycopg.connect(
-        address.url,
-        password=address.password or None,
-        autocommit=True,
-        connect_timeout=_CONNECT_S,
-        application_name=_APPLICATION,
-    )
+    return connect(address, _APPLICATION, autocommit=True, connect_timeout=CONNECT_S)
 
 
 def _is_shared(first: psycopg.Connection[tuple[Any, ...]], second: psycopg.Connection[tuple[Any, ...]]) -> bool:

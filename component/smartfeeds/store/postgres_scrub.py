@@ -7,16 +7,16 @@ write-ahead log, its archive and the replicas have old bytes until their segment
 
 import time
 from contextlib import closing
-from typing import Any, Final, LiteralString
+from typing import Final, LiteralString
 
 import psycopg
 from psycopg import sql
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.store.postgres_errors import postgres_error
+from smartfeeds.store.postgres_session import CONNECT_S, connect
 from smartfeeds.store.scrub import BUSY_S, MAX_LIVE_BYTES, ScrubResult
 
-_CONNECT_S: Final = 5
 # Works of a running service wait meanwhile. They wait for a lock for 20 s (`postgres_session`).
 _LOCK_MS: Final = 5_000
 _LOCKED: Final = "55P03"
@@ -80,10 +80,7 @@ def _write_anew(connection: _Connection, table: str) -> None:
 
 
 def _connect(address: StoreAddress) -> _Connection:
-    password: dict[str, Any] = {"password": address.password} if address.password else {}
-    return psycopg.connect(
-        address.url, autocommit=True, connect_timeout=_CONNECT_S, application_name="smartfeeds gdpr", **password
-    )
+    return connect(address, "smartfeeds gdpr", autocommit=True, connect_timeout=CONNECT_S)
 
 
 def _outlive_snapshots(connection: _Connection, busy_s: float) -> bool:

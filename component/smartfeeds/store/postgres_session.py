@@ -49,6 +49,13 @@ Statement = tuple[str, Any]  # with the placeholder `?`, and its parameters
 _IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
 
 
+def connect(address: StoreAddress, application: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
+    """Returns a connection that the server lists under the name `application`. `options` are those of psycopg.connect.
+    Raises psycopg.Error.
+    """
+    return psycopg.connect(address.url, password=address.password or None, application_name=application, **options)
+
+
 class PostgresSession:
     """A connection that `statement_timeout_ms` bounds (0: no bound).
 
@@ -115,15 +122,13 @@ class PostgresSession:
 
     def _open(self) -> None:
         self.close()
-        options: dict[str, Any] = {"password": self.address.password} if self.address.password else {}
-        connection = psycopg.connect(
-            self.address.url,
+        connection = connect(
+            self.address,
+            "smartfeeds",
             autocommit=True,
             connect_timeout=CONNECT_S,
             prepare_threshold=2,
-            application_name="smartfeeds",
             client_encoding="utf8",
-            **options,
         )
         version = connection.info.server_version
         if version < OLDEST_VERSION:

@@ -41,14 +41,12 @@ def run_on_postgres(address: StoreAddress, target: str) -> None:
 
     One process at a time does it. Another process that starts meanwhile waits, and has nothing left to do.
     """
-    import psycopg
-
     from smartfeeds.store.migrate_postgres import SCHEMA_LOCK
+    from smartfeeds.store.postgres_session import connect
 
-    def connect() -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(address.url, password=address.password or None, application_name="smartfeeds upgrade")
-
-    engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: connect(address, "smartfeeds upgrade"), poolclass=NullPool
+    )
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

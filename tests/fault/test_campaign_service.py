@@ -59,8 +59,10 @@ async def test_power_cut_without_syncs_loses_what_was_acknowledged(preload: Prel
 async def test_store_that_acknowledges_before_its_commit_is_seen(
     preload: Preload, prosody: TestServer, tmp_path: Path
 ) -> None:
-    """[CAM-036] Writes are acknowledged and committed later; a kill in between loses them."""
-    piece = await kill_piece(preload, prosody, tmp_path / "run", 20264, 2, "acknowledges_before_commit")
+    """[CAM-036] Writes are acknowledged and committed later; a kill in between loses them. Each life of this seed is
+    long enough for an answer on a slow machine.
+    """
+    piece = await kill_piece(preload, prosody, tmp_path / "run", 20273, 3, "acknowledges_before_commit")
     assert Rule.LOST in piece.verdict.rules
 
 

@@ -49,7 +49,7 @@ def acknowledges_before_commit() -> None:
             self._late: list[QueuedWork] = []
 
         def run(self, works: list[QueuedWork]) -> int:
-            # Works run for their results, are rolled back, and run again together later. The newest works are never in a
+            # Works run for their results, are rolled back, and run again together later. The newest works are in no
             # commit when they are acknowledged, so that each kill loses some.
             self._engine.begin()
             for earlier in self._late:

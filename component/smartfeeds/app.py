@@ -398,12 +398,12 @@ class App:
     async def stop(self) -> None:
         """Undoes `start` in reverse order: finishes requests, saves marks, ends the stream, closes the store.
 
-        Before it, the service reports for `http.drain_s` that it is not ready, so that a load balancer sends requests
-        elsewhere.
+        Before it, the service reports for `http.drain_s` that it is not ready: a load balancer then chooses another.
         """
         if self.settings.http.drain_s and self.site is not None:
             self._draining = True
             await asyncio.sleep(self.settings.http.drain_s)
+        self.service.store.prepare_close()
         await self._parts.aclose()
 
     async def _drain(self) -> None:

@@ -1276,6 +1276,9 @@ class MemoryStore:
             raise StoreError("the store is already open")
         self._open = True
 
+    def prepare_close(self) -> None:
+        """Does nothing: memory answers at once."""
+
     async def close(self) -> None:
         self._open = False
 

@@ -114,6 +114,10 @@ class PostgresServer:
         """Stops all processes of the server where they are (SIGSTOP)."""
         self._send(signal.SIGSTOP)
 
+    def thaw(self) -> None:
+        """Lets the processes of a frozen server go on."""
+        self._send(signal.SIGCONT)
+
     def kill(self) -> None:
         """Kills all processes of the server, and returns when they have ended."""
         pids = self._send(signal.SIGKILL)

@@ -35,6 +35,9 @@ class SqliteMemoryStore:
     async def open(self) -> None:
         """Does nothing: the database exists."""
 
+    def prepare_close(self) -> None:
+        """Does nothing: memory answers at once."""
+
     async def close(self) -> None:
         """Frees the memory."""
         self.connection.close()

@@ -113,6 +113,9 @@ class Store(Protocol):
     async def open(self) -> None:
         """Opens the store as its `OpenMode` allows. Raises StoreError with advice."""
 
+    def prepare_close(self) -> None:
+        """The service ends. From now on a database that does not answer delays no work for long."""
+
     async def close(self) -> None:
         """Finishes running work and closes the store."""
 

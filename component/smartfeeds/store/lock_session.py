@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import selectors
-import socket
 import threading
 import time
 from collections import deque
@@ -119,8 +118,6 @@ class LockSession:
         self._is_linked = False
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
-        # A descriptor of its own: that of the connection may be another file after the thread has closed it.
-        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
@@ -243,12 +240,11 @@ class LockSession:
         end = asyncio.create_task(asyncio.to_thread(self._thread.join))
         ended, _ = await asyncio.wait((end,), timeout=CLOSE_S)
         if not ended:
-            with contextlib.suppress(OSError):  # the connection ended meanwhile
-                self._socket.shutdown(socket.SHUT_RDWR)
+            self._session.answers.shut_down()
         try:
             await end
         finally:
-            self._socket.close()
+            self._session.answers.close()
 
     def _wake(self) -> None:
         with self._guard:

@@ -9,7 +9,7 @@ import psycopg
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.store.postgres_errors import postgres_error
-from smartfeeds.store.postgres_session import CONNECT_S, connect
+from smartfeeds.store.postgres_session import connect
 
 _APPLICATION = "smartfeeds doctor"
 # Other users' sessions have no backend_type for a user without rights, but they have a database. The sessions of the
@@ -100,7 +100,7 @@ def read_facts(address: StoreAddress) -> PostgresFacts:
 
 
 def _connect(address: StoreAddress) -> psycopg.Connection[tuple[Any, ...]]:
-    return connect(address, _APPLICATION, autocommit=True, connect_timeout=CONNECT_S)
+    return connect(address, _APPLICATION, autocommit=True)
 
 
 def _is_shared(first: psycopg.Connection[tuple[Any, ...]], second: psycopg.Connection[tuple[Any, ...]]) -> bool:

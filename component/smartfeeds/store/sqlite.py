@@ -31,6 +31,7 @@ from smartfeeds.store.sqlite_engine import (
     SqliteEngine,
     make_private,
     missing,
+    restoring_path,
     store_error,
 )
 from smartfeeds.store.work_queue import BatchRunner, QueuedWork
@@ -98,10 +99,11 @@ class SqliteStore(SqlStore):
         if self._connections:
             raise StoreError("the store is already open")
         _check_writable(self.path)
+        # An empty database must not take the place of one whose restore was interrupted.
+        if not self.path.exists() and (not self._mode.creates or restoring_path(self.path).exists()):
+            raise missing(self.path)
         if self._mode.creates:
             make_private(self.path)
-        elif not self.path.exists():
-            raise missing(self.path)
         try:
             writers = [] if self._mode is OpenMode.READ else [await self._connect(self._writer)]
             readers = [await self._connect(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]

@@ -40,8 +40,18 @@ _ADVICE = {
 _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 
+def restoring_path(path: Path) -> Path:
+    """Returns the file with the new contents of a database, while `smartfeeds restore` runs or after it was killed."""
+    return path.with_name(f"{path.name}.restoring")
+
+
 def missing(path: Path) -> StoreError:
     """Returns the error for a missing database file, for commands that do not create one."""
+    if restoring_path(path).exists():
+        return StoreError(
+            f"the database {path.absolute()} does not exist, because smartfeeds restore was interrupted; "
+            "run smartfeeds restore --replace again"
+        )
     return StoreError(f"the database {path.absolute()} does not exist; {CREATE_IT}")
 
 

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import json
 import os
+import random
 import signal
 import socket
 import time
@@ -21,7 +22,8 @@ from smartfeeds.cli.common import FILE, config_option, json_option, read_setting
 from smartfeeds.cli.files import whole_file
 from smartfeeds.config import Settings
 from smartfeeds.console import Exit, exit_failed_if, out, print_json, run_async
-from smartfeeds.errors import ConfigError, SmartfeedsError
+from smartfeeds.errors import ConfigError, SmartfeedsError, UnknownOutcomeError
+from smartfeeds.store.engine import TransientError
 from smartfeeds.telemetry import set_up_logging
 from smartfeeds.watchdog import Watchdog
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from smartfeeds.app import App
 
 STATUS_S: Final = 5.0  # interval of writing the status file
+FIRST_PAUSE_S: Final = 1.0  # before a start is repeated
+LONGEST_PAUSE_S: Final = 10.0
 STALE_S: Final = 20.0  # an older status file comes from a process that has ended or does not respond
 M_TRIM_THRESHOLD: Final = -1  # parameters of glibc's mallopt(3)
 M_MMAP_THRESHOLD: Final = -3
@@ -49,8 +53,8 @@ log = structlog.get_logger()
 def run_command(config: Path | None, status: Path | None) -> None:
     """Run the service until SIGTERM or Ctrl-C, or until an admin stops it. A second signal ends it at once.
 
-    If the server is unreachable or another process uses the name, the service retries for ever. It exits with an error
-    only if the configuration or the database cannot be used.
+    If the server is unreachable, if another process uses the name, or if PostgreSQL is away, the service retries for
+    ever. It exits with an error only if the configuration or the database cannot be used.
     """
     settings = read_settings(config)
     set_up_logging(settings.log.format, settings.log.level)
@@ -84,11 +88,12 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
         restarts.append(restart)
         stop.set()
 
-    app = App(settings, on_failure=stop.set, on_stop=on_stop)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
-    await app.start()
+    app = await start_app(lambda: App(settings, on_failure=stop.set, on_stop=on_stop), stop)
+    if app is None:
+        return False
     _spare_the_collector()
     _keep_freed_memory()
     log.info("started", version=__version__, component=settings.component.jid, store=settings.store.address.name)
@@ -104,6 +109,28 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     if app.failed:
         raise SmartfeedsError("a part of the service failed; see the log")
     return restarts[-1:] == [True]
+
+
+async def start_app(make: Callable[[], "App"], stop: asyncio.Event) -> "App | None":
+    """Start the app that `make` returns, and again with a new one while the database server is away.
+
+    Return None if `stop` is set before a start succeeds. Raise the other errors of `App.start`.
+    """
+    pause_s = FIRST_PAUSE_S
+    while not stop.is_set():
+        app = make()
+        try:
+            await app.start()
+        except (TransientError, UnknownOutcomeError) as error:
+            log.error("start_repeated", reason=str(error), pause_s=pause_s)
+            with contextlib.suppress(TimeoutError):
+                # With jitter, because several processes may have lost the server at the same time.
+                async with asyncio.timeout(pause_s * random.uniform(0.5, 1)):
+                    await stop.wait()
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        else:
+            return app
+    return None
 
 
 def _report_of(app: "App") -> "Report":

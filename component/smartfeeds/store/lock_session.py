@@ -21,8 +21,8 @@ import psycopg
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
-from smartfeeds.errors import StoreError
 from smartfeeds.store.base import WriteTx
+from smartfeeds.store.engine import TransientError
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
 from smartfeeds.store.notices import (
     ChangeNotice,
@@ -35,6 +35,7 @@ from smartfeeds.store.notices import (
     read_notice,
 )
 from smartfeeds.store.postgres_engine import PostgresEngine
+from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS letter (
 """
 
 
-class SessionLostError(StoreError):
+class SessionLostError(TransientError):
     """The session has ended, and with it every lock."""
 
 
@@ -406,7 +407,6 @@ class _LockedSession(PostgresSession):
             # The others pass stanzas on to this process at once, and not only after their next beat.
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, join_text(instance)))
         except psycopg.Error as error:
+            failure = postgres_error(error, f"{self.name}, lock session", lost=connection.closed)
             self.close()
-            raise StoreError(
-                f"the database {self.name}: the lock session cannot be set up: {str(error).strip()}"
-            ) from error
+            raise failure from error

@@ -119,11 +119,11 @@ class PostgresSession:
         return is_lost or (self.is_open and self.connection.info.transaction_status is TransactionStatus.INERROR)
 
     def open_at_once(self) -> None:
-        """Opens the connection. Raises StoreError with advice."""
+        """Opens the connection. Raises StoreError with advice; TransientError if the server may be back later."""
         try:
             self._open()
         except psycopg.Error as error:
-            raise postgres_error(error, self.name) from error
+            raise postgres_error(error, self.name, lost=may_connect_later(error)) from error
 
     def renew(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Opens the connection if it is not open, with a growing pause between attempts. Raises StoreError."""

@@ -11,6 +11,7 @@ from sqlalchemy.pool import NullPool
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import TransientError
 from smartfeeds.store.migrate import oldest_of, statements
 
 LOCATION = "smartfeeds.store:migrations"
@@ -63,7 +64,9 @@ def _run(engine: Engine, target: str) -> None:
             command.upgrade(config, target)
             _set_compatibility(connection)
     except (exc.SQLAlchemyError, CommandError) as error:
-        raise StoreError(f"its migration to {target} failed and was undone: {error}") from error
+        is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+        kind = TransientError if is_lost else StoreError
+        raise kind(f"its migration to {target} failed and was undone: {error}") from error
 
 
 def _set_compatibility(connection: Connection) -> None:

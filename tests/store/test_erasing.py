@@ -20,6 +20,7 @@ from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.view import SHARED
+from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import erasing
@@ -265,6 +266,35 @@ async def test_a_lasting_block_is_a_digest(world: World) -> None:
     assert await refusal(world.subscribe(JID)) is Condition.FORBIDDEN
     (entry,) = await world.service.read(lambda tx, _: tx.blocks(ListKind.DENY))
     assert JID not in entry
+
+
+async def test_erasure_that_waits_searches_the_tables_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-025] The sweep looks at a job every few seconds until the last follower has the deletions."""
+    await world.subscribe(BOB)
+    await world.publish("mine", actor=JID)
+    await world.settle()
+    await world.service.write(lambda tx, _: tx.put_redirect("old", f"xmpp:{JID}?;node=blog", BOB))
+    searches: list[str] = []
+    mention_rows = WriteTx.mention_rows
+
+    def count(tx: WriteTx, person: Person) -> object:
+        searches.append(person.jid)
+        return mention_rows(tx, person)
+
+    monkeypatch.setattr(WriteTx, "mention_rows", count)
+    await world.cut()
+    job = await erase(world.service, now=False)
+    for _ in range(3):
+        await ERASURES.sweep(world.service)
+    assert (job.phase, searches) == (ErasurePhase.FOLLOWERS, [JID])
+
+    await world.start()
+    await world.settle()
+    await ERASURES.sweep(world.service)
+
+    status = await world.service.read(partial(erasure_status, person=PERSON))
+    assert status is not None and status.job.phase is ErasurePhase.DONE
+    assert await world.service.read(lambda tx, _: tx.redirect("old")) is None
 
 
 async def test_status_names_followers(world: World) -> None:

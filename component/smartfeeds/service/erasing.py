@@ -30,6 +30,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 # Items that one step looks at, and rows that it removes: 5 to 20 ms, during which other writes wait.
 ITEM_CHUNK = 200
 ROW_CHUNK = 500
+_NAMED = 1  # the place of a job in the phase FOLLOWERS that has seen rows which name the person
 
 ErasureSteps = Erasure | MoreSteps[Erasure]
 
@@ -281,14 +282,21 @@ def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -
 def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure | None:
     """Waits until the followers have received the deletions under the ids that they know, if an id names the person."""
     deleted_nos = tx.deleted_nodes()
-    if not job.settings.now:
-        names_rows = bool(deleted_nos or job.counts["ids"] or tx.mention_rows(person))
-        return None if names_rows and (deleted_nos or _is_behind(tx, job)) else _next_phase(job)
-    for node_no in deleted_nos:
-        node = tx.node_by_no(node_no)
-        if node is not None and isinstance(reap(tx, context, node), MoreSteps):
-            return job
-    return _next_phase(job)
+    if job.settings.now:
+        for node_no in deleted_nos:
+            node = tx.node_by_no(node_no)
+            if node is not None and isinstance(reap(tx, context, node), MoreSteps):
+                return job
+        return _next_phase(job)
+    if deleted_nos:
+        return None
+    if not _is_behind(tx, job):
+        return _next_phase(job)
+    if job.place == _NAMED:
+        return None
+    # Searched once: this reads whole tables, and a job that waits is looked at every few seconds.
+    is_named = bool(job.counts["ids"] or tx.mention_rows(person))
+    return replace(job, place=_NAMED) if is_named else _next_phase(job)
 
 
 def _is_behind(tx: ReadTx, job: Erasure) -> bool:

@@ -71,7 +71,8 @@ STORE_GROUP_SIZE = Histogram(
 )
 STORE_RETRIES = Counter(
     "smartfeeds_store_retries_total",
-    "Groups of writes that ran again, by reason: rollback (one of the writes failed, so each write runs alone)",
+    "Groups of writes, and single writes, that ran again, by reason: rollback (one write of the group failed), lost "
+    "(the connection), deadlock, serialization, unique (another process has added the same row)",
     ["reason"],
     registry=REGISTRY,
 )

@@ -290,6 +290,7 @@ async def test_erasure_that_waits_searches_the_tables_once(world: World, monkeyp
 
     await world.start()
     await world.settle()
+    await world.dispatcher.save_marks()
     await ERASURES.sweep(world.service)
 
     status = await world.service.read(partial(erasure_status, person=PERSON))

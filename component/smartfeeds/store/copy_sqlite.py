@@ -101,10 +101,8 @@ class SqliteCopy:
 
     def begin(self, source: str) -> None:
         marker = migrate.copy_marker(source)
-        try:
+        with migrate.database_named(self._path):
             version = migrate.version(self._connection)
-        except StoreError as error:
-            raise StoreError(f"the database {self._path}: {error}") from None
         if version == marker:
             return
         if version is not None:

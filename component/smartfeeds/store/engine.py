@@ -44,7 +44,13 @@ class AheadRows(NamedTuple):
 class TransientError(StoreError):
     """The transaction failed without effect and may succeed when it runs again: a lost connection, a deadlock, a row
     that another process has added at the same time.
+
+    `reason` is a label of metrics: `lost`, `deadlock`, `serialization`, `unique` or `rollback`.
     """
+
+    def __init__(self, text: str, reason: str = "lost") -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 class OverBudgetError(Exception):

@@ -191,7 +191,8 @@ class PostgresEngine:
                 ) from error
             raise failure from error
         if status != "COMMIT":
-            raise TransientError(f"the database {self._session.name}: the transaction had failed before its commit")
+            text = f"the database {self._session.name}: the transaction had failed before its commit"
+            raise TransientError(text, "rollback")
 
     def rollback(self) -> None:
         if self._session.drop():

@@ -53,8 +53,14 @@ _TEXTS = {
     "session is not read-only": "25006",
     "server is in hot standby mode": "25006",
 }
-# What may be gone at the next attempt: works of the store run again after it.
-_TRANSIENT = {"40001", "40P01", "23505", "57P01", "57P02", "57P03", "25P03", "53300"}
+_LOST = "lost"
+# What may be gone at the next attempt: works of the store run again after it. SQLSTATE -> the reason in metrics.
+_TRANSIENT = {
+    "40001": "serialization",
+    "40P01": "deadlock",
+    "23505": "unique",
+    **dict.fromkeys(("57P01", "57P02", "57P03", "25P03", "53300"), _LOST),
+}
 # What a new attempt to connect may find gone. A server that was just promoted may still be read-only.
 _PASSING = {"", "57P03", "57P01", "57P02", "53300", "25006"}
 
@@ -94,5 +100,7 @@ def postgres_error(error: Exception, name: str, *, lost: bool = False) -> StoreE
     if advice is None:
         advice = UNREACHABLE if lost or isinstance(error, psycopg.OperationalError) else "it cannot be used"
     reason = " ".join(str(error).split())
-    kind = TransientError if lost or state in _TRANSIENT else StoreError
-    return kind(f"the database {name}: {advice} ({reason})")
+    text = f"the database {name}: {advice} ({reason})"
+    if lost or state in _TRANSIENT:
+        return TransientError(text, _TRANSIENT.get(state, _LOST))
+    return StoreError(text)

@@ -24,9 +24,9 @@ from smartfeeds.core.shards import (
 from smartfeeds.delivery.changes import RETRY_S, failures_logged
 from smartfeeds.delivery.locks import ShardLocks, SoleLocks
 from smartfeeds.errors import StoreError
+from smartfeeds.group_readings import OwnershipReading
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
-from smartfeeds.telemetry import OwnershipReading
 
 T = TypeVar("T")
 

@@ -37,6 +37,7 @@ from smartfeeds.store.notices import (
 )
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.telemetry import NOTICES
 
 T = TypeVar("T")
 
@@ -52,6 +53,7 @@ NOTICE_S: Final = 0.01
 LETTER_S: Final = 60.0  # a letter that was not read for so long is for a process that has ended
 # A statement takes milliseconds. Only a server that hangs, while its kernel still answers, needs longer.
 CLOSE_S: Final = 5.0
+_SENT, _RECEIVED = NOTICES.labels("sent"), NOTICES.labels("received")
 
 _VIEW: Final[LiteralString] = """
 SELECT classid::bigint, objid::bigint, count(*) FROM pg_locks
@@ -340,6 +342,7 @@ class LockSession:
             changed, self._changed = self._changed, set()
             self._notice_at_s = None
         self._notify(change_text(self._instance, changed))
+        _SENT.inc()
 
     def _notify(self, text: str) -> None:
         # A transaction of its own, after the commit of the change: NOTIFY in the transaction of a write would make the
@@ -352,6 +355,7 @@ class LockSession:
     def _read_notice(self, payload: str) -> None:
         notice = read_notice(payload, self._instance)
         if isinstance(notice, ChangeNotice):
+            _RECEIVED.inc()
             self._call(self._events.on_changed, notice.node_nos)
         elif isinstance(notice, JoinNotice):
             self._call(self._events.on_joined)
@@ -378,7 +382,7 @@ class _LockedSession(PostgresSession):
         # A database that has vanished without a word must not hold a beat for longer than the lease.
         options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"
         url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
-        super().__init__(replace(address, url=url))
+        super().__init__(replace(address, url=url), kind="locks")
         self._lease_settings = {
             "idle_session_timeout": timeout_ms,
             "idle_in_transaction_session_timeout": timeout_ms,

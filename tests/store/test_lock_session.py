@@ -17,6 +17,7 @@ from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import lock_session
 from smartfeeds.store.lock_session import LockSession, SessionLostError
 from smartfeeds.store.notices import SessionEvents
+from smartfeeds.telemetry import REGISTRY
 from support.postgres import PostgresServer
 
 DEADLINE_S = 60.0
@@ -131,6 +132,20 @@ async def test_notice_names_the_nodes_of_other_processes(url: str, monkeypatch: 
         await second.until(lambda: second.changed)
         await first.session.beat()
         assert (first.changed, second.changed) == ([], [(1, 2, 3)])
+
+
+async def test_notices_are_counted_by_direction(url: str) -> None:
+    """[OPS-082] A process counts what it has sent, and what it has received of others."""
+
+    def count(direction: str) -> float:
+        return REGISTRY.get_sample_value("smartfeeds_notices_total", {"direction": direction}) or 0.0
+
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        before = count("sent"), count("received")
+        first.session.announce([1])
+        await second.until(lambda: second.changed)
+        await first.session.beat()
+        assert (count("sent"), count("received")) == (before[0] + 1, before[1] + 1)
 
 
 async def test_notice_of_too_many_nodes_says_that_there_are_many(url: str) -> None:

@@ -111,7 +111,7 @@ class WatchedNodes:
         announced, self._announced = self._announced, set()
         changed = [no for no, version in versions.items() if former.get(no) != version]
         UNANNOUNCED_CHANGES.inc(sum(no in former and no not in announced for no in changed))
-        self.wake(changed)
+        self._waiters.wake(changed)
 
 
 def _version(node: Node | None) -> str:

@@ -12,11 +12,14 @@ import pytest
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import parse_store
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import lock_session
 from smartfeeds.store.lock_session import LockSession, SessionLostError
+from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.notices import SessionEvents
+from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.telemetry import REGISTRY
 from support.postgres import PostgresServer
 
@@ -27,6 +30,9 @@ LEASE_S = 30.0
 @pytest.fixture(scope="module")
 def url(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.create_database()
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
     yield url
     postgres.drop_database(url)
 
@@ -179,12 +185,34 @@ async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) ->
                 await asyncio.sleep(0)
 
 
+async def test_session_is_refused_after_a_newer_program_has_upgraded_the_database(postgres: PostgresServer) -> None:
+    """[OPS-091] The process had no session meanwhile, so the newer program has not seen it."""
+    url = postgres.create_database()
+    with pytest.raises(StoreError, match="it is empty"):
+        async with joined(url, "a"):
+            pass
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE compatibility SET oldest = '9998'")
+        with pytest.raises(NewerSchemaError, match=r"the database .*: its schema 9999 is newer than this program"):
+            async with joined(url, "a"):
+                pass
+        connection.execute("UPDATE compatibility SET oldest = %s", (HEAD,))
+        async with joined(url, "a") as first:
+            assert (await first.session.beat()).members == Members(0, 1)
+    postgres.drop_database(url)
+
+
 async def test_session_that_the_server_ends_is_reported(url: str) -> None:
     """[TOP-041] A restart of the database, for example."""
     async with joined(url, "a") as first:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'smartfeeds a locks'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name LIKE 'smartfeeds a % locks'"
             )
         await first.until(lambda: first.lost)
         with pytest.raises(SessionLostError):

@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from smartfeeds.core.model import Node
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import UNANNOUNCED_CHANGES
@@ -120,9 +120,14 @@ def _version(node: Node | None) -> str:
 
 @contextlib.contextmanager
 def failures_logged() -> Iterator[None]:
-    """Logs an exception of work that is repeated, so that the loop around it goes on."""
+    """Logs an exception of work that is repeated, so that the loop around it goes on.
+
+    Raises NewerSchemaError: no repetition helps.
+    """
     try:
         yield
+    except NewerSchemaError:
+        raise
     except StoreError as error:
         _log.error("store_failed", reason=str(error))
     except Exception:  # noqa: BLE001

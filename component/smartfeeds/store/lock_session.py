@@ -23,8 +23,10 @@ import psycopg
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import OpenMode, WriteTx
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.migrate import next_step
+from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, oldest_postgres_program, postgres_version
 from smartfeeds.store.notices import (
     ChangeNotice,
     JoinNotice,
@@ -36,6 +38,7 @@ from smartfeeds.store.notices import (
     read_notice,
 )
 from smartfeeds.store.postgres_engine import PostgresEngine
+from smartfeeds.store.postgres_programs import session_name
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.telemetry import NOTICES
 
@@ -402,9 +405,10 @@ class _LockedSession(PostgresSession):
         self.open_at_once()
         connection = self.connection
         try:
+            connection.execute("SELECT set_config('application_name', %s, false)", (session_name(instance),))
+            self._check_schema()
             for name, value in self._lease_settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
-            connection.execute("SELECT set_config('application_name', %s, false)", (f"smartfeeds {instance} locks",))
             connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, _UNLINKED))
             with connection.transaction():
                 # Processes that start together would both create the table, and one of them would fail.
@@ -418,3 +422,15 @@ class _LockedSession(PostgresSession):
             raise StoreError(
                 f"the database {self.name}: the lock session cannot be set up: {str(error).strip()}"
             ) from error
+        except StoreError as error:
+            self.close()
+            raise type(error)(f"the database {self.name}: {error}") from error
+
+    def _check_schema(self) -> None:
+        """Raises StoreError, or NewerSchemaError if a newer program has upgraded the schema since this one started.
+
+        The lock makes the check wait for an upgrade that runs. An upgrade that starts after it sees this session.
+        """
+        with self.connection.transaction():
+            self.execute("SELECT pg_advisory_xact_lock_shared(?)", (SCHEMA_LOCK,))
+            next_step(postgres_version(self), oldest_postgres_program(self), OpenMode.READ)

@@ -59,7 +59,6 @@ from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import (
     GATHERED,
     SCHEMA_VERSION,
-    ProcessReading,
     Readings,
     metrics_text,
     observe_request,
@@ -380,7 +379,7 @@ class App:
             self._spawn(self.recent.run(), "rates")
             self._spawn(self.changes.run(), "other processes")
             await self.ownership.start()
-            self._spawn(self.ownership.run(), "ownership")
+            self.group.start()
             self._spawn(self.backlog.run(), "backlog")
             parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
@@ -438,8 +437,7 @@ class App:
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
             backlog=self.backlog.readings(),
-            ownership=self.ownership.reading(),
-            process=(ProcessReading(self.group.role, __version__, HEAD),),
+            group=self.group.readings(),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             **self.polls.readings(),
             **(self.site.readings() if self.site is not None else {}),

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from functools import partial
 from zlib import crc32
 
-from smartfeeds import system
+from smartfeeds import __version__, system
 from smartfeeds.config import Settings
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
+from smartfeeds.delivery.database_watch import DatabaseWatch
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.files import tidy_files
 from smartfeeds.delivery.indexing import Indexer
@@ -17,11 +18,14 @@ from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.formats.atom import read_traits
+from smartfeeds.group_readings import GroupReadings, ProcessReading
 from smartfeeds.polling_setup import Polls
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
+from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.notices import SessionEvents
 from smartfeeds.webhooks.hub import Hub
+from smartfeeds.xmpp.canary import Canary
 from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
@@ -43,6 +47,8 @@ class ProcessGroup:
         self._changes = changes
         self._spawn = spawn
         self._stream: ComponentStream | None = None
+        self._canary: Canary | None = None
+        self._database = DatabaseWatch(service)
         self._online = asyncio.Event()
         self._letters: set[asyncio.Task[None]] = set()
         self.ownership = self._make_ownership()
@@ -79,6 +85,16 @@ class ProcessGroup:
         """Connects the group to the link of this process."""
         self._stream, self._online = stream, online
         self.ownership.on_link_lost = partial(stream.drop, "lease-lost")
+        if self._settings.component.link != "off":
+            self._canary = Canary(stream, online.is_set, asyncio.sleep, answer_s=self._settings.link.answer_s)
+
+    def start(self) -> None:
+        """Starts to send beats and pings, and to watch the database. The start of `ownership` comes before."""
+        self._spawn(self.ownership.run(), "ownership")
+        if self._canary is not None:
+            self._spawn(self._canary.run(), "canary")
+        if self._settings.store.is_shared:
+            self._spawn(self._database.run(), "database watch")
 
     def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls, hub: Hub | None) -> None:
         """Adds the background work that one process does at a time."""
@@ -101,9 +117,26 @@ class ProcessGroup:
             return "http"
         return "active" if self._online.is_set() else "standby"
 
+    def readings(self) -> GroupReadings:
+        """Returns the metrics of this process and of what it shares."""
+        return GroupReadings(
+            ownership=self.ownership.reading(),
+            canary=() if self._canary is None else (self._canary.reading(),),
+            process=(ProcessReading(self.role, __version__, HEAD),),
+            database=self._database.load(),
+            standbys=self._database.standbys(),
+            standby_lag=self._database.standby_lag(),
+        )
+
     def report(self) -> dict[str, dict[str, float]]:
-        """Returns the ownership for the status file, nothing for a process with a database of its own."""
-        return {"ownership": asdict(self.ownership.reading())} if self._settings.store.is_shared else {}
+        """Returns what the status file has about the link, and about a database that several processes may use."""
+        report = {} if self._canary is None else {"canary": asdict(self._canary.reading())}
+        if self._settings.store.is_shared:
+            report["ownership"] = asdict(self.ownership.reading())
+            report["standbys"] = {reading.state: reading.count for reading in self._database.standbys()}
+            for load in self._database.load():
+                report["database"] = asdict(load)
+        return report
 
     def link_count(self) -> int:
         """Returns how many links of this domain there may be. A process that is starting is not counted yet."""

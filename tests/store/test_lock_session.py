@@ -12,11 +12,15 @@ import pytest
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import parse_store
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import lock_session
 from smartfeeds.store.lock_session import LockSession, SessionLostError
+from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.notices import SessionEvents
+from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.telemetry import REGISTRY
 from support.postgres import PostgresServer
 
 DEADLINE_S = 60.0
@@ -26,6 +30,9 @@ LEASE_S = 30.0
 @pytest.fixture(scope="module")
 def url(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.create_database()
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
     yield url
     postgres.drop_database(url)
 
@@ -133,6 +140,20 @@ async def test_notice_names_the_nodes_of_other_processes(url: str, monkeypatch: 
         assert (first.changed, second.changed) == ([], [(1, 2, 3)])
 
 
+async def test_notices_are_counted_by_direction(url: str) -> None:
+    """[OPS-082] A process counts what it has sent, and what it has received of others."""
+
+    def count(direction: str) -> float:
+        return REGISTRY.get_sample_value("smartfeeds_notices_total", {"direction": direction}) or 0.0
+
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        before = count("sent"), count("received")
+        first.session.announce([1])
+        await second.until(lambda: second.changed)
+        await first.session.beat()
+        assert (count("sent"), count("received")) == (before[0] + 1, before[1] + 1)
+
+
 async def test_notice_of_too_many_nodes_says_that_there_are_many(url: str) -> None:
     """[PG-061] PostgreSQL refuses a payload of 8,000 bytes."""
     async with joined(url, "a") as first, joined(url, "b") as second:
@@ -164,12 +185,34 @@ async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) ->
                 await asyncio.sleep(0)
 
 
+async def test_session_is_refused_after_a_newer_program_has_upgraded_the_database(postgres: PostgresServer) -> None:
+    """[OPS-091] The process had no session meanwhile, so the newer program has not seen it."""
+    url = postgres.create_database()
+    with pytest.raises(StoreError, match="it is empty"):
+        async with joined(url, "a"):
+            pass
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE compatibility SET oldest = '9998'")
+        with pytest.raises(NewerSchemaError, match=r"the database .*: its schema 9999 is newer than this program"):
+            async with joined(url, "a"):
+                pass
+        connection.execute("UPDATE compatibility SET oldest = %s", (HEAD,))
+        async with joined(url, "a") as first:
+            assert (await first.session.beat()).members == Members(0, 1)
+    postgres.drop_database(url)
+
+
 async def test_session_that_the_server_ends_is_reported(url: str) -> None:
     """[TOP-041] A restart of the database, for example."""
     async with joined(url, "a") as first:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'smartfeeds a locks'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name LIKE 'smartfeeds a % locks'"
             )
         await first.until(lambda: first.lost)
         with pytest.raises(SessionLostError):

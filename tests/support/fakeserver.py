@@ -135,7 +135,7 @@ class Session:
             else:
                 self.before_online.append(str(element.tag))
             return
-        if self._is_ping_to_itself(element):
+        if self._is_to_itself(element):
             if self.switches.answer_pings:
                 await self.send(etree.tostring(element, with_tail=False))
             return
@@ -153,8 +153,9 @@ class Session:
             await self.send("<handshake/>")
             self.online.set()
 
-    def _is_ping_to_itself(self, element: etree._Element) -> bool:
-        return element.get("to") == self.domain and element.find("{urn:xmpp:ping}ping") is not None
+    def _is_to_itself(self, element: etree._Element) -> bool:
+        """Whether the component has sent a ping to its own address, or the response to such a ping."""
+        return element.tag == f"{{{_NS}}}iq" and element.get("to") == element.get("from") == self.domain
 
 
 class FakeServer:

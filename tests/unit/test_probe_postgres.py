@@ -227,6 +227,12 @@ def test_facts_of_a_server(address: StoreAddress) -> None:
             "can be lost in a failover",
             "Patroni",
         ),
+        (
+            {"standbys": 1, "standby_names": "*", "synchronous_standbys": None},
+            NOTE,
+            "1 connected; this user may not see whether one of them is synchronous",
+            "GRANT pg_read_all_stats",
+        ),
         ({"pools_transactions": True}, FIX, "a pooler shares connections", "pool_mode = session"),
         ({"clock_apart_s": -3.0}, NOTE, "differs by 3.0 seconds", "chrony"),
         ({"schema": "9999", "oldest": "9998"}, FIX, "newer than this program", "install a newer version"),

@@ -77,6 +77,7 @@ STATES = {
     "webhooks.documents.DocumentDesk": WORK,
     "webhooks.questions.HubQuestions": OWNED,
     "webhooks.results.DeliveryResults": OWNED,
+    "xmpp.canary.Canary": LOCAL,
     "xmpp.capabilities.CapabilityReader": LOCAL,
     "xmpp.command_sessions.CommandSessions": CHECKED,  # any process checks the ids
     "xmpp.listeners.Listeners": LOCAL,

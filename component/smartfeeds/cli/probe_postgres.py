@@ -107,6 +107,11 @@ def _standbys(facts: "PostgresFacts") -> Finding:
             f"{facts.standbys} standbys, none of them synchronous: acknowledged items can be lost in a failover",
             "set synchronous_standby_names, with Patroni synchronous_mode; see docs/postgres.md",
         )
+    if facts.synchronous_standbys is None:
+        return _STANDBYS.note(
+            f"{facts.standbys} connected; this user may not see whether one of them is synchronous",
+            "as an administrator of the server: GRANT pg_read_all_stats TO the user of store.url",
+        )
     if not facts.synchronous_standbys:
         return _STANDBYS.fix(
             f"synchronous_standby_names is {facts.standby_names!r}, but no such standby is connected; writes wait",

@@ -10,7 +10,7 @@ import random
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -41,6 +41,8 @@ MAPPED_BYTES: Final = 1024 * 1024  # larger blocks are mapped one by one, and re
 GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a tenth of the time of a publish
 
 TURN_S: Final = 1.0  # interval at which the event loop reports to the watchdogs
+
+_SHARED: Final = ("ownership", "canary", "database", "standbys")  # optional parts of the status file
 
 Report = Callable[[], Mapping[str, Mapping[str, float]]]
 
@@ -261,6 +263,30 @@ def _notify(state: str) -> None:
             sock.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
 
 
+def _lines(state: Mapping[str, Any]) -> Iterator[str]:
+    """Return what the file says about the link, and about a database that several processes use."""
+    if canary := state.get("canary"):
+        if canary["lost_lately"]:
+            yield (
+                f"{canary['lost_lately']} of the last {canary['lately']} stanzas to itself were lost: "
+                "another connection of this component swallows stanzas"
+            )
+        elif canary["lately"]:
+            yield f"a stanza to itself comes back after {canary['seconds'] * 1_000:.0f} ms"
+    if ownership := state.get("ownership"):
+        yield (
+            f"{ownership['processes']} processes on the database, {ownership['shards']} of 64 shards here, "
+            f"last beat {ownership['lease_age_s']:.1f} s ago"
+        )
+    if database := state.get("database"):
+        standbys = {name: count for name, count in state.get("standbys", {}).items() if count}
+        text = ", ".join(f"{count} {name}" for name, count in standbys.items()) or "none"
+        yield (
+            f"database: {database['free_connections']} connections free, {database['waiting_sessions']} sessions wait "
+            f"for a lock, standbys: {text}"
+        )
+
+
 @click.command("status")
 @click.argument("file", type=FILE)
 @json_option
@@ -278,14 +304,11 @@ def status_command(file: Path, *, as_json: bool) -> None:
         report = {
             name: state.get(name, empty) if running else empty for name, empty in (("version", ""), ("rates", {}))
         }
-        if running and "ownership" in state:
-            report["ownership"] = state["ownership"]
+        if running:
+            report |= {name: state[name] for name in _SHARED if name in state}
         print_json({"running": running, "online": running and online, **report})
     else:
         out.print("not running" if not running else "online" if online else "running, not online")
-        if running and (ownership := state.get("ownership")):
-            out.print(
-                f"{ownership['processes']} processes on the database, {ownership['shards']} of 64 shards here, "
-                f"last beat {ownership['lease_age_s']:.1f} s ago"
-            )
+        for line in _lines(state) if running else ():
+            out.print(line)
     exit_failed_if(not (running and online))

@@ -25,6 +25,7 @@ from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
 from smartfeeds.store.sql_river import RiverReads
+from smartfeeds.store.sql_server import ServerReads
 from smartfeeds.store.sql_source_push import SourcePushReads, SourcePushWrites
 from smartfeeds.store.sql_sources import SourceReads, SourceWrites
 
@@ -42,6 +43,7 @@ class ReadTx(
     PushReads,
     RecordReads,
     RiverReads,
+    ServerReads,
     SourceReads,
     SourcePushReads,
 ):

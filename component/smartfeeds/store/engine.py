@@ -9,6 +9,7 @@ parameters only (xep-map 248).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
@@ -108,6 +109,9 @@ class Engine(Protocol):
 
     def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
         """Reads what these touches name. With `lock` the nodes are locked. None if the engine does not gain from it."""
+
+    def database_state(self) -> DatabaseState | None:
+        """Returns the state of the server; None if the database is a file."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         """Returns all rows of a query."""

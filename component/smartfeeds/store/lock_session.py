@@ -21,9 +21,12 @@ import psycopg
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
-from smartfeeds.store.base import WriteTx
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import OpenMode, WriteTx
 from smartfeeds.store.engine import TransientError
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.migrate import database_named, next_step
+from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, oldest_postgres_program, postgres_version
 from smartfeeds.store.notices import (
     ChangeNotice,
     JoinNotice,
@@ -36,7 +39,9 @@ from smartfeeds.store.notices import (
 )
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_errors import postgres_error
+from smartfeeds.store.postgres_programs import session_name
 from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.telemetry import NOTICES
 
 T = TypeVar("T")
 
@@ -52,6 +57,7 @@ NOTICE_S: Final = 0.01
 LETTER_S: Final = 60.0  # a letter that was not read for so long is for a process that has ended
 # A statement takes milliseconds. Only a server that hangs, while its kernel still answers, needs longer.
 CLOSE_S: Final = 5.0
+_SENT, _RECEIVED = NOTICES.labels("sent"), NOTICES.labels("received")
 
 _VIEW: Final[LiteralString] = """
 SELECT classid::bigint, objid::bigint, count(*) FROM pg_locks
@@ -337,6 +343,7 @@ class LockSession:
             changed, self._changed = self._changed, set()
             self._notice_at_s = None
         self._notify(change_text(self._instance, changed))
+        _SENT.inc()
 
     def _notify(self, text: str) -> None:
         # A transaction of its own, after the commit of the change: NOTIFY in the transaction of a write would make the
@@ -349,6 +356,7 @@ class LockSession:
     def _read_notice(self, payload: str) -> None:
         notice = read_notice(payload, self._instance)
         if isinstance(notice, ChangeNotice):
+            _RECEIVED.inc()
             self._call(self._events.on_changed, notice.node_nos)
         elif isinstance(notice, JoinNotice):
             self._call(self._events.on_joined)
@@ -375,7 +383,7 @@ class _LockedSession(PostgresSession):
         # A database that has vanished without a word must not hold a beat for longer than the lease.
         options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"
         url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
-        super().__init__(replace(address, url=url))
+        super().__init__(replace(address, url=url), kind="locks")
         self._lease_settings = {
             "idle_session_timeout": timeout_ms,
             "idle_in_transaction_session_timeout": timeout_ms,
@@ -395,9 +403,10 @@ class _LockedSession(PostgresSession):
         self.open_at_once()
         connection = self.connection
         try:
+            connection.execute("SELECT set_config('application_name', %s, false)", (session_name(instance),))
+            self._check_schema()
             for name, value in self._lease_settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
-            connection.execute("SELECT set_config('application_name', %s, false)", (f"smartfeeds {instance} locks",))
             connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, _UNLINKED))
             with connection.transaction():
                 # Processes that start together would both create the table, and one of them would fail.
@@ -410,3 +419,16 @@ class _LockedSession(PostgresSession):
             failure = postgres_error(error, f"{self.name}, lock session", lost=connection.closed)
             self.close()
             raise failure from error
+        except StoreError:
+            self.close()
+            raise
+
+    def _check_schema(self) -> None:
+        """Raises StoreError, or NewerSchemaError if a newer program has upgraded the schema since this one started.
+
+        The lock makes the check wait for an upgrade that runs. An upgrade that starts after it sees this session.
+        """
+        with self.connection.transaction():
+            self.execute("SELECT pg_advisory_xact_lock_shared(?)", (SCHEMA_LOCK,))
+            with database_named(self.name):
+                next_step(postgres_version(self), oldest_postgres_program(self), OpenMode.READ)

@@ -103,6 +103,12 @@ def oldest_of(revision: str) -> str:
     return COMPATIBLE.get(revision, revision)
 
 
+def works_with(program: str, target: str) -> bool:
+    """Returns whether a program that was made for the schema `program` can work with the schema `target`."""
+    order = {revision: position for position, revision in enumerate(REVISIONS)}
+    return program in order and order[program] >= order[oldest_of(target)]
+
+
 def next_step(revision: str | None, oldest: str | None, mode: OpenMode) -> Step:
     """Returns what to do with a database of the schema `revision`, which is None for an empty database.
 

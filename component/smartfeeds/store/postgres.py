@@ -8,7 +8,8 @@ the server does not answer is ended.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, TypeVarTuple, Unpack
+from functools import partial
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 import structlog
 
@@ -23,6 +24,7 @@ from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sql_store import SqlStore
 from smartfeeds.store.work_queue import BatchRunner, QueuedWork
+from smartfeeds.telemetry import STORE_CONNECTIONS
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -36,6 +38,8 @@ LONG_READERS = 2
 LIGHT_MS = 250
 LIGHT_STEPS = 100_000
 SLOW_READ_S = 0.01  # a page of 50 takes 1 ms beside the server, and 7 ms with a round trip of 1.4 ms
+
+_STATES: Final = {"used": True, "idle": False}  # of a connection
 
 
 _log = structlog.get_logger()
@@ -64,7 +68,7 @@ class PostgresStore(SqlStore):
     async def open(self) -> None:
         if self._lanes:
             raise StoreError("the store is already open")
-        first = _Lane(PostgresSession(self.address, limit=self._limit))
+        first = _Lane(PostgresSession(self.address, kind="write", limit=self._limit))
         self._lanes.append(first)
         self._watching = asyncio.create_task(self._watch(), name="answers of the database")
         try:
@@ -78,6 +82,8 @@ class PostgresStore(SqlStore):
         readers = [self._reader(LIGHT_MS, LIGHT_STEPS) for _ in range(READERS)]
         long_readers = [self._reader(0, None) for _ in range(LONG_READERS)]
         self._start(writers, readers, long_readers, SLOW_READ_S)
+        for state, is_busy in _STATES.items():
+            STORE_CONNECTIONS.labels(state).set_function(partial(self._count, is_busy=is_busy))
 
     def prepare_close(self) -> None:
         self._limit.shorten()
@@ -85,6 +91,8 @@ class PostgresStore(SqlStore):
     async def close(self) -> None:
         self.prepare_close()
         await self._finish()
+        for state in _STATES:
+            STORE_CONNECTIONS.labels(state).set_function(lambda: 0)
         await self._disconnect()
 
     async def _watch(self) -> None:
@@ -105,6 +113,10 @@ class PostgresStore(SqlStore):
         engine = PostgresEngine(lane.session)
         return lane.runner(ReadBatches(engine, ReadTx(engine, self._counts), steps).run)
 
+    def _count(self, *, is_busy: bool) -> int:
+        """Returns the number of open connections that work now, or of the others."""
+        return sum(lane.session.is_open and lane.is_busy is is_busy for lane in self._lanes)
+
     async def _disconnect(self) -> None:
         # Closed before it is removed: its thread may still wait for an answer.
         while self._lanes:
@@ -121,6 +133,7 @@ class _Lane:
 
     def __init__(self, session: PostgresSession) -> None:
         self.session = session
+        self.is_busy = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="postgres")
 
     def runner(self, run: Callable[[list[QueuedWork]], int]) -> BatchRunner:
@@ -129,7 +142,11 @@ class _Lane:
 
     async def call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """Runs a function in the thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+        self.is_busy = True
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+        finally:
+            self.is_busy = False
 
     async def close(self) -> None:
         """Closes the connection and ends the thread."""

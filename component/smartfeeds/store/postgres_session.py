@@ -23,6 +23,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.postgres_answers import AnswerLimit, AnswerSocket
 from smartfeeds.store.postgres_errors import may_connect_later, postgres_error
+from smartfeeds.telemetry import STORE_ROUND_TRIPS
 
 # psycopg warns of the errors that follow in a pipeline after the one that it raises.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
@@ -71,14 +72,19 @@ def connect(address: StoreAddress, application: str, **options: Any) -> psycopg.
 
 
 class PostgresSession:
-    """A connection that `statement_timeout_ms` bounds (0: no bound).
+    """A connection that `statement_timeout_ms` bounds (0: no bound). `kind` is a label of its metrics.
 
     `open_at_once` fails when the server cannot be reached, `renew` waits some seconds for it. Whoever shares `limit`
     ends statements without an answer: it calls `limit.enforce` with `answers`.
     """
 
     def __init__(
-        self, address: StoreAddress, *, statement_timeout_ms: int = 0, limit: AnswerLimit | None = None
+        self,
+        address: StoreAddress,
+        *,
+        statement_timeout_ms: int = 0,
+        kind: str = "read",
+        limit: AnswerLimit | None = None,
     ) -> None:
         self.name = address.name
         self.address = address
@@ -88,6 +94,7 @@ class PostgresSession:
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None
         self._queue: list[Statement] = []
+        self._trips = STORE_ROUND_TRIPS.labels(kind)
         self._is_begun = False  # whether the server knows of the transaction
         self._is_ending = False  # whether the response to the end of a snapshot was not read yet
 
@@ -261,6 +268,7 @@ class PostgresSession:
             # nobody would know whether such a commit has happened.
             self.flush()
         queue, self._queue = self._queue, []
+        self._trips.inc()
         with self.answers, self.connection.pipeline():
             self._run(queue)
             cursor = self.connection.execute("COMMIT")
@@ -285,6 +293,7 @@ class PostgresSession:
     def _send(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self._cursor is None:
             raise psycopg.OperationalError("the connection is closed")
+        self._trips.inc()
         if not self._queue and len(statements) == 1:
             sql, params = statements[0]
             with self.answers:
@@ -305,6 +314,7 @@ class PostgresSession:
         self.flush()
         if self._connection is None:
             raise psycopg.OperationalError("the connection is closed")
+        self._trips.inc()
         with self.answers:
             self._connection.execute(script.encode(), prepare=False)
 

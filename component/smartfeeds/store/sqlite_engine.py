@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
@@ -118,6 +119,9 @@ class SqliteEngine:
 
     # Cursors are always read to their end. An open cursor would keep its snapshot, and the write-ahead log could not
     # shrink.
+
+    def database_state(self) -> DatabaseState | None:
+        return None
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         if self._left is not None:

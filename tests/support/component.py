@@ -244,7 +244,7 @@ class Component:
     async def resumed(self) -> None:
         """Returns once the component is online and has done everything that it does after a connection."""
         await self.app.online.wait()
-        await asyncio.gather(*(task for task in self.app._tasks if task.get_name() == "push resume"))
+        await asyncio.gather(*(task for task in self.app.tasks if task.get_name() == "push resume"))
         await self.settle()
 
     async def many_nodes(self, names: Sequence[str], user: str = ALICE) -> None:

@@ -141,7 +141,9 @@ class App:
         outbox = self.stream.outbox
         self.availability = Availability()
         interests = Interests()
-        self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random), self.ownership)
+        self.dispatcher = Dispatcher(
+            self.service, DeliveryTiming(clock, random.random), self.ownership, self.group.letters
+        )
         self.backlog = BacklogWatch(self.service, clock)
         fenced = FencedSender(outbox, lambda: self.ownership.is_current)
         self.sender = PushSender(

@@ -400,9 +400,13 @@ class Starter:
 
     async def again(self, component: Component, **sections: dict[str, Any]) -> Component:
         """Stops a component and starts another one over the same data."""
+        await self.stop(component)
+        return await self(**sections)
+
+    async def stop(self, component: Component) -> None:
+        """Stops a component."""
         self._running.remove(component)
         self._faults += await _stop(component)
-        return await self(**sections)
 
     async def close(self) -> None:
         """Stops everything; fails where a stanza broke a rule for all stanzas."""

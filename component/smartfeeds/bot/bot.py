@@ -25,6 +25,7 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.rates import Rate
+from smartfeeds.core.shards import shard_of_consumer
 from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import StoreError
@@ -128,6 +129,7 @@ class Bot:
             has_others=has_others,
         )
         dispatcher.register(KIND, self.sender.kind())
+        dispatcher.ownership.register(self)
         self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce, sign_ins, feeds)
         person = Rate(options.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
@@ -145,12 +147,22 @@ class Bot:
         """Serves all stored consumers. Raises StoreError."""
         # The first use of the time zones reads a file of each.
         await asyncio.to_thread(find_zone, "UTC")
-        for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
-            if consumer.kind == KIND:
-                self.sender.note_failed(consumer)
         for row in await self._service.read(lambda tx, _context: tx.consumers(FIRST, NO_LIMIT)):
             if row.consumer.kind == KIND:
                 self._dispatcher.follow(row.consumer)
+
+    async def begin(self, shards: frozenset[int]) -> None:
+        """Reads which deliveries failed before this process served their feeds, so that a message of the recipient
+        starts them again. Raises StoreError."""
+        for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
+            if consumer.kind == KIND and shard_of_consumer(consumer) in shards:
+                self.sender.note_failed(consumer)
+
+    async def end(self, shards: frozenset[int]) -> None:
+        """Changes nothing: what another process serves now does no harm here."""
+
+    def drop(self, shards: frozenset[int]) -> None:
+        """Changes nothing, for the same reason."""
 
     async def resume(self) -> None:
         """Enters the rooms and starts the deliveries, after the link came up. Raises StoreError."""

@@ -176,7 +176,7 @@ class App:
             self.polls.finder,
             self.availability,
             clock,
-            self.group.has_others,
+            self.group.letters,
         )
         info = ServiceInfo(
             domain=domain,

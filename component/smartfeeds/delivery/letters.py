@@ -36,7 +36,7 @@ class Letterbox:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._send = send
-        self._has_others = has_others
+        self.has_others = has_others
         self._clock = clock
         self._sleep = sleep
         self._readers: dict[Topic, Callable[[bytes], object]] = {}
@@ -67,7 +67,7 @@ class Letterbox:
 
     def post(self, recipient: str, letter: bytes) -> None:
         """Sends a letter soon. Drops it if too many bytes wait, or if this process is alone."""
-        if not self._has_others():
+        if not self.has_others():
             return
         size_bytes = len(letter) + LETTER_BYTES
         if self._waiting_bytes + size_bytes > WAITING_BYTES:

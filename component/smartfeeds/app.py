@@ -13,6 +13,7 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__, system
+from smartfeeds.background import BackgroundTasks
 from smartfeeds.bot_setup import make_bot
 from smartfeeds.config import Settings
 from smartfeeds.core.consumers import HELD, PUSH
@@ -47,8 +48,8 @@ from smartfeeds.service.admin_process import Announcement, OperationTools, Servi
 from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
-from smartfeeds.service.sign_ins import SignIn, SignIns
 from smartfeeds.service.tokens import authenticate
+from smartfeeds.sign_in_setup import SharedSignIns
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
@@ -72,7 +73,6 @@ from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
-from smartfeeds.xmpp.http_auth import Confirmation, encode_confirm
 from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.router import StanzaRouter
@@ -96,7 +96,7 @@ class App:
     """The running component. `start` and `stop` are called once; `online` is set while the server accepts it.
 
     `clock` returns microseconds since the Unix epoch and may step back; it is the system's if it is None. `on_failure`
-    is called, and `failed` is set, when a part that should never end has ended. Only a restart helps then. `on_stop` is
+    is called when a part that should never end has ended. Only a restart helps then. `on_stop` is
     called when an admin stops the service; its parameter is true for a restart.
     """
 
@@ -110,18 +110,16 @@ class App:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.settings = settings
-        self.failed = False
-        self._on_failure = on_failure
+        self.tasks = BackgroundTasks(on_failure)
         age_clock = clock or system.AgeClock(system.now_us, system.monotonic)
         clock = clock or system.now_us
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
-        self.group = ProcessGroup(settings, self.service, self.changes, self._spawn)
+        self.group = ProcessGroup(settings, self.service, self.changes, self.tasks.spawn)
         self.ownership = self.group.ownership
         self._draining = False
         self.files = FileFolder(settings.store.files_folder)
         self._indexer = Indexer(self.service.store)
-        self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
         domain, policy = settings.component.jid, self.service.policy
         secret = settings.component.reveal_secret()
@@ -142,7 +140,9 @@ class App:
         outbox = self.stream.outbox
         self.availability = Availability()
         interests = Interests()
-        self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random), self.ownership)
+        self.dispatcher = Dispatcher(
+            self.service, DeliveryTiming(clock, random.random), self.ownership, self.group.letters
+        )
         self.backlog = BacklogWatch(self.service, clock)
         fenced = FencedSender(outbox, lambda: self.ownership.is_current)
         self.sender = PushSender(
@@ -163,7 +163,8 @@ class App:
         self._bounces = Bounces(self.service, clock=clock)
         self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
         self.polls = Polls(settings, self.service, self._source_tools)
-        self.sign_ins = SignIns(clock)
+        shared_sign_ins = SharedSignIns(domain, clock, self.group)
+        self.sign_ins = shared_sign_ins.sign_ins
         self.bot = make_bot(
             settings,
             self.service,
@@ -174,7 +175,7 @@ class App:
             self.polls.finder,
             self.availability,
             clock,
-            self.group.has_others,
+            self.group.letters,
         )
         info = ServiceInfo(
             domain=domain,
@@ -208,14 +209,16 @@ class App:
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
             chat=self.bot,
-            on_sign_in=self._on_sign_in,
+            on_sign_in=shared_sign_ins.confirm,
             presences=self.presences,
         )
         self._done: Counter[type[Request]] = Counter()
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         self._operations = ServiceOperations(
             self.service,
-            OperationTools(self._announce, on_stop, self._spawn_operation, sleep, clock, self._readings, self.recent),
+            OperationTools(
+                self._announce, on_stop, self.tasks.spawn_operation, sleep, clock, self._readings, self.recent
+            ),
         )
         link = partial(StreamLink, self.stream, settings.link.answer_s)
         self._limiter = HostLimiter()
@@ -250,7 +253,7 @@ class App:
                 self._fetch_image,
                 XmppSignIn(
                     self.sign_ins,
-                    self._ask_to_confirm if settings.http.base_url else None,
+                    shared_sign_ins.ask if settings.http.base_url else None,
                     chat=self.bot is not None,
                 ),
                 self.hub,
@@ -278,8 +281,8 @@ class App:
     def _on_online(self) -> None:
         if self.bot is not None:
             self.bot.rooms.reset()
-        self._spawn(self._resume(), "push resume")
-        self._spawn(repeat_until_stored(self.presences.end_temporary), "temporary subscriptions")
+        self.tasks.spawn(self._resume(), "push resume")
+        self.tasks.spawn(repeat_until_stored(self.presences.end_temporary), "temporary subscriptions")
 
     async def _explain(self, node: Node, event: NodeEvent) -> list[bytes]:
         return [] if self.bot is None else await self.bot.explain(node, event)
@@ -311,15 +314,6 @@ class App:
     async def _authenticate(self, text: str) -> Token:
         """The token of a bearer text. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
-
-    def _on_sign_in(self, user: Jid, confirmation: Confirmation) -> None:
-        self.sign_ins.answer(confirmation.code, user, accepted=confirmation.accepted)
-
-    def _ask_to_confirm(self, sign_in: SignIn, url: str, text: str) -> None:
-        """Asks the user of a sign-in to confirm it (XEP-0070)."""
-        self.stream.outbox.reply(
-            encode_confirm(self.settings.component.jid, str(sign_in.target), sign_in.shown_code, url, text)
-        )
 
     async def _fetch_image(self, address: str, accept: str, max_bytes: int) -> bytes:
         """The body at the address of an image. Raises FetchError."""
@@ -355,32 +349,26 @@ class App:
             await parts.enter_async_context(self._callbacks)
             for server in self._webhooks:
                 parts.push_async_callback(log_failures_of, server.stop)
-            parts.push_async_callback(self._end_tasks)
+            parts.push_async_callback(self.tasks.stop)
             parts.push_async_callback(self.group.stop)
             parts.push_async_callback(self.supervisor.stop)
             parts.push_async_callback(self.group.unless_shared, self.presences.leave)
             parts.push_async_callback(self.presences.stop)
-            # The order of a stop: deliveries end and store their marks, their shards are unlocked for the next process,
-            # new requests go to another process, those in progress are answered, and then the link is closed.
-            parts.push_async_callback(self._drain)
-            parts.callback(self.group.relay.leave)
-            parts.push_async_callback(self.ownership.release)
-            parts.push_async_callback(log_failures_of, self.dispatcher.stop)
-            parts.push_async_callback(self._drain)
+            parts.push_async_callback(self._hand_over)
             for client in (*self._fetchers, self._image_fetcher, *self.polls.clients):
                 await parts.enter_async_context(client)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
                 await self.site.listener.start()
-                self._spawn(self.site.listener.watch(), "http watch")
+                self.tasks.spawn(self.site.listener.watch(), "http watch")
             if self.settings.component.link != "off":
-                self._spawn(self.supervisor.run(), "link")
-            self._spawn(watch_loop(), "loop watch")
-            self._spawn(self.recent.run(), "rates")
-            self._spawn(self.changes.run(), "other processes")
+                self.tasks.spawn(self.supervisor.run(), "link")
+            self.tasks.spawn(watch_loop(), "loop watch")
+            self.tasks.spawn(self.recent.run(), "rates")
+            self.tasks.spawn(self.changes.run(), "other processes")
             await self.ownership.start()
             self.group.start()
-            self._spawn(self.backlog.run(), "backlog")
+            self.tasks.spawn(self.backlog.run(), "backlog")
             parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
             if self.bot is not None:
@@ -389,7 +377,7 @@ class App:
                 await server.start()
             await self.polls.start()
             for name, work in self.polls.tasks():
-                self._spawn(work(), name)
+                self.tasks.spawn(work(), name)
             planets = [section.node for section in self.settings.nno]
             await self.service.write(partial(remove_unread_documents, planets=planets))
             self._parts = parts.pop_all()
@@ -405,15 +393,17 @@ class App:
         self.service.store.prepare_close()
         await self._parts.aclose()
 
+    async def _hand_over(self) -> None:
+        """Ends the work of this process. Its link is open until then, because the work sends stanzas."""
+        await self._drain()
+        await log_failures_of(self.dispatcher.stop)  # stores the marks
+        await log_failures_of(self.ownership.release)  # another process takes the shards
+        self.group.relay.leave()  # another process takes new requests
+        await self._drain()  # answers those that came meanwhile
+
     async def _drain(self) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.router.drain(), DRAIN_S)
-
-    async def _end_tasks(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _throughput(self) -> Throughput:
         """The counts since the start of this app, except that refusals are those of the process."""
@@ -455,28 +445,9 @@ class App:
             reasons["process"] = "it is stopping"
         if self.settings.component.link == "always" and not self.online.is_set():
             reasons["link"] = "the XMPP server does not accept us at the moment"
-        if self.failed:
+        if self.tasks.failed:
             reasons["process"] = "a part that should never end has ended; restart the service"
         return reasons
-
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.append(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if task in self._tasks:
-            self._tasks.remove(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            _log.error("task_failed", task=task.get_name(), exc_info=error)
-            self.failed = True
-            self._on_failure()
-
-    def _spawn_operation(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> Callable[[], object]:
-        """Runs an operation of an admin, whose failure is logged. Returns the function that cancels it."""
-        return self._spawn(log_failures_of(work), name).cancel
 
     async def _announce(self, addresses: Sequence[str], announcement: Announcement) -> None:
         """Sends a message to each address, in turn with notifications. Raises LinkError."""

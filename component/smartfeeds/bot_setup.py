@@ -7,6 +7,7 @@ from smartfeeds.bot.bot import Bot, BotOptions
 from smartfeeds.config import Settings
 from smartfeeds.core.presence import Availability
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.service.answers import Handle
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sign_ins import SignIns
@@ -24,7 +25,7 @@ def make_bot(
     finder: FeedFinder,
     availability: Availability,
     clock: Callable[[], int],
-    has_others: Callable[[], bool],
+    letters: Letterbox,
 ) -> Bot | None:
     """Returns the bot, or None if it is switched off."""
     if not settings.bot.enabled:
@@ -49,5 +50,5 @@ def make_bot(
         is_available=availability.is_available,
         clock=clock,
         monotonic=system.monotonic,
-        has_others=has_others,
+        letters=letters,
     )

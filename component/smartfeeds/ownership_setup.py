@@ -4,16 +4,19 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import asdict
 from functools import partial
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from smartfeeds import __version__, system
 from smartfeeds.config import Settings
+from smartfeeds.core.letters import ANY_PROCESS, Topic, write_letter
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
 from smartfeeds.delivery.database_watch import DatabaseWatch
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.files import tidy_files
 from smartfeeds.delivery.indexing import Indexer
+from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
@@ -28,6 +31,9 @@ from smartfeeds.webhooks.hub import Hub
 from smartfeeds.xmpp.canary import Canary
 from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
+
+if TYPE_CHECKING:
+    from smartfeeds.store.lock_session import LockSession
 
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
 
@@ -50,9 +56,9 @@ class ProcessGroup:
         self._canary: Canary | None = None
         self._database = DatabaseWatch(service)
         self._online = asyncio.Event()
-        self._letters: set[asyncio.Task[None]] = set()
         self.ownership = self._make_ownership()
-        self.relay = StanzaRelay(self.instance, self._post, self.has_others)
+        self.letters = Letterbox(self.ownership.send_letter, self.has_others)
+        self.relay = StanzaRelay(self.instance, self.letters.post, self.has_others)
         changes.forward(self.ownership.announce)
 
     def _make_ownership(self) -> Ownership:
@@ -61,18 +67,27 @@ class ProcessGroup:
             return sole_ownership(self._service)
         events = SessionEvents(
             self._on_changed,
-            self._on_letter,
+            lambda letter: self.letters.receive(letter),
             lambda reason: self.ownership.note_lost(reason),
-            lambda: self.ownership.note_joined(),
+            self._on_joined,
+            self._on_missed,
         )
+        session: LockSession | None = None
 
         async def open_locks() -> ShardLocks:
             # psycopg is an extra: a service on SQLite starts without it.
             from smartfeeds.store.lock_session import LockSession
 
-            return await LockSession.open(
-                store.address, self.instance, lease_s=store.lease_s, events=events, reader=read_traits
+            nonlocal session
+            session = await LockSession.open(
+                store.address,
+                self.instance,
+                lease_s=store.lease_s,
+                events=events,
+                reader=read_traits,
+                since=None if session is None else session.heard_at,
             )
+            return session
 
         return Ownership(
             open_locks,
@@ -84,6 +99,9 @@ class ProcessGroup:
     def attach(self, stream: ComponentStream, online: asyncio.Event) -> None:
         """Connects the group to the link of this process."""
         self._stream, self._online = stream, online
+        for topic in (Topic.SHARED, Topic.HANDED):
+            self.letters.read(topic, partial(stream.receive_stanza, topic))
+        self.letters.read(Topic.OUTGOING, stream.outbox.reply)
         self.ownership.on_link_lost = partial(stream.drop, "lease-lost")
         if self._settings.component.link != "off":
             self._canary = Canary(stream, online.is_set, asyncio.sleep, answer_s=self._settings.link.answer_s)
@@ -151,19 +169,26 @@ class ProcessGroup:
         if not self.has_others():
             await work()
 
+    def send(self, stanza: bytes) -> None:
+        """Sends a stanza by the link of this process, or else by that of another one."""
+        if self._stream is not None and self._online.is_set():
+            self._stream.outbox.reply(stanza)
+        else:
+            self.letters.post(ANY_PROCESS, write_letter(Topic.OUTGOING, stanza))
+
     async def stop(self) -> None:
         """Sends the last letters and closes the locks. The link is closed before."""
-        await asyncio.gather(*self._letters, return_exceptions=True)
+        await self.letters.close()
         await self.ownership.stop()
 
-    def _post(self, recipient: str, stanza: bytes) -> None:
-        task = asyncio.get_running_loop().create_task(self.ownership.send_letter(recipient, stanza), name="letter")
-        self._letters.add(task)
-        task.add_done_callback(self._letters.discard)
+    def _on_joined(self) -> None:
+        self.ownership.note_joined()
+        self.letters.note_joined()
 
-    def _on_letter(self, stanza: bytes) -> None:
+    def _on_missed(self) -> None:
+        """Connects again, which reads everything anew that the lost letters may have said."""
         if self._stream is not None:
-            self._stream.receive_letter(stanza)
+            self._stream.drop("letters-missed")
 
     def _on_changed(self, node_nos: Collection[int] | None) -> None:
         if node_nos is None:

@@ -1,22 +1,27 @@
 """Several real processes on one PostgreSQL database, beside a real ejabberd or Prosody (docs/scaling.md)."""
 
 import asyncio
+import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from support.client import Client, log_in
 from support.component import NS, PS, entry
 from support.postgres import PostgresServer
-from support.servers import TestServer
+from support.servers import ROOMS, TestServer
 from support.shared_service import Member, share, shared_service, until
+from support.talk import hear, next_from, say, text_of
 
 pytestmark = pytest.mark.timeout(240)
 NODES = [f"feed{number}" for number in range(8)]  # in different shards
 READER = "bob@localhost"
+MUC_USER = "http://jabber.org/protocol/muc#user"
 
 
 @pytest.fixture
@@ -131,6 +136,52 @@ async def test_rolling_restart_loses_no_request_and_no_notification(
         await asyncio.gather(reader.logout(), alice.logout())
 
 
+async def test_room_gets_one_answer_to_each_message(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
+    """[TOP-005] [TOP-013] Each message of the room reaches one of two processes at random. After a kill the other one
+    answers all of them."""
+    domain, room = ejabberd.take_name(), f"processes@{ROOMS}"
+    often = {"messages_per_minute": 600}
+    async with shared_service(tmp_path, ejabberd, url, ["feed0"], READER, domain=domain, bot=often) as members:
+        await begin(members)
+        alice = await log_in(ejabberd, "alice")
+        await create_room(alice, room, "Alice")
+        alice.send_raw(f"<message to='{domain}'><x xmlns='jabber:x:conference' jid='{room}'/></message>")
+        assert "I am in the room" in await hear(alice, domain)
+
+        async def answers(count: int) -> list[str]:
+            """The answers to messages that are sent one after the other, and one more for what comes too often."""
+            found = []
+            for _ in range(count):
+                say(alice, room, "feeds: subscriptions", kind="groupchat")
+                while not (text := text_of(await next_from(alice, room))).startswith("Alice: "):
+                    pass
+                found.append(text)
+            await alice.settle()
+            return found
+
+        # With one process that knows the room, all of these reach it with a probability of 1 : 4,096.
+        assert await answers(12) == ["Alice: You follow no feed yet."] * 12
+        await members[0].process.end(signal.SIGKILL)
+        await share(members[1:])  # takes longer than the server needs to notice the end of the connection
+        assert await answers(4) == ["Alice: You follow no feed yet."] * 4
+        late = [text for message in alice.messages if (text := text_of(message)).startswith("Alice: ")]
+        assert late == [], "no message has two answers"
+        await alice.logout()
+
+
+async def create_room(client: Client, room: str, nick: str) -> None:
+    """Enters a room as its owner."""
+    client.send_raw(f"<presence to='{room}/{nick}'><x xmlns='http://jabber.org/protocol/muc'/></presence>")
+    codes: set[str | None] = set()
+    while "110" not in codes:
+        presence = await client.next_presence()
+        codes = {status.get("code") for status in presence.iter(f"{{{MUC_USER}}}status")}
+    if "201" in codes:
+        form = "<x xmlns='jabber:x:data' type='submit'/>"
+        owner = f"<query xmlns='http://jabber.org/protocol/muc#owner'>{form}</query>"
+        assert (await client.set(room, owner)).get("type") == "result"
+
+
 async def test_idle_links_of_two_processes_stay(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
     """[TOP-011] [TOP-032] The server sends the pings of a process to any of them."""
     domain = ejabberd.take_name()
@@ -146,8 +197,9 @@ async def test_idle_links_of_two_processes_stay(ejabberd: TestServer, url: str, 
         await alice.logout()
 
 
-async def test_held_pull_ends_when_another_process_writes(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
-    """[PG-061] [PG-062] [PG-064] [PG-079] [TOP-024] [TOP-060] Processes without a link serve HTTP."""
+async def test_held_pulls_go_on_at_another_process(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
+    """[PG-061] [PG-062] [PG-064] [PG-079] [TOP-024] [TOP-060] Processes without a link serve HTTP. A pull ends when
+    another process writes. After a kill the client repeats it elsewhere with its cursor, and lacks nothing."""
     domain = ejabberd.take_name()
     off = {"link": "off"}
     async with shared_service(tmp_path, ejabberd, url, ["feed0"], READER, domain=domain, component=off) as members:
@@ -163,6 +215,48 @@ async def test_held_pull_ends_when_another_process_writes(ejabberd: TestServer, 
         await until(is_held, "a held pull")
         await second.publish("feed0", "news")
         assert await pull == ["news"]
+
+        async with read_stream(first) as stream:
+            cursor = await next_event(stream, "news")
+            pull = asyncio.create_task(titles(first, f"since=cursor:{cursor}&timeout=60"))
+
+            async def are_held() -> bool:
+                return await first.metric("smartfeeds_http_held") == 2.0
+
+            await until(are_held, "a held pull and a stream")
+            await first.process.end(signal.SIGKILL)
+            with pytest.raises(aiohttp.ClientError):
+                await pull
+            with pytest.raises(aiohttp.ClientError):
+                await next_event(stream, "later")
+        await second.publish("feed0", "meanwhile")
+        assert await titles(second, f"since=cursor:{cursor}&timeout=60") == ["meanwhile"]
+        async with read_stream(second, cursor) as stream:
+            await next_event(stream, "meanwhile")
+            await second.publish("feed0", "after")
+            await next_event(stream, "after")
+
+
+@asynccontextmanager
+async def read_stream(member: Member, cursor: str = "") -> AsyncIterator[aiohttp.ClientResponse]:
+    """An event stream from the first item on, or from a cursor as a browser sends it after a lost connection."""
+    headers = {"Accept": "text/event-stream", **({"Last-Event-ID": cursor} if cursor else {})}
+    async with member.session.get(f"{member.url}/feeds/feed0/?since=time:0", headers=headers) as answer:
+        assert answer.status == 200
+        yield answer
+
+
+async def next_event(stream: aiohttp.ClientResponse, title: str) -> str:
+    """The id of the next event, whose only item has this title."""
+    event_id = ""
+    async for line in stream.content:
+        name, _, value = line.decode().rstrip("\n").partition(": ")
+        if name == "id":
+            event_id = value
+        if name == "data" and (items := json.loads(value)["items"]):
+            assert [item["title"] for item in items] == [title]
+            return event_id
+    raise aiohttp.ClientPayloadError("the stream has ended")
 
 
 async def titles(member: Member, query: str) -> list[str]:

@@ -66,7 +66,7 @@ async def test_readyz_says_that_a_store_does_not_answer(web: Web, monkeypatch: p
 
 
 async def test_readyz_says_that_a_part_has_ended(web: Web) -> None:
-    web.component.app.failed = True
+    web.component.app.tasks.failed = True
     assert list((await web.get("/readyz")).json["reasons"]) == ["process"]
 
 

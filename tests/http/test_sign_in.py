@@ -1,64 +1,20 @@
 """The sign-in pages: with a token, through the bot, and by XEP-0070; and what a stranger cannot do with them."""
 
-import re
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from lxml import etree
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.sessions import form_token
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import FeedError
 from smartfeeds.service.sign_ins import LIFETIME_S, PER_ADDRESS, PER_JID, WRONG_CODES
 from support.bearer import bearer
 from support.browsing import FORM, SESSION_COOKIE, sign_in
-from support.chat import body_of, deliver, write
+from support.chat import body_of, write
 from support.component import ALICE, BOB, bare
-from support.web import Got, Web
-
-GUEST_COOKIE = "smartfeeds-guest"
-SITE = "http://web.example.org"
-HTTP_AUTH = "http://jabber.org/protocol/http-auth"
-_CODE = re.compile(r"<code>([2-9A-Z]{4}-[2-9A-Z]{4})</code>")
-
-
-@dataclass
-class Guest:
-    """A browser with its cookies."""
-
-    web: Web
-    cookies: dict[str, str] = field(default_factory=dict)
-    csrf: str = ""
-
-    async def ask(self, method: str, path: str, data: str = "", accept: str = "text/html", **headers: str) -> Got:
-        sent = {"Sec_Fetch_Site": "same-origin", **headers}
-        if self.cookies:
-            sent["Cookie"] = "; ".join(f"{name}={text}" for name, text in self.cookies.items())
-        if method == "POST":
-            sent.setdefault("Content_Type", FORM)
-        body = data.encode() if method == "POST" else None
-        got = await self.web.ask(method, path, body, accept, **{name: text for name, text in sent.items() if text})
-        if cookie := got.header("Set-Cookie"):
-            name, _, text = cookie.partition(";")[0].partition("=")
-            self.cookies[name] = text
-            if name == GUEST_COOKIE:
-                self.csrf = form_token(text)  # as the next page shows it
-        if match := re.search(r'name="csrf" value="([^"]+)"', got.text):
-            self.csrf = match[1]
-        return got
-
-    async def get(self, path: str, accept: str = "text/html", **headers: str) -> Got:
-        return await self.ask("GET", path, "", accept, **headers)
-
-    async def post(self, path: str, data: str = "", **headers: str) -> Got:
-        return await self.ask("POST", path, f"csrf={self.csrf}&{data}".rstrip("&"), **headers)
-
-    @property
-    def session(self) -> str:
-        return self.cookies.get(SESSION_COOKIE, "")
+from support.guests import CODE, HTTP_AUTH, SITE, Guest, answer, code_of, confirm_request, state
+from support.web import Web
 
 
 @pytest.fixture
@@ -76,20 +32,6 @@ async def guest(web: Web) -> Guest:
     browser = Guest(web)
     assert (await browser.get("/login")).status == 200
     return browser
-
-
-async def code_of(guest: Guest, jid: str = "") -> str:
-    """Begins a sign-in through XMPP and returns the code that the page shows."""
-    got = await guest.post("/login", f"jid={quote(jid)}&next=/feeds/closed/")
-    assert (got.status, got.header("Location")) == (303, "/login/wait")
-    match = _CODE.search((await guest.get("/login/wait")).text)
-    assert match is not None
-    return match[1]
-
-
-async def state(guest: Guest) -> str:
-    got = await guest.get("/login/wait", "application/json")
-    return str(got.json["state"])
 
 
 async def test_token_signs_in(guest: Guest) -> None:
@@ -276,21 +218,6 @@ def jid_of(user: str) -> Any:
     return parse_jid(user)
 
 
-async def confirm_request(web: Web, user: str) -> etree._Element:
-    """The request of XEP-0070 that a user received."""
-    (message,) = [
-        one for one in await web.component.events(bare(user)) if one.find(f"{{{HTTP_AUTH}}}confirm") is not None
-    ]
-    return message
-
-
-async def answer(web: Web, user: str, code: str, kind: str = "normal") -> None:
-    """Sends the answer of a client that knows XEP-0070, and waits until it was read."""
-    confirm = f"<confirm xmlns='{HTTP_AUTH}' id='{code}' method='POST' url='{SITE}/login'/>"
-    await deliver(web.component, user, "", confirm, type=kind)
-    await web.component.get(user, "<items node='closed'/>")
-
-
 async def test_user_confirms_the_request_of_xep_0070(guest: Guest) -> None:
     """The request names the site, the address that asks and the code, for clients that know XEP-0070 and for others."""
     code = await code_of(guest, "Alice@Example.org")
@@ -320,7 +247,7 @@ async def test_host_header_reaches_no_stranger(start_web: Any, bot: bool) -> Non
         return
     wait = await guest.get("/login/wait")
     assert "received a request" not in wait.text
-    match = _CODE.search(wait.text)
+    match = CODE.search(wait.text)
     assert match is not None
     await answer(guest.web, ALICE, match[1])
     assert await state(guest) == "waiting"

@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -45,6 +46,7 @@ class Peer:
     changed: list[Collection[int] | None] = field(default_factory=list)
     letters: list[bytes] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    missed: list[bool] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     session: LockSession = field(init=False)
 
@@ -52,7 +54,9 @@ class Peer:
         def note(values: list) -> Callable:  # type: ignore[type-arg]
             return lambda value: (values.append(value), self.news.set())
 
-        return SessionEvents(note(self.changed), note(self.letters), note(self.lost))
+        return SessionEvents(
+            note(self.changed), note(self.letters), note(self.lost), on_missed=lambda: note(self.missed)(True)
+        )
 
     async def until(self, is_there: Callable[[], object]) -> None:
         async with asyncio.timeout(DEADLINE_S):
@@ -62,10 +66,10 @@ class Peer:
 
 
 @asynccontextmanager
-async def joined(url: str, name: str, lease_s: float = LEASE_S) -> AsyncIterator[Peer]:
+async def joined(url: str, name: str, lease_s: float = LEASE_S, since: datetime | None = None) -> AsyncIterator[Peer]:
     peer = Peer(name)
     peer.session = await LockSession.open(
-        parse_store(url), name, lease_s=lease_s, events=peer.events(), reader=read_traits
+        parse_store(url), name, lease_s=lease_s, events=peer.events(), reader=read_traits, since=since
     )
     try:
         yield peer
@@ -244,3 +248,24 @@ async def test_work_that_fails_leaves_the_session_usable(url: str) -> None:
         with pytest.raises(StoreError, match="no"):
             await first.session.write_marks(fail)
         assert await first.session.write_marks(lambda _tx: 5) == 5
+
+
+async def test_letters_that_were_sent_without_a_session_are_read_by_the_next_one(url: str) -> None:
+    """[TOP-041] [TOP-013] Presence that another process has received meanwhile, for example."""
+    async with joined(url, "a") as first:
+        async with joined(url, "b") as former:
+            await former.session.beat()
+        assert former.session.heard_at is not None
+        for recipient, body in (("b", b"1"), ("*", b"2"), ("c", b"3"), ("?", b"4")):
+            await first.session.send_letter(recipient, body)
+        async with joined(url, "b", since=former.session.heard_at) as second:
+            await first.session.send_letter("b", b"5")
+            await second.until(lambda: second.letters[-1:] == [b"5"])
+            assert (second.letters, second.missed) == ([b"1", b"2", b"5"], [])
+
+
+async def test_session_that_comes_back_late_reports_that_letters_are_lost(url: str) -> None:
+    """[TOP-041] The database has letters for a minute."""
+    early = datetime.now(tz=UTC) - timedelta(seconds=lock_session.LETTER_S + 60)
+    async with joined(url, "d", since=early) as peer:
+        await peer.until(lambda: peer.missed)

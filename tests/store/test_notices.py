@@ -2,9 +2,8 @@
 
 import pytest
 
+from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS
 from smartfeeds.store.notices import (
-    ANY_PROCESS,
-    EVERY_PROCESS,
     PAYLOAD_BYTES,
     ChangeNotice,
     JoinNotice,

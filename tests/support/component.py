@@ -244,7 +244,7 @@ class Component:
     async def resumed(self) -> None:
         """Returns once the component is online and has done everything that it does after a connection."""
         await self.app.online.wait()
-        await asyncio.gather(*(task for task in self.app._tasks if task.get_name() == "push resume"))
+        await asyncio.gather(*(task for task in self.app.tasks if task.get_name() == "push resume"))
         await self.settle()
 
     async def many_nodes(self, names: Sequence[str], user: str = ALICE) -> None:
@@ -400,9 +400,13 @@ class Starter:
 
     async def again(self, component: Component, **sections: dict[str, Any]) -> Component:
         """Stops a component and starts another one over the same data."""
+        await self.stop(component)
+        return await self(**sections)
+
+    async def stop(self, component: Component) -> None:
+        """Stops a component."""
         self._running.remove(component)
         self._faults += await _stop(component)
-        return await self(**sections)
 
     async def close(self) -> None:
         """Stops everything; fails where a stanza broke a rule for all stanzas."""

@@ -48,7 +48,7 @@ async def test_app_whose_marks_cannot_be_saved_ends_everything_else(
     monkeypatch.setattr(app.dispatcher, "stop", refuse)
     await app.stop()
 
-    assert not app.online.is_set() and not app._tasks and not app.failed
+    assert not app.online.is_set() and not app.tasks and not app.tasks.failed
     with pytest.raises(StoreError, match="closed"):
         await app.service.read(lambda tx, _context: tx.node_count())
 
@@ -84,7 +84,7 @@ async def test_start_that_fails_undoes_what_it_did(tmp_path: Path, monkeypatch: 
         await app.start()
 
     assert service_threads() == threads
-    assert not app._tasks and not app.failed and not (tmp_path / "feeds.db.lock").exists()
+    assert not app.tasks and not app.tasks.failed and not (tmp_path / "feeds.db.lock").exists()
     with pytest.raises(StoreError, match="closed"):
         await app.service.read(lambda tx, _context: tx.node_count())
     await app.stop()
@@ -150,7 +150,7 @@ async def test_app_whose_link_fails_says_so(tmp_path: Path, monkeypatch: pytest.
     """Nobody would notice a service that runs on without a link."""
     told: list[bool] = []
     ended = asyncio.Event()
-    app = make_app(tmp_path, on_failure=lambda: (told.append(app.failed), ended.set()))
+    app = make_app(tmp_path, on_failure=lambda: (told.append(app.tasks.failed), ended.set()))
 
     async def fail() -> None:
         raise ValueError("unforeseen")
@@ -176,7 +176,7 @@ async def test_app_whose_watch_on_slow_readers_fails_says_so(tmp_path: Path, mon
     monkeypatch.setattr(app.site.listener, "sweep", fail)
     await app.start()
     await told.wait()
-    assert app.failed
+    assert app.tasks.failed
     await app.stop()
 
 

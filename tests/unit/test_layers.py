@@ -54,9 +54,11 @@ LAYERS: dict[str, set[str]] = {
         "config", "core", "delivery", "formats", "polling_setup", "service", "store", "system", "webhooks", "xmpp",
         "group_readings",
     },
-    "app": {"bot_setup", "ownership_setup", "opening", "webhooks_setup", "system", "http_setup", "polling_setup",
-            "errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
-            "client", "net", "delivery", "bot", "recent", "webhooks"},
+    "background": {"delivery"},
+    "sign_in_setup": {"core", "ownership_setup", "service", "xmpp"},
+    "app": {"background", "bot_setup", "ownership_setup", "sign_in_setup", "opening", "webhooks_setup", "system",
+            "http_setup", "polling_setup", "errors", "core", "formats", "store", "service", "push", "xmpp", "sources",
+            "http", "telemetry", "config", "client", "net", "delivery", "bot", "recent", "webhooks"},
     "console": {"errors", "core"},
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {

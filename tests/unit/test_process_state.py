@@ -17,6 +17,7 @@ WORK = "work: it lives for one work or one request"
 
 STATES = {
     "app.App": LOCAL,
+    "background.BackgroundTasks": LOCAL,
     "bot.delivery.ChatSender": OWNED,
     "bot.rooms.Rooms": CHECKED,  # presence of rooms is shown to all processes
     "core.fairness.FairOrder": LOCAL,
@@ -29,6 +30,7 @@ STATES = {
     "delivery.changes.WatchedNodes": CHECKED,  # PG-079
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071
     "delivery.lane.DeliveryLane": OWNED,  # PG-070
+    "delivery.letters.Letterbox": LOCAL,
     "delivery.ownership.Ownership": LOCAL,
     "delivery.turns.DeliveryTurns": OWNED,
     "delivery.turns.HostPlaces": OWNED,
@@ -43,13 +45,12 @@ STATES = {
     "net.limiter.HostLimiter": BOUND,  # PG-078
     "net.limiter._Host": BOUND,
     "net.names.NameCache": LOCAL,
-    "ownership_setup.ProcessGroup": LOCAL,
     "push.audience.AudienceCache": CHECKED,  # by the audience number of the node, read with each batch
     "push.bounces.Bounces": BOUND,  # PG-078
     "recent.RecentEvents": LOCAL,
     "recent.RecentRates": LOCAL,
     "service.admin_process.ServiceOperations": LOCAL,
-    "service.sign_ins.SignIns": LOCAL,  # a sign-in ends at the process that began it (docs/scaling.md)
+    "service.sign_ins.SignIns": CHECKED,  # TOP-013: letters carry each change to all processes
     "sources.history._Walk": WORK,
     "sources.mirror_peer.PeerMemory": OWNED,
     "sources.mirror_state.MirrorStateStore": OWNED,  # PG-074

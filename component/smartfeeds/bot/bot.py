@@ -18,15 +18,19 @@ from smartfeeds.bot.conversation import Conversation, FeedReader, Reply, Tools
 from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
 from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
+from smartfeeds.bot.room_letters import read_news, write_news
 from smartfeeds.bot.rooms import PASSWORD, Requester, Rooms
 from smartfeeds.bot.schedule import find_zone
 from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.letters import Topic
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.rates import Rate
+from smartfeeds.core.shards import shard_of_consumer
 from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin, refusal_of
@@ -97,7 +101,7 @@ class Bot:
         clock: Callable[[], int],
         monotonic: Callable[[], float],
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
-        has_others: Callable[[], bool] = lambda: False,
+        letters: Letterbox,
     ) -> None:
         self._service = service
         self._dispatcher = dispatcher
@@ -116,7 +120,10 @@ class Bot:
             on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
             monotonic=monotonic,
+            share=lambda news: letters.share(Topic.ROOM, write_news(news)),
+            has_others=letters.has_others,
         )
+        letters.read(Topic.ROOM, lambda body: self.rooms.receive(read_news(body)))
         self.sender = ChatSender(
             service,
             outbox,
@@ -125,9 +132,10 @@ class Bot:
             clock=clock,
             nick_in=self.rooms.nick_in,
             is_available=is_available,
-            has_others=has_others,
+            has_others=letters.has_others,
         )
         dispatcher.register(KIND, self.sender.kind())
+        dispatcher.ownership.register(self)
         self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce, sign_ins, feeds)
         person = Rate(options.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
@@ -145,12 +153,22 @@ class Bot:
         """Serves all stored consumers. Raises StoreError."""
         # The first use of the time zones reads a file of each.
         await asyncio.to_thread(find_zone, "UTC")
-        for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
-            if consumer.kind == KIND:
-                self.sender.note_failed(consumer)
         for row in await self._service.read(lambda tx, _context: tx.consumers(FIRST, NO_LIMIT)):
             if row.consumer.kind == KIND:
                 self._dispatcher.follow(row.consumer)
+
+    async def begin(self, shards: frozenset[int]) -> None:
+        """Reads which deliveries failed before this process served their feeds, so that a message of the recipient
+        starts them again. Raises StoreError."""
+        for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
+            if consumer.kind == KIND and shard_of_consumer(consumer) in shards:
+                self.sender.note_failed(consumer)
+
+    async def end(self, shards: frozenset[int]) -> None:
+        """Changes nothing: what another process serves now does no harm here."""
+
+    def drop(self, shards: frozenset[int]) -> None:
+        """Changes nothing, for the same reason."""
 
     async def resume(self) -> None:
         """Enters the rooms and starts the deliveries, after the link came up. Raises StoreError."""

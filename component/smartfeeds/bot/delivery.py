@@ -53,7 +53,7 @@ SINGLE = 3  # up to so many items come as messages of their own, to which people
 GIVE_UP_S = 30 * 86_400.0
 BACKOFF = Backoff(first_s=30.0, longest_s=3_600.0)
 ANSWER_S = 30.0
-PASSED_ON_S = 1.0  # the wait for an error that another process passes on, which takes milliseconds
+PASSED_ON_S = 1.0  # the wait for a stanza that another process passes on, which takes milliseconds
 # While a person is known to be away, items are collected for so long and come in one message. A longer wait would keep
 # news from people whose phone is woken by messages that their server stores (XEP-0357).
 AWAY_US = 3_600 * US_PER_S

@@ -47,7 +47,7 @@ async def subscribe(c: Conversation, rest: str) -> Reply:
         )
     actor = person.bare if person is not None else c.actor
     answer = await c.tools.service.write(partial(follow, actor=actor, node_name=name), turn=c.jid)
-    c.tools.dispatcher.follow(answer.consumer)
+    c.tools.dispatcher.add(answer.consumer)
     if person is None:
         await c.remember_language()
         if answer.is_stranger and not c.in_room:

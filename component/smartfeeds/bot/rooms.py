@@ -6,6 +6,9 @@ invite. For other users the bot enters, and stays if the user is an owner or adm
 addresses of their occupants. There the bot waits until an owner or admin writes to it. Until then it writes nothing in
 the room, and the next connection ends its stay.
 
+With several processes the bot is in a room once, and the room sends each stanza to any of them. The process that enters
+a room decides whether the bot stays. The others follow (`room_letters`), so that each of them can answer.
+
 Anybody may name any address as a room. So a request changes nothing in the store, an address without an answer is
 given up after a minute, and only the room itself or its managers end the subscriptions of a room.
 """
@@ -17,7 +20,9 @@ from functools import partial
 
 import structlog
 
+from smartfeeds.bot.delivery import PASSED_ON_S
 from smartfeeds.bot.follows import unfollow_all
+from smartfeeds.bot.room_letters import RoomNews
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid, parse_jid
@@ -66,8 +71,9 @@ class Room:
 
     `since_s` is when the bot began to enter. `requester` is informed once the bot is in or was refused; `user` is the
     bare JID of the user who requested the room first. `has_sponsor`: somebody with the right to do so has brought the
-    bot here. `people` has the real addresses of occupants by nick, as far as the room shows them. `own_ids` has the ids
-    of the bot's messages by the ids that the room gave them, oldest first.
+    bot here. `is_own`: this process decides whether the bot stays, and `is_deciding` now. `people` has the real
+    addresses of occupants by nick, as far as the room shows them. `own_ids` has the ids of the bot's messages by the
+    ids that the room gave them, oldest first.
     """
 
     nick: str
@@ -78,6 +84,8 @@ class Room:
     requester: Requester | None = None
     user: Jid | None = None
     has_sponsor: bool = True
+    is_own: bool = True
+    is_deciding: bool = False
     people: dict[str, Jid] = field(default_factory=dict)
     own_ids: dict[str, str] = field(default_factory=dict)
 
@@ -102,8 +110,14 @@ class Rooms:
         on_entered: Callable[[str], None],
         on_removed: Callable[[Iterable[Consumer]], None],
         monotonic: Callable[[], float],
+        share: Callable[[RoomNews], object] = lambda _news: None,
+        has_others: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
+        self._share = share
+        self._has_others = has_others
+        self._sleep = sleep
         self._sender = sender
         self.nick = nick
         self._most = most
@@ -156,9 +170,11 @@ class Rooms:
         """Remembers the id that a room gave to a message of the bot, which the room returns to it."""
         state = self._rooms[str(message.actor.bare)]
         if message.stanza_id:
-            state.own_ids[message.stanza_id] = message.message_id
-            if len(state.own_ids) > MAX_OWN_IDS:
-                del state.own_ids[next(iter(state.own_ids))]
+            own_ids = {message.stanza_id: message.message_id}
+            _add_own_ids(state, own_ids)
+            room = str(message.actor.bare)
+            if self._has_others():
+                self._share(RoomNews(room, state.nick, state.is_in, state.has_sponsor, own_ids=own_ids))
 
     def own_id(self, room: str, message_id: str) -> str:
         """Returns the id of the bot's message that an id in a room means; the id itself if it is not known."""
@@ -174,6 +190,9 @@ class Rooms:
         if not state.has_sponsor and occupant.resource in state.managers:
             state.has_sponsor = True
             await self._service.write(partial(_remember_room, room=room))
+        elif not state.has_sponsor and self._has_others():
+            # The message of an owner or admin may have reached another process.
+            state.has_sponsor = await self._is_stored(room)
         return state.has_sponsor
 
     def reset(self) -> None:
@@ -236,7 +255,10 @@ class Rooms:
         """Withdraws from addresses that have not answered. A stored room is entered again by its next delivery."""
         before_s = self._monotonic() - ENTER_S
         for room in [jid for jid, one in self._rooms.items() if not one.is_in and one.since_s <= before_s]:
-            self._withdraw(room)
+            if self._rooms[room].is_own:
+                self._withdraw(room)
+            else:
+                del self._rooms[room]
 
     def _withdraw(self, room: str) -> None:
         """Leaves a room, or stops to enter it. Its subscriptions stay."""
@@ -266,8 +288,34 @@ class Rooms:
         self, room: str, *, requester: Requester | None = None, user: Jid | None = None, has_sponsor: bool = True
     ) -> None:
         now_s = self._monotonic()
-        self._rooms[room] = Room(self.nick, now_s, requester=requester, user=user, has_sponsor=has_sponsor)
-        self._send(encode_join(self._sender, room, self.nick))
+        state = Room(self.nick, now_s, requester=requester, user=user, has_sponsor=has_sponsor)
+        self._rooms[room] = state
+        self._join(room, state)
+
+    def _join(self, room: str, state: Room) -> None:
+        # Before the stanza: the presence of the room may reach the other processes.
+        self._tell_others(room, state)
+        self._send(encode_join(self._sender, room, state.nick))
+
+    def _tell_others(self, room: str, state: Room) -> None:
+        if self._has_others():
+            managers, people = frozenset(state.managers), state.people
+            self._share(RoomNews(room, state.nick, state.is_in, state.has_sponsor, managers, people, state.own_ids))
+
+    def receive(self, news: RoomNews) -> None:
+        """Notes what another process knows of a room."""
+        state = self._rooms.get(news.room)
+        if state is None:
+            state = Room(news.nick, self._monotonic(), has_sponsor=news.has_sponsor, is_own=False)
+            self._rooms[news.room] = state
+        is_new = news.is_in and not state.is_in and not state.is_own
+        state.is_in = state.is_in or is_new
+        state.has_sponsor = state.has_sponsor or news.has_sponsor
+        state.managers |= news.managers
+        state.people = {**news.people, **state.people}
+        _add_own_ids(state, news.own_ids)
+        if is_new:
+            self._on_entered(news.room)
 
     def _on_occupant(self, state: Room, presence: RoomPresence) -> None:
         nick = presence.actor.resource
@@ -293,8 +341,22 @@ class Rooms:
             return
         # Texts name the nick that the bot chose. The one in the presence is a text of the room, which may be hostile.
         chosen, state.nick = state.nick, presence.actor.resource
-        if state.is_in:
+        if state.is_in or state.is_deciding:
             return
+        if not state.is_own:
+            state.is_in = True
+            self._on_entered(room)
+            return
+        if self._has_others():
+            state.is_deciding = True
+            try:
+                # Another process may have the presence of occupants, and may have noted a sponsor.
+                await self._sleep(PASSED_ON_S)
+                state.has_sponsor = state.has_sponsor or await self._is_stored(room)
+            finally:
+                state.is_deciding = False
+            if self._rooms.get(room) is not state:
+                return
         # The room sends the presence of all others before that of the bot, so the managers are known now. A room that
         # the bot has just created is nobody's room, and disappears when the bot leaves.
         requester, state.requester = state.requester, None
@@ -308,6 +370,7 @@ class Rooms:
             state.is_in = True
             if state.has_sponsor:
                 await self._service.write(partial(_remember_room, room=room))
+            self._tell_others(room, state)
             self._on_entered(room)
         if requester is not None:
             await self._tell(requester, refusal or (_ENTERED if state.has_sponsor else _PROVE), chosen)
@@ -316,10 +379,14 @@ class Rooms:
         """The room did not admit the bot."""
         if state.is_in:
             return
+        if not state.is_own:
+            # The process that enters may try another nick, and shares it then.
+            del self._rooms[room]
+            return
         if condition == "conflict" and state.attempts < MAX_NICKS:
             state.attempts += 1
             state.nick = f"{self.nick}{state.attempts}"
-            self._send(encode_join(self._sender, room, state.nick))
+            self._join(room, state)
             return
         _log.warning("room_refused_bot", room=room, reason=condition)
         if condition in _FINAL:
@@ -329,6 +396,11 @@ class Rooms:
         if state.requester is not None:
             await self._tell(state.requester, PASSWORD if condition == "not-authorized" else _REFUSED, state.nick)
 
+    async def _is_stored(self, room: str) -> bool:
+        """Whether the bot stays in a room, as any process has noted."""
+        row = await self._service.read(lambda tx, _context: tx.chat(room))
+        return row is not None and row.room
+
     async def _forget(self, room: str) -> None:
         self._rooms.pop(room, None)
         jid = parse_jid(room)
@@ -336,6 +408,12 @@ class Rooms:
         async with self._forgetting:
             consumers = await self._service.write(partial(_forget_room, jid=jid))
         self._on_removed(consumers)
+
+
+def _add_own_ids(state: Room, own_ids: dict[str, str]) -> None:
+    state.own_ids.update(own_ids)
+    while len(state.own_ids) > MAX_OWN_IDS:
+        del state.own_ids[next(iter(state.own_ids))]
 
 
 def _site(domain: str) -> str:

@@ -28,7 +28,7 @@ async def login(c: Conversation, rest: str) -> Reply:
     if sign_in is None:
         raise RefusalError(c.say(_UNKNOWN))
     if len(words) == 1 or sign_in.informed != c.actor.bare:
-        sign_in.informed = c.actor.bare
+        sign_ins.inform(sign_in, c.actor)
         command = c.command(usages.LOGIN, sign_in.shown_code, YES)
         text = c.say(
             "A browser at {address} asks to sign in to {site} as {jid}. If this is your browser, write: {command}\n"

@@ -108,7 +108,7 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     finally:
         await app.stop()
         log.info("stopped")
-    if app.failed:
+    if app.tasks.failed:
         raise SmartfeedsError("a part of the service failed; see the log")
     return restarts[-1:] == [True]
 

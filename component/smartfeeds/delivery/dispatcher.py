@@ -5,17 +5,20 @@ a consumer is still to be sent to it, and after a restart everything goes on fro
 """
 
 import asyncio
+import json
 from collections.abc import Collection, Iterable, Mapping
 
 import structlog
 
 from smartfeeds.core.consumers import Consumer, Failure, Wait, failure_of, is_retry_request
+from smartfeeds.core.letters import Topic
 from smartfeeds.core.model import Mark
 from smartfeeds.core.shards import shard_of_consumer
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
 from smartfeeds.delivery.lane import DeliveryLane
+from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import StoreError
@@ -40,11 +43,20 @@ class Dispatcher:
     """Delivers changes to consumers. `wake` may be called anywhere in the event loop, `stop` once.
 
     A kind of consumers is registered once and is paused until `resume`. `ownership` decides which consumers this
-    process serves; None if it serves all of them.
+    process serves; None if it serves all of them. `letters` reach the processes that serve the others.
     """
 
-    def __init__(self, service: FeedService, timing: DeliveryTiming, ownership: Ownership | None = None) -> None:
+    def __init__(
+        self,
+        service: FeedService,
+        timing: DeliveryTiming,
+        ownership: Ownership | None = None,
+        letters: Letterbox | None = None,
+    ) -> None:
         self._service = service
+        self._letters = letters
+        if letters is not None:
+            letters.read(Topic.ATTEMPT, self._receive_attempt)
         self.ownership = ownership or sole_ownership(service)
         self.ownership.register(self)
         self._timing = timing
@@ -162,13 +174,38 @@ class Dispatcher:
             await self.save_marks()
         lane.forget(consumer)
 
+    def add(self, consumer: Consumer) -> None:
+        """Delivers to a consumer that this process has just stored, whichever process serves it."""
+        self.follow(consumer)
+        if not self.ownership.owns_consumer(consumer):
+            self.hurry(consumer)
+
     def hurry(self, consumer: Consumer) -> None:
         """Makes the next attempt now: the receiver can be reached again, or a user has asked for it."""
-        self._lane(consumer).hurry(consumer)
+        self._attempt(consumer, forgives=False)
 
     def forgive(self, consumer: Consumer) -> None:
         """Forgets the failures of a consumer, and makes the next attempt now: its receiver has just answered."""
-        self._lane(consumer).forgive(consumer)
+        self._attempt(consumer, forgives=True)
+
+    def _attempt(self, consumer: Consumer, *, forgives: bool) -> None:
+        """Makes the next attempt now, here or in the process that serves the consumer. If none serves it yet, the next
+        owner makes the attempt when it is due."""
+        lane = self._lane(consumer)
+        if not self.ownership.owns_consumer(consumer):
+            if self._letters is not None:
+                self._letters.share(Topic.ATTEMPT, json.dumps([*consumer, forgives]).encode())
+        elif forgives:
+            lane.forgive(consumer)
+        else:
+            lane.hurry(consumer)
+
+    def _receive_attempt(self, body: bytes) -> None:
+        node_no, name, forgives = json.loads(body)
+        consumer = Consumer(node_no, name)
+        if consumer.kind in self._lanes and self.ownership.owns_consumer(consumer):
+            self._lane(consumer).follow_stored(consumer)
+            self._attempt(consumer, forgives=forgives)
 
     def failure(self, consumer: Consumer) -> Failure | None:
         """The failure of a consumer; None if its last delivery succeeded."""

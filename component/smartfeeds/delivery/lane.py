@@ -85,6 +85,11 @@ class DeliveryLane:
         self._followed.setdefault(consumer.node_no, set()).add(consumer)
         self.plan(consumer)
 
+    def follow_stored(self, consumer: Consumer) -> None:
+        """Follows a consumer that another process may have added, if the store lists the consumers of the kind."""
+        if self._kind.stored:
+            self._followed.setdefault(consumer.node_no, set()).add(consumer)
+
     def follows(self, consumer: Consumer) -> bool:
         """Whether deliveries go to this consumer."""
         return self._kind.every_feed or consumer in self._followed.get(consumer.node_no, ())
@@ -130,12 +135,11 @@ class DeliveryLane:
 
     def wake_stored(self, behind: Collection[Consumer]) -> None:
         """Serves the consumers that are behind according to the store."""
-        if self._kind.stored:
-            for consumer in behind:
-                self._followed.setdefault(consumer.node_no, set()).add(consumer)
-                # A stored wait stays, however the consumer was learnt of.
-                if consumer in self.waits:
-                    self.plan(consumer)
+        for consumer in behind if self._kind.stored else ():
+            self.follow_stored(consumer)
+            # A stored wait stays, however the consumer was learnt of.
+            if consumer in self.waits:
+                self.plan(consumer)
         self.wake_consumers(behind)
 
     def wake_consumers(self, consumers: Iterable[Consumer]) -> None:

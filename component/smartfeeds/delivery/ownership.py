@@ -214,10 +214,11 @@ class Ownership:
             self._locks.announce(node_nos)
 
     async def send_letter(self, recipient: str, body: bytes) -> None:
-        """Passes bytes to the process of an instance, or to all others ("*"). A failure is logged."""
-        with failures_logged():
-            if self._locks is not None:
-                await self._locks.send_letter(recipient, body)
+        """Passes bytes to the process of an instance, to EVERY_PROCESS or to ANY_PROCESS (`core.letters`). Raises
+        StoreError."""
+        if self._locks is None:
+            raise StoreError("this process has no lock session now")
+        await self._locks.send_letter(recipient, body)
 
     def note_joined(self) -> None:
         """Another process has started. It counts before the next beat, because stanzas for it may arrive here."""

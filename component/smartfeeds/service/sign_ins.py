@@ -1,13 +1,15 @@
 """Sign-ins through XMPP: a browser gets a code, and the user confirms the code from their account.
 
 A sign-in lives in memory for a few minutes. It belongs to one browser (a random cookie) and works once. The user
-confirms it by a chat message with the code, or by the request that XEP-0070 sends to the address that they typed.
+confirms it by a chat message with the code, or by the request that XEP-0070 sends to the address that they typed. Each
+process on a database has the sign-ins of all of them: `on_change` and `receive` carry the changes.
 """
 
+import hashlib
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -38,10 +40,10 @@ class SignInState(Enum):
 class SignIn:
     """A sign-in that has begun.
 
-    `browser` is the cookie of the browser, `address` its network address, `site` the name and the address of this site
-    as the user sees them. `target` is the bare JID that must confirm, None if any user may. `path` is the page to
-    return to. `informed` is the user who was told which address and which site ask: nobody else can confirm. `jid` is
-    the user who confirmed.
+    `browser` is the digest of the cookie of the browser, "" after the sign-in was used or given up. `address` is the
+    network address of the browser, `site` the name and the address of this site as the user sees them. `target` is the
+    bare JID that must confirm, None if any user may. `path` is the page to return to. `informed` is the user who was
+    told which address and which site ask: nobody else can confirm. `jid` is the user who confirmed.
     """
 
     browser: str = field(repr=False)
@@ -62,13 +64,24 @@ class SignIn:
 
 
 class SignIns:
-    """The sign-ins of the last minutes. `clock` returns microseconds, `choose` one character of a text."""
+    """The sign-ins of the last minutes. `clock` returns microseconds, `choose` one character of a text. `on_change`
+    receives each sign-in that has begun or changed in this process."""
 
-    def __init__(self, clock: Callable[[], int], choose: Callable[[str], str] = secrets.choice) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], int],
+        choose: Callable[[str], str] = secrets.choice,
+        on_change: Callable[[SignIn], object] = lambda _sign_in: None,
+    ) -> None:
         self._clock = clock
         self._choose = choose
+        self._on_change = on_change
         self._by_code: dict[str, SignIn] = {}  # in the order in which they began
         self._wrong: list[tuple[int, str]] = []  # time and bare JID of wrong codes, in their order
+
+    def __iter__(self) -> Iterator[SignIn]:
+        self._forget()
+        return iter(self._by_code.values())
 
     def begin(self, browser: str, address: str, site: str, target: Jid | None, path: str) -> SignIn:
         """Begins a sign-in.
@@ -83,20 +96,28 @@ class SignIns:
         if target is not None and sum(sign_in.target == target for sign_in in sign_ins) >= PER_JID:
             raise FeedError(Condition.BUSY, f"{target} received {PER_JID} requests; try again in five minutes")
         code = "".join(self._choose(ALPHABET) for _ in range(CODE_CHARACTERS))
-        sign_in = SignIn(browser, code, address, site, target, path, self._clock())
+        sign_in = SignIn(_digest(browser), code, address, site, target, path, self._clock())
         self._by_code[code] = sign_in
+        self._on_change(sign_in)
         return sign_in
+
+    def inform(self, sign_in: SignIn, user: Jid) -> None:
+        """Notes that a user is told which address and which site ask."""
+        sign_in.informed = user.bare
+        self._on_change(sign_in)
 
     def drop(self, browser: str) -> None:
         """Ends the sign-in of a browser, if there is one. It stays in memory, because it counts."""
         former = self.of_browser(browser)
         if former is not None:
             former.browser, former.state = "", SignInState.REFUSED
+            self._on_change(former)
 
     def of_browser(self, browser: str) -> SignIn | None:
         """The sign-in of a browser; None if there is none, or if it is too old."""
         self._forget()
-        return next((sign_in for sign_in in self._by_code.values() if browser and sign_in.browser == browser), None)
+        digest = _digest(browser)
+        return next((sign_in for sign_in in self._by_code.values() if digest and sign_in.browser == digest), None)
 
     def find(self, text: str, user: Jid) -> SignIn | None:
         """The sign-in that waits for a user, by its code as people write it. A wrong code is counted, and after
@@ -104,7 +125,7 @@ class SignIns:
         self._forget()
         bare = user.bare
         sign_in = self._by_code.get(_NO_CODE.sub("", text.upper()))
-        if Counter(jid for _, jid in self._wrong)[str(bare)] >= WRONG_CODES:
+        if not self.admits(user):
             return None
         waits = sign_in is not None and sign_in.state is SignInState.WAITING and sign_in.target in (None, bare)
         if not waits:
@@ -120,7 +141,12 @@ class SignIns:
             return None
         sign_in.state = SignInState.CONFIRMED if accepted else SignInState.REFUSED
         sign_in.jid = user.bare
+        self._on_change(sign_in)
         return sign_in
+
+    def admits(self, user: Jid) -> bool:
+        """Whether a code of this user may be right: the user has not written too many wrong ones."""
+        return Counter(jid for _, jid in self._wrong)[str(user.bare)] < WRONG_CODES
 
     def take(self, browser: str) -> SignIn | None:
         """The confirmed sign-in of a browser, which can be taken once. None if it is not confirmed."""
@@ -128,13 +154,38 @@ class SignIns:
         if sign_in is None or sign_in.state is not SignInState.CONFIRMED:
             return None
         sign_in.browser = ""
+        self._on_change(sign_in)
         return sign_in
+
+    def receive(self, update: SignIn) -> None:
+        """Notes a sign-in that has begun or changed in another process. Its steps go forward only, because the changes
+        of two processes may arrive in any order."""
+        self._forget()
+        sign_in = self._by_code.get(update.code)
+        if sign_in is None:
+            if len(self._by_code) < MOST and update.began_us > self._oldest_us:
+                self._by_code[update.code] = update
+            return
+        sign_in.informed = update.informed or sign_in.informed
+        if not update.browser:
+            sign_in.browser = ""
+        if sign_in.state is SignInState.WAITING:
+            sign_in.state, sign_in.jid = update.state, update.jid
+
+    @property
+    def _oldest_us(self) -> int:
+        return self._clock() - LIFETIME_S * US_PER_S
 
     def _forget(self) -> None:
         """Removes what is too old."""
-        oldest_us = self._clock() - LIFETIME_S * US_PER_S
+        oldest_us = self._oldest_us
         for code, sign_in in list(self._by_code.items()):
             if sign_in.began_us > oldest_us:
                 break
             del self._by_code[code]
         self._wrong = [wrong for wrong in self._wrong if wrong[0] > oldest_us]
+
+
+def _digest(browser: str) -> str:
+    """Returns the digest of a cookie, as other processes and their database see it; "" for none."""
+    return hashlib.sha256(browser.encode()).hexdigest() if browser else ""

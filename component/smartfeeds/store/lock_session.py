@@ -14,11 +14,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
 import psycopg
 
+from smartfeeds.core.letters import EVERY_PROCESS
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
@@ -54,13 +56,15 @@ _UNLINKED: Final = 0
 CHANNEL: Final[LiteralString] = "smartfeeds"
 # Changes within this time share a notice: each notice takes a lock of the whole server.
 NOTICE_S: Final = 0.01
-LETTER_S: Final = 60.0  # a letter that was not read for so long is for a process that has ended
+# A letter that was not read for so long is for a process that has ended. A process that was without a session reads the
+# letters that were sent meanwhile.
+LETTER_S: Final = 60.0
 # A statement takes milliseconds. Only a server that hangs, while its kernel still answers, needs longer.
 CLOSE_S: Final = 5.0
 _SENT, _RECEIVED = NOTICES.labels("sent"), NOTICES.labels("received")
 
 _VIEW: Final[LiteralString] = """
-SELECT classid::bigint, objid::bigint, count(*) FROM pg_locks
+SELECT classid::bigint, objid::bigint, count(*), clock_timestamp() FROM pg_locks
 WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid IN (%s::oid, %s::oid)
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 GROUP BY classid, objid
@@ -78,11 +82,16 @@ WHERE datname = current_database() AND usename = current_user AND application_na
   AND greatest(query_start, state_change) < clock_timestamp() - make_interval(secs => %s::float8)
 """
 _READ_LETTER: Final[LiteralString] = "SELECT body FROM letter WHERE letter_no = %s"
+_MISSED: Final[LiteralString] = "SELECT %s::timestamptz < clock_timestamp() - make_interval(secs => %s::float8)"
+_READ_MISSED: Final[LiteralString] = """
+SELECT letter_no, body FROM letter WHERE recipient IN (%s, %s) AND sender <> %s AND sent > %s ORDER BY letter_no
+"""
 _CLAIM_LETTER: Final[LiteralString] = "DELETE FROM letter WHERE letter_no = %s RETURNING body"
 # Not logged: letters live for a second, and a crash of the server ends all sessions anyway.
 _LETTERS: Final[LiteralString] = """
 CREATE UNLOGGED TABLE IF NOT EXISTS letter (
   letter_no BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  sender TEXT NOT NULL,
   recipient TEXT NOT NULL,
   body BYTEA NOT NULL,
   sent TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
@@ -123,18 +132,32 @@ class LockSession:
         self._ending = False
         self._is_over = False
         self._is_linked = False
+        # The time of the database when this session last heard of the others.
+        self.heard_at: datetime | None = None
+        self._missed: set[int] = set()  # letters that were read without their notices, which may still arrive
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
     async def open(
-        cls, address: StoreAddress, instance: str, *, lease_s: float, events: SessionEvents, reader: TraitsReader
+        cls,
+        address: StoreAddress,
+        instance: str,
+        *,
+        lease_s: float,
+        events: SessionEvents,
+        reader: TraitsReader,
+        since: datetime | None = None,
     ) -> Self:
-        """Connects and joins the members without a link. `reader` indexes items, as in the store. Raises StoreError."""
+        """Connects and joins the members without a link. `reader` indexes items, as in the store. `since` is when a
+        former session of this process last heard of the others. Raises StoreError."""
         session = _LockedSession(address, lease_s)
         await asyncio.to_thread(session.prepare, instance)
         locks = cls(session, instance, events, reader)
+        if since is not None:
+            locks._jobs.append((partial(locks._read_missed, since), None))
+            locks._wake()
         locks._thread.start()
         return locks
 
@@ -191,12 +214,13 @@ class LockSession:
             self._wake()
 
     async def send_letter(self, recipient: str, body: bytes) -> None:
-        """Passes bytes to the process with the instance `recipient`; to all others if it is "*", and to one of those
-        with a link if it is "?"."""
+        """Passes bytes to the process with the instance `recipient`; to all others if it is EVERY_PROCESS, and to one
+        of those with a link if it is ANY_PROCESS."""
 
         def send() -> None:
             row = self._connection.execute(
-                "INSERT INTO letter (recipient, body) VALUES (%s, %s) RETURNING letter_no", (recipient, body)
+                "INSERT INTO letter (sender, recipient, body) VALUES (%s, %s, %s) RETURNING letter_no",
+                (self._instance, recipient, body),
             ).fetchone()
             assert row is not None
             self._notify(letter_text(self._instance, recipient, row[0]))
@@ -332,7 +356,9 @@ class LockSession:
 
     def _read_view(self) -> LockView:
         self._connection.execute(_END_SILENT, (self._session.lease_s,))
-        counts = {(row[0], row[1]): row[2] for row in self._connection.execute(_VIEW, (_SHARD, _MEMBER)).fetchall()}
+        rows = self._connection.execute(_VIEW, (_SHARD, _MEMBER)).fetchall()
+        counts = {(row[0], row[1]): row[2] for row in rows}
+        self.heard_at = max(row[3] for row in rows)  # this process is a member, so there is a row
         members = Members(counts.get((_MEMBER, _LINKED), 0), counts.get((_MEMBER, _UNLINKED), 0))
         return LockView(members, frozenset(number for class_id, number in counts if class_id == _SHARD))
 
@@ -365,7 +391,22 @@ class LockSession:
             self._jobs.append((partial(self._read_letter, notice), None))
             self._wake()
 
+    def _read_missed(self, since: datetime) -> None:
+        """Reads the letters that others have sent while this process had no session. Some of them may be read again:
+        letters of one recipient are read in their order, so the last one decides, as before."""
+        row = self._connection.execute(_MISSED, (since, LETTER_S)).fetchone()
+        assert row is not None
+        if row[0]:
+            self._call(self._events.on_missed)
+        parameters = (self._instance, EVERY_PROCESS, self._instance, since)
+        for letter_no, body in self._connection.execute(_READ_MISSED, parameters).fetchall():
+            self._missed.add(letter_no)
+            self._call(self._events.on_letter, bytes(body))
+
     def _read_letter(self, notice: LetterNotice) -> None:
+        if notice.letter_no in self._missed:
+            self._missed.discard(notice.letter_no)
+            return
         if notice.is_claimed and not self._is_linked:
             return  # this process could not answer the stanza
         statement = _CLAIM_LETTER if notice.is_claimed else _READ_LETTER

@@ -7,22 +7,27 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
+from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS
+
 # PostgreSQL refuses a payload of 8,000 bytes.
 PAYLOAD_BYTES: Final = 7_900
-EVERY_PROCESS: Final = "*"
-ANY_PROCESS: Final = "?"
 _MANY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEvents:
-    """What the session with the other processes reports, in the event loop: changed nodes, None if there are too many
-    for a notice; letters; the reason of its end; that another process has started."""
+    """What the session with the other processes reports, in the event loop.
+
+    `on_changed` receives changed nodes, None if there are too many for a notice. `on_lost` receives the reason of the
+    end. `on_joined`: another process has started. `on_missed`: letters may be lost, because the process was without a
+    session for too long.
+    """
 
     on_changed: Callable[[Collection[int] | None], object]
     on_letter: Callable[[bytes], object]
     on_lost: Callable[[str], object]
     on_joined: Callable[[], object] = lambda: None
+    on_missed: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

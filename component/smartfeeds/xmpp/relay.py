@@ -10,20 +10,17 @@ from collections.abc import Callable
 
 from lxml import etree
 
+from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, Topic, write_letter
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.requests import instance_of
 
-EVERYBODY = "*"
-ANYBODY = "?"
 _IQ = f"{{{COMPONENT_NS}}}iq"
 # Presence that changes a row of the store, which the other processes then read (RFC 6121 section 3).
 _CONTACT_CHANGES = frozenset({"subscribe", "subscribed", "unsubscribe", "unsubscribed"})
-_SHARED = b"shared:"  # the receiver updates its memory only, because the sender has handled the stanza
-_HANDED = b"handed:"  # the receiver handles the stanza
 
 
 class StanzaRelay:
-    """Passes stanzas on by `post`, whose parameters are the recipient and the bytes.
+    """Passes stanzas on by `post`, whose parameters are the recipient and the letter.
 
     `instance` is the id of this process. `has_others` returns whether another process has a connection now.
     """
@@ -48,31 +45,29 @@ class StanzaRelay:
         # A response is for this process, which waits for it.
         is_handed = self._is_leaving and not (element.tag == _IQ and element.get("type") in ("result", "error"))
         if is_handed:
-            self._post(ANYBODY, _HANDED + etree.tostring(element, with_tail=False))
+            self._post(ANY_PROCESS, write_letter(Topic.HANDED, etree.tostring(element, with_tail=False)))
         return is_handed
 
     def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
         """Shows a stanza to all other processes. `work` is the task that handles it, if there is one."""
         if not self._has_others():
             return
-        letter = _SHARED + etree.tostring(element, with_tail=False)
+        letter = write_letter(Topic.SHARED, etree.tostring(element, with_tail=False))
         if isinstance(work, asyncio.Future) and element.get("type") in _CONTACT_CHANGES:
-            work.add_done_callback(lambda _task: self._post(EVERYBODY, letter))
+            work.add_done_callback(lambda _task: self._post(EVERY_PROCESS, letter))
         else:
-            self._post(EVERYBODY, letter)
+            self._post(EVERY_PROCESS, letter)
 
     def return_answer(self, iq: etree._Element) -> bool:
         """Passes a response to the process that has sent the request. Returns False if there is no such process."""
         instance = instance_of(iq)
         is_foreign = instance not in ("", self.instance) and self._has_others()
         if is_foreign:
-            self._post(instance, _SHARED + etree.tostring(iq, with_tail=False))
+            self._post(instance, write_letter(Topic.SHARED, etree.tostring(iq, with_tail=False)))
         return is_foreign
 
 
-def read_letter(data: bytes) -> tuple[etree._Element, bool]:
-    """Returns a stanza of another process, and whether this process must handle it."""
-    # The other process has checked the stanza when it arrived.
-    stanza = data.removeprefix(_SHARED).removeprefix(_HANDED)
+def read_stanza(data: bytes) -> etree._Element:
+    """Returns a stanza that another process has passed on. That process has checked it when it arrived."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
-    return etree.fromstring(stanza, parser), data.startswith(_HANDED)
+    return etree.fromstring(data, parser)

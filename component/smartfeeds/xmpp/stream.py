@@ -19,6 +19,7 @@ from lxml import etree
 from slixmpp import ComponentXMPP, InvalidJID
 from slixmpp.stanza import Handshake
 
+from smartfeeds.core.letters import Topic
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import Condition
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
@@ -34,7 +35,7 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
-from smartfeeds.xmpp.relay import StanzaRelay, read_letter
+from smartfeeds.xmpp.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
 from smartfeeds.xmpp.stanza_errors import error_answer
@@ -436,10 +437,10 @@ class ComponentStream(ComponentXMPP):
         """Passes a response to the caller of its request, in this process or another one."""
         return self._requests.resolve(iq) or self._relay.return_answer(iq)
 
-    def receive_letter(self, data: bytes) -> None:
+    def receive_stanza(self, topic: Topic, data: bytes) -> None:
         """Reads a stanza that the server has sent to another process of this domain."""
-        element, is_mine = read_letter(data)
-        if is_mine:
+        element = read_stanza(data)
+        if topic is Topic.HANDED:
             self._handle(element)
         elif element.tag == _IQ:
             self._requests.resolve(element)

@@ -35,6 +35,7 @@ ADVICE: Final = {
     "policy-violation": "the server rejected a stanza; compare its stanza size limit with pubsub.stanza_bytes",
     "timeout": "the server accepts connections but does not answer",
     "lease-lost": "this process has lost the lease of the link, and another process may connect",
+    "letters-missed": "this process was without the database for a minute, and asks for all presence again",
     "ping-timeout": "the connection was open, but the server did not answer a ping",
 }
 

@@ -2,7 +2,8 @@
 
 from lxml import etree
 
-from smartfeeds.xmpp.relay import ANYBODY, EVERYBODY, StanzaRelay, read_letter
+from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, Topic, split_letter
+from smartfeeds.xmpp.relay import StanzaRelay, read_stanza
 
 NS = "jabber:component:accept"
 
@@ -30,8 +31,8 @@ def test_response_goes_to_the_process_that_has_asked() -> None:
     post = Post()
     assert relay(post).return_answer(stanza("<iq type='result' id='call-b-1'/>"))
     ((recipient, data),) = post.letters
-    element, is_mine = read_letter(data)
-    assert (recipient, element.get("id"), is_mine) == ("b", "call-b-1", False)
+    topic, body = split_letter(data)
+    assert (recipient, topic, read_stanza(body).get("id")) == ("b", Topic.SHARED, "call-b-1")
 
 
 def test_own_response_and_request_stay() -> None:
@@ -52,7 +53,7 @@ def test_process_that_stops_passes_requests_on_but_keeps_its_responses() -> None
     assert not leaving.hand_over(stanza("<iq type='result' id='call-a-1'/>"))
     assert leaving.hand_over(stanza("<iq type='get' id='1'/>"))
     ((recipient, data),) = post.letters
-    assert recipient == ANYBODY and read_letter(data)[1]
+    assert (recipient, split_letter(data)[0]) == (ANY_PROCESS, Topic.HANDED)
 
 
 def test_last_process_answers_until_the_end() -> None:
@@ -68,4 +69,4 @@ def test_presence_is_shown_to_all_others() -> None:
     relay(post).share(stanza("<presence/>"))
     relay(post, has_others=False).share(stanza("<presence/>"))
     ((recipient, data),) = post.letters
-    assert recipient == EVERYBODY and not read_letter(data)[1]
+    assert (recipient, split_letter(data)[0]) == (EVERY_PROCESS, Topic.SHARED)

@@ -183,8 +183,8 @@ class SignInPages:
             return self._page(call, path, error.text, text)
         self._xmpp.sign_ins.drop(guest_of(call))
         if target is not None and request is not None:
+            self._xmpp.sign_ins.inform(sign_in, target)
             request(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
-            sign_in.informed = target
         return call.see_other(LOGIN_WAIT, guest_cookie(call, guest, GUEST_AGE_S))
 
     async def _enter(self, call: HttpCall, token: Token, path: str) -> Reply:

@@ -1,0 +1,55 @@
+"""Sign-ins through XMPP that every process of the domain knows (docs/scaling.md).
+
+The browser, the request to confirm (XEP-0070) and its answer may each be at another process. Letters carry each change
+of a sign-in to all processes, so that any of them can serve the next step.
+"""
+
+import json
+from collections.abc import Callable
+
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.letters import Topic
+from smartfeeds.ownership_setup import ProcessGroup
+from smartfeeds.service.sign_in_letters import read_sign_ins, write_sign_ins
+from smartfeeds.service.sign_ins import SignIn, SignIns
+from smartfeeds.xmpp.http_auth import Confirmation, encode_confirm
+
+
+class SharedSignIns:
+    """The sign-ins of all processes. `domain` is the address of the service, `clock` returns microseconds."""
+
+    def __init__(self, domain: str, clock: Callable[[], int], group: ProcessGroup) -> None:
+        self.sign_ins = SignIns(clock, on_change=self._share)
+        self._domain = domain
+        self._clock = clock
+        self._group = group
+        group.letters.read(Topic.SIGN_INS, self._receive)
+        group.letters.read(Topic.CONFIRMATION, self._receive_confirmation)
+        group.letters.greet(lambda: self._share(*self.sign_ins))
+
+    def ask(self, sign_in: SignIn, url: str, text: str) -> None:
+        """Asks the user of a sign-in to confirm it (XEP-0070)."""
+        self._group.send(encode_confirm(self._domain, str(sign_in.target), sign_in.shown_code, url, text))
+
+    def confirm(self, user: Jid, confirmation: Confirmation) -> None:
+        """Notes the answer of a user. If this process does not know the sign-in, another one may: its letter and the
+        answer may cross."""
+        sign_ins = self.sign_ins
+        is_known = sign_ins.answer(confirmation.code, user, accepted=confirmation.accepted) is not None
+        if not is_known and sign_ins.admits(user):
+            body = json.dumps([confirmation.code, str(user), confirmation.accepted])
+            self._group.letters.share(Topic.CONFIRMATION, body.encode())
+
+    def _share(self, *sign_ins: SignIn) -> None:
+        if sign_ins:
+            self._group.letters.share(Topic.SIGN_INS, write_sign_ins(sign_ins, self._clock()))
+
+    def _receive(self, body: bytes) -> None:
+        for sign_in in read_sign_ins(body, self._clock()):
+            self.sign_ins.receive(sign_in)
+
+    def _receive_confirmation(self, body: bytes) -> None:
+        code, text, accepted = json.loads(body)
+        user = parse_jid(text)
+        if user is not None:
+            self.sign_ins.answer(code, user, accepted=accepted)

@@ -11,6 +11,7 @@ from smartfeeds.core.model import Item, Node, Slice
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import SMART
+from smartfeeds.demo.process import free_port
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
 from smartfeeds.store.migrate import HEAD
@@ -19,7 +20,6 @@ from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sqlite_engine import CREATE_IT
 from smartfeeds.telemetry import REGISTRY
 from store.values import add_feed, item, node, read_payload
-from support.ports import free_port
 from support.postgres import PostgresServer
 
 EXISTING = (OpenMode.READ, OpenMode.WRITE)

@@ -13,6 +13,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
+from support.listener import Listener
+
 STREAM_ID = "3BF96D32"
 _NS = "jabber:component:accept"
 _CONDITIONS = "urn:ietf:params:xml:ns:xmpp-streams"
@@ -168,7 +170,7 @@ class FakeServer:
         self.sessions: list[Session] = []
         self.port = 0
         self._arrived = asyncio.Condition()
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
 
     async def __aenter__(self) -> "FakeServer":
         await self.listen()
@@ -185,14 +187,14 @@ class FakeServer:
 
     async def listen(self) -> None:
         """Opens the port, the same one as before if there was one."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listener = Listener(self._accept, self.port)
+        self.port = self._listener.port
 
     async def stop_listening(self) -> None:
         """Closes the port; connections stay."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
 
     async def session(self, number: int = 1) -> Session:
         """The n-th connection, once it is online."""

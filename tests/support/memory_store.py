@@ -69,6 +69,8 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Again, ReadTx, WriteTx
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
+from smartfeeds.store.sql_tallies import BLOCKS
+from support.steps import Step, run_steps
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -197,7 +199,7 @@ class MemoryReadTx:
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
 
     def blocks_version(self) -> int:
-        return hash(frozenset(self._data.blocks))
+        return self._data.last.get(BLOCKS, 0)
 
     def published_after(self, publisher: str, item_no: int, limit: int) -> tuple[int, int, int | None]:
         part = sorted((one for one in self._data.items.values() if one.item_no > item_no), key=lambda one: one.item_no)
@@ -1214,16 +1216,18 @@ class MemoryWriteTx(MemoryReadTx):
         self._drop(self._data.redirects, name)
 
     def change_blocks(self) -> None:
-        """The version is that of the entries."""
+        self._number(BLOCKS)
 
     def set_person_salt(self, salt: bytes) -> None:
         self._set(self._data.salts, 0, salt)
 
     def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        self.change_blocks()
         for name in names:
             self._set(self._data.blocks, (kind, name), True)
 
     def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        self.change_blocks()
         for name in names:
             self._drop(self._data.blocks, (kind, name))
 
@@ -1294,23 +1298,16 @@ class MemoryStore:
         on_commit: Callable[[], None] | None = None,
         touch: Touch | None = None,
     ) -> T:
-        while True:
-            self._check_open()
-            tx = MemoryWriteTx(self._data, self._read_traits)
-            try:
-                result = work(tx)
-            except Again as again:
-                tx.undo()
-                work = again.work
-                continue
-            except BaseException:
-                tx.undo()
-                raise
-            if on_commit is not None:
-                on_commit()
-            if not isinstance(result, Again):
-                return result
-            work = result.work
+        return run_steps(work, self._run, on_commit)
+
+    def _run(self, step: Step[T]) -> T | Again:
+        self._check_open()
+        tx = MemoryWriteTx(self._data, self._read_traits)
+        try:
+            return step(tx)
+        except BaseException:
+            tx.undo()
+            raise
 
     async def index_some(self, limit: int) -> int:
         return await self.write(lambda tx: tx.index_some(limit))

@@ -15,7 +15,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from support.ports import free_port
+from smartfeeds.demo.process import free_port
 
 DEADLINE_S = 60.0
 _SYSTEM_USER = "postgres"

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from functools import partial
 from zlib import crc32
 
+import structlog
+
 from smartfeeds import system
 from smartfeeds.config import Settings
 from smartfeeds.core.shards import SHARDS
@@ -25,7 +27,13 @@ from smartfeeds.webhooks.hub import Hub
 from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
+# Stanzas for other processes that wait for the database. A stranger may send them faster than it stores them, and a
+# process that connects receives the presence of all contacts at once.
+LETTERS_MOST = 10_000
+LETTER_BYTES_MOST = 67_108_864
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
+
+log = structlog.get_logger()
 
 Spawn = Callable[[Coroutine[None, None, None], str], "asyncio.Task[None]"]
 
@@ -45,6 +53,8 @@ class ProcessGroup:
         self._stream: ComponentStream | None = None
         self._online = asyncio.Event()
         self._letters: set[asyncio.Task[None]] = set()
+        self._letter_bytes = 0
+        self._letters_full = False
         self.ownership = self._make_ownership()
         self.relay = StanzaRelay(self.instance, self._post, self.has_others)
         changes.forward(self.ownership.announce)
@@ -123,10 +133,23 @@ class ProcessGroup:
         await asyncio.gather(*self._letters, return_exceptions=True)
         await self.ownership.stop()
 
-    def _post(self, recipient: str, stanza: bytes) -> None:
+    def _post(self, recipient: str, stanza: bytes) -> bool:
+        """Passes a stanza on. Returns False if too many wait: the database is slower than a flood of stanzas."""
+        if len(self._letters) >= LETTERS_MOST or self._letter_bytes + len(stanza) > LETTER_BYTES_MOST:
+            if not self._letters_full:
+                log.warning("letters_full", letters=len(self._letters), bytes=self._letter_bytes)
+            self._letters_full = True
+            return False
         task = asyncio.get_running_loop().create_task(self.ownership.send_letter(recipient, stanza), name="letter")
         self._letters.add(task)
-        task.add_done_callback(self._letters.discard)
+        self._letter_bytes += len(stanza)
+        task.add_done_callback(partial(self._posted, size_bytes=len(stanza)))
+        return True
+
+    def _posted(self, task: asyncio.Task[None], *, size_bytes: int) -> None:
+        self._letters.discard(task)
+        self._letter_bytes -= size_bytes
+        self._letters_full = self._letters_full and bool(self._letters)
 
     def _on_letter(self, stanza: bytes) -> None:
         if self._stream is not None:

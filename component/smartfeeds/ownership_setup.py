@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
 
+
 Spawn = Callable[[Coroutine[None, None, None], str], "asyncio.Task[None]"]
 
 

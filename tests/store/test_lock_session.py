@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -175,6 +176,36 @@ async def test_letter_reaches_the_process_that_it_names_or_all_others(url: str) 
         await second.until(lambda: len(second.letters) == 2)
         await third.until(lambda: third.letters)
         assert (first.letters, second.letters, third.letters) == ([], [body, b"<message/>"], [b"<message/>"])
+
+
+async def test_texts_of_other_roles_end_nothing(url: str) -> None:
+    """[PG-062] Every role that may connect to the database may send notices. A thread that ends would hold its locks
+    until the lease is over, and its callers would wait for ever."""
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        with psycopg.connect(url, autocommit=True) as stranger:
+            for text in (f"x letter * {'9' * 5_000}", f"x changed {'9' * 5_000}", "x letter * 5", "\U0001f41e"):
+                stranger.execute("SELECT pg_notify(%s, %s)", (lock_session.CHANNEL, text))
+        async with asyncio.timeout(DEADLINE_S):
+            await second.session.send_letter("a", b"<iq/>")
+            await first.until(lambda: first.letters)
+            await first.session.beat()
+        assert (first.letters, first.changed, first.lost) == ([b"<iq/>"], [], [])
+
+
+async def test_beat_overtakes_letters(url: str) -> None:
+    """[TOP-041] Strangers cause letters: a flood of them must not cost a process its locks."""
+    order: list[str] = []
+    may_go = threading.Event()
+    async with joined(url, "a") as first:
+        tasks = [asyncio.create_task(first.session.run(lambda: may_go.wait(DEADLINE_S)), name="work")]
+        tasks += [asyncio.create_task(first.session.send_letter("b", b"<presence/>"), name="letter") for _ in range(5)]
+        tasks += [asyncio.create_task(first.session.run(lambda: None), name="beat")]
+        for task in tasks:
+            task.add_done_callback(lambda task: order.append(task.get_name()))
+        await asyncio.sleep(0)  # each task has queued its work
+        may_go.set()
+        await asyncio.gather(*tasks)
+    assert order == ["work", "beat", *["letter"] * 5]
 
 
 async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
-from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import (
@@ -31,6 +31,7 @@ from smartfeeds.core.consumers import (
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.core.erasures import Erasure
 from smartfeeds.core.files import FeedFile, file_ids
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -191,9 +192,10 @@ class MemoryReadTx:
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         denied, allowed = (self.blocks(kind) for kind in (ListKind.DENY, ListKind.ALLOW))
-        names = {bare, domain}
-        if "@" in bare:
-            names.add(f"{DIGEST_PREFIX}{Person(bare).digest(self.person_salt()).hex()}")
+        jids = same_addresses(Jid(bare.rpartition("@")[0], domain))
+        names = {name for jid in jids for name in (str(jid), jid.domain)}
+        people = [Person(str(jid)) for jid in jids if jid.local]
+        names |= {f"{DIGEST_PREFIX}{person.digest(self.person_salt()).hex()}" for person in people}
         if names & set(denied):
             return Refusal.DENIED
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None

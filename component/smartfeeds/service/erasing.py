@@ -85,10 +85,12 @@ def sole_nodes(tx: ReadTx, jid: str) -> list[Node]:
 def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: ErasureSettings) -> Erasure:
     """Stores the job to erase a person, or returns the open one with these settings. From now on the JID is blocked.
 
-    Raises FeedError if the person is an admin, or owns nodes alone for which nothing was decided.
+    Raises FeedError if the person is an admin or the next owner, or owns nodes alone for which nothing was decided.
     """
     if person.jid in context.policy.admins:
         raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is an admin; remove it from pubsub.admins first")
+    if settings.nodes == person.jid:
+        raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} cannot be the next owner; name another JID")
     names = [node.name for node in sole_nodes(tx, person.jid)]
     if names and not settings.nodes:
         raise FeedError(

@@ -99,6 +99,10 @@ CREATE UNLOGGED TABLE IF NOT EXISTS letter (
 """
 
 
+# Work with the connection, and the future of its result.
+_Job = tuple[Callable[[], Any], "asyncio.Future[Any] | None"]
+
+
 class SessionLostError(TransientError):
     """The session has ended, and with it every lock."""
 
@@ -125,7 +129,9 @@ class LockSession:
         self._instance = instance
         self._events = events
         self._loop = asyncio.get_running_loop()
-        self._jobs: deque[tuple[Callable[[], Any], asyncio.Future[Any] | None]] = deque()
+        self._jobs: deque[_Job] = deque()
+        # Run when no other job waits. Strangers cause letters, and a flood of them must not hold up the beats.
+        self._letters: deque[_Job] = deque()
         self._changed: set[int] = set()
         self._guard = threading.Lock()  # of the attributes below, and of the pipe
         self._notice_at_s: float | None = None
@@ -225,7 +231,7 @@ class LockSession:
             assert row is not None
             self._notify(letter_text(self._instance, recipient, row[0]))
 
-        await self.run(send)
+        await self._queue(self._letters, send)
 
     async def remove_letters(self) -> None:
         """Removes letters that were not read in time."""
@@ -239,11 +245,14 @@ class LockSession:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Runs work with the connection, in the thread, in the order of the calls. Raises what it raises."""
+        return await self._queue(self._jobs, work)
+
+    async def _queue(self, jobs: "deque[_Job]", work: Callable[[], T]) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
         with self._guard:
             if self._is_over or self._ending:
                 raise SessionLostError("the lock session has ended; the service opens another one")
-            self._jobs.append((work, future))
+            jobs.append((work, future))
         self._wake()
         return await future
 
@@ -297,7 +306,9 @@ class LockSession:
                     self._send_notice()
                     connection.pgconn.consume_input()
                     while (notice := connection.pgconn.notifies()) is not None:
-                        self._read_notice(notice.extra.decode())
+                        self._read_notice(notice.extra.decode(errors="replace"))
+                while self._letters:
+                    self._run_jobs()
                 self._run_jobs()
             except psycopg.Error as error:
                 reason = str(error).strip()
@@ -307,12 +318,14 @@ class LockSession:
             self._is_over = True
             os.close(self._wake_read)
             os.close(self._wake_write)
-        while self._jobs:
-            self._settle(self._jobs.popleft()[1], error=SessionLostError(f"the lock session was lost: {reason}"))
+        for job in (*self._jobs, *self._letters):
+            self._settle(job[1], error=SessionLostError(f"the lock session was lost: {reason}"))
         if not self._ending:
             self._call(self._events.on_lost, reason)
 
     def _pause_s(self) -> float | None:
+        if self._letters:
+            return 0.0
         with self._guard:
             return None if self._notice_at_s is None else max(0.0, self._notice_at_s - time.monotonic())
 
@@ -324,18 +337,23 @@ class LockSession:
             return
 
     def _run_jobs(self) -> None:
+        """Runs all jobs, and one letter."""
         while self._jobs:
-            work, future = self._jobs.popleft()
-            try:
-                result = work()
-            except Exception as error:  # noqa: BLE001 - the caller receives it
-                is_end = self._connection.closed
-                lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
-                self._settle(future, error=lost)
-                if is_end:
-                    raise psycopg.OperationalError(str(error)) from None
-            else:
-                self._settle(future, result)
+            self._run_job(*self._jobs.popleft())
+        if self._letters:
+            self._run_job(*self._letters.popleft())
+
+    def _run_job(self, work: Callable[[], Any], future: "asyncio.Future[Any] | None") -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - the caller receives it
+            is_end = self._connection.closed
+            lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
+            self._settle(future, error=lost)
+            if is_end:
+                raise psycopg.OperationalError(str(error)) from None
+        else:
+            self._settle(future, result)
 
     def _settle(
         self, future: "asyncio.Future[Any] | None", result: object = None, error: Exception | None = None

@@ -13,7 +13,7 @@ from smartfeeds.store.backup import copy_database
 from smartfeeds.store.copy_sqlite import SqliteCopy
 from smartfeeds.store.copying import Progress, no_progress, table_digests
 from smartfeeds.store.digests import FeedDigest, RowsHash, TableDigest, feed_digests
-from smartfeeds.store.files import copy_files, folder_of, sync_folder
+from smartfeeds.store.files import copy_files, folder_of, is_digest, sync_folder
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.sqlite_engine import missing, restoring_path, store_error
 
@@ -87,7 +87,7 @@ def _missing_files(connection: sqlite3.Connection, path: Path) -> list[str]:
         return []  # the schema is older than uploaded files
     folder = folder_of(path)
     digests = [str(row[0]) for row in connection.execute("SELECT DISTINCT digest FROM file ORDER BY 1")]
-    return [digest for digest in digests if not (folder / digest[:2] / digest).exists()]
+    return [digest for digest in digests if not (is_digest(digest) and (folder / digest[:2] / digest).is_file())]
 
 
 def restore_backup(

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Callable
 import psycopg
 import pytest
 
-from smartfeeds.core.model import Item, Node, Slice
+from smartfeeds.core.consumers import PUSH, Consumer, Pause
+from smartfeeds.core.model import Item, Mark, Node, Slice
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.touches import Touch
-from smartfeeds.core.view import SMART
+from smartfeeds.core.view import SMART, Order
 from smartfeeds.demo.process import free_port
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
@@ -274,6 +275,23 @@ async def test_error_after_the_commit_does_not_run_the_work_again(
     feed = await store.read(lambda tx: tx.node("feed"))
     assert feed is not None
     assert await store.read(lambda tx: tx.count(feed.node_no, SMART)) == 1
+
+
+async def test_statement_works_after_an_error_of_the_statement_before_it(store: PostgresStore) -> None:
+    """A statement whose preparation was skipped because of the error is prepared again."""
+    feed = await store.write(lambda tx: tx.add_node(node("feed")))
+
+    def wait(tx: WriteTx) -> None:
+        tx.set_wait(Consumer(feed.node_no, PUSH), Pause(1))
+
+    def refused_wait(tx: WriteTx) -> None:
+        tx.set_mark(feed.node_no + 1, Order.MODIFIED, PUSH, Mark(1, "c"))
+        wait(tx)
+
+    for _ in range(4):
+        with pytest.raises(StoreError, match="mark_node_no_fkey"):
+            await store.write(refused_wait)
+        await store.write(wait)
 
 
 async def test_server_that_is_gone_has_advice_and_is_used_again(

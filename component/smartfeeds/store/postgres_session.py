@@ -155,7 +155,10 @@ class PostgresSession:
             self.address,
             "smartfeeds",
             autocommit=True,
-            prepare_threshold=2,
+            # Each statement is prepared when it is first used. If it was used before, and the server skips its
+            # preparation after an error in the same pipeline, psycopg 3.3 believes that it is prepared. Then each
+            # further use fails: prepared statement "_pg3_0" does not exist.
+            prepare_threshold=0,
             client_encoding="utf8",
         )
         version = connection.info.server_version

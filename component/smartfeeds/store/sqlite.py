@@ -48,8 +48,8 @@ BUSY_S = 5.0  # wait for another process that has locked the file
 SLOW_READ_S = 0.001  # a page of 50 takes 0.12 ms, one of 500 items 1.5 ms
 # The writer changes pages of every index of an item, and a page that leaves its cache before the commit may be written
 # to the log twice. Readers use few pages at once, which the cache of the operating system has anyway.
-WRITER_CACHE_KIB = 16384
-READER_CACHE_KIB = 4096
+WRITER_CACHE_KIB = 8192
+READER_CACHE_KIB = 2048
 # Readers search the log in segments of about 4,000 pages. With this limit they search one segment, and syncs are rare.
 CHECKPOINT_PAGES = 4000
 # A checkpoint copies the log into the database and syncs it. On the writing connection it would take 45 ms for 4,000

@@ -86,7 +86,7 @@ async def _open(_service: FeedService) -> None:
 def backup_command(file: Path, config: Path | None) -> None:
     """Copy the database to the new FILE, and uploaded files to the folder FILE-files, while the service may be running.
 
-    The copy is a consistent state. smartfeeds restore checks it, and puts it in the place of the database.
+    The copy is a consistent state. smartfeeds restore checks it and puts it in the place of the database.
     """
     store = read_settings(config).store
     if store.is_shared:

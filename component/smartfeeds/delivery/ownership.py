@@ -286,7 +286,8 @@ class Ownership:
             with failures_logged():
                 await work.end(shards)
         await locks.unlock(shards)
-        _log.info("shards_released", shards=shards_text(shards))
+        if shards and math.isfinite(self._lease_s):  # otherwise this process is the only one
+            _log.info("shards_released", shards=shards_text(shards))
 
     async def _lose(self, reason: str) -> None:
         locks, self._locks = self._locks, None

@@ -11,7 +11,7 @@ from functools import partial
 
 from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
-from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings
+from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
 from smartfeeds.core.mirror import Direction
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Node, NodeState
 from smartfeeds.core.person import Person
@@ -83,14 +83,17 @@ def sole_nodes(tx: ReadTx, jid: str) -> list[Node]:
 
 
 def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: ErasureSettings) -> Erasure:
-    """Stores the job to erase a person, or returns the open one with these settings. From now on the JID is blocked.
+    """Stores the job to erase a person, or adds these settings to the open one. From now on the JID is blocked.
 
     Raises FeedError if the person is an admin or the next owner, or owns nodes alone for which nothing was decided.
     """
     if person.jid in context.policy.admins:
         raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is an admin; remove it from pubsub.admins first")
     if settings.nodes == person.jid:
-        raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} cannot be the next owner; name another JID")
+        raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is erased and cannot own nodes; name another next owner")
+    former = tx.erasure(person)
+    if former is not None and former.is_open:
+        settings = merged_settings(former.settings, settings)
     names = [node.name for node in sole_nodes(tx, person.jid)]
     if names and not settings.nodes:
         raise FeedError(
@@ -100,7 +103,6 @@ def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: Erasu
         )
     if not tx.person_salt():
         tx.set_person_salt(context.new_id().encode())
-    former = tx.erasure(person)
     job = Erasure(person.digest(tx.person_salt()), person.jid, settings, ErasurePhase.NODES, 0, context.now_us)
     if former is not None:
         job = (

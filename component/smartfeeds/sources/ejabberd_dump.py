@@ -161,7 +161,7 @@ def _files(path: Path) -> list[Path]:
     except OSError as error:
         raise DocumentError(f"cannot read {path}: {error.strerror}") from None
     if not files:
-        raise DocumentError(f"{path} is an empty folder; write the tables into it with ejabberdctl dump_table")
+        raise DocumentError(f"{path} has no files; name the folder into which ejabberdctl dump_table has written")
     return files
 
 

@@ -9,7 +9,7 @@ import errno
 import mmap
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -77,7 +77,8 @@ def _folder_of(source: Path, host: str) -> Path:
     """Returns the folder of a component."""
     if not source.is_dir():
         raise DocumentError(
-            f"cannot read {source}: no folder; name the data folder of Prosody, such as /var/lib/prosody"
+            f"{source} is neither a folder nor a SQLite database; name the data folder of Prosody, such as"
+            " /var/lib/prosody"
         )
     if (source / _NODES).is_dir() and (not host or unquote_to_bytes(source.name).decode("utf-8", "replace") == host):
         return source
@@ -90,8 +91,15 @@ def _folder_of(source: Path, host: str) -> Path:
         return hosts[host]
     if not host and len(hosts) == 1:
         return next(iter(hosts.values()))
-    names = ", ".join(hosts) or "none"
-    raise DocumentError(f"{source} has no nodes of {host or 'a single component'}; name one with --host: {names}")
+    raise no_host(str(source), host, hosts)
+
+
+def no_host(source: str, host: str, hosts: Iterable[str]) -> DocumentError:
+    """Returns the error for a source without nodes of `host`, with advice. `hosts` are components with nodes."""
+    names = ", ".join(hosts)
+    if not names:
+        return DocumentError(f"{source} has no nodes of any component; is it the data of the Prosody that serves them?")
+    return DocumentError(f"{source} has no nodes of {host or 'a single component'}; name one with --host: {names}")
 
 
 def _read_node(path: Path) -> ProsodyNode:

@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from smartfeeds.errors import DocumentError
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem
 from smartfeeds.sources.foreign_database import ForeignRows, is_database, open_database, text_of_value
-from smartfeeds.sources.prosody_files import read_prosody_files, time_us
+from smartfeeds.sources.prosody_files import no_host, read_prosody_files, time_us
 from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
 
 _HOSTS: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pubsub_nodes' ORDER BY host"""
@@ -39,10 +38,7 @@ def _read(rows: ForeignRows, host: str) -> Iterator[MovedNode | MovedProblem]:
     if not host and len(hosts) == 1:
         host = hosts[0]
     if host not in hosts:
-        names = ", ".join(hosts) or "none"
-        raise DocumentError(
-            f"the database has no nodes of {host or 'a single component'}; name one with --host: {names}"
-        )
+        raise no_host("the database", host, hosts)
     records: dict[str, dict[str, Plain]] = {}
     for user, key, kind, value in rows(_NODES, (host,)):
         try:

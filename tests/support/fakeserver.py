@@ -157,7 +157,8 @@ class Session:
 
     def _is_to_itself(self, element: etree._Element) -> bool:
         """Whether the component has sent a ping to its own address, or the response to such a ping."""
-        return element.tag == f"{{{_NS}}}iq" and element.get("to") == element.get("from") == self.domain
+        is_ping = element.find("{urn:xmpp:ping}ping") is not None or element.get("type") in ("result", "error")
+        return is_ping and element.tag == f"{{{_NS}}}iq" and element.get("to") == element.get("from") == self.domain
 
 
 class FakeServer:

@@ -9,6 +9,7 @@ import pytest
 import structlog
 from lxml import etree
 
+from smartfeeds.core.letters import split_letter
 from smartfeeds.group_readings import CanaryReading
 from smartfeeds.xmpp import canary
 from smartfeeds.xmpp.canary import Canary
@@ -92,8 +93,14 @@ async def opened(server: TestServer, domain: str, names: str) -> AsyncIterator[l
     streams: dict[str, ComponentStream] = {}
     loop = asyncio.get_running_loop()
 
-    def post(recipient: str, data: bytes) -> None:
-        loop.call_soon(streams[recipient].receive_letter, data)
+    def post(recipient: str, data: bytes) -> bool:
+        loop.call_soon(pass_on, streams[recipient], data)
+        return True
+
+    def pass_on(stream: ComponentStream, data: bytes) -> None:
+        topic, stanza = split_letter(data)
+        assert topic is not None
+        stream.receive_stanza(topic, stanza)
 
     async with AsyncExitStack() as stack:
         for name in names:

@@ -321,9 +321,7 @@ async def test_cancellation_waits_for_the_thread_and_leaves_no_file(
     assert list((folder.path / NEW).iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "digest", ["../outside", "/etc/passwd", "", ".", DIGEST.upper(), f"{DIGEST}/", f"{DIGEST}\n"]
-)
+@pytest.mark.parametrize("digest", ["../outside", "/etc/passwd", "", ".", DIGEST.upper(), f"{DIGEST}/", f"{DIGEST}\n"])
 async def test_text_of_a_crafted_database_is_no_path(tmp_path: Path, digest: str) -> None:
     """[OPS-092] A restored database may name any text as the digest of a file, and readers request the file."""
     (tmp_path / "data").mkdir()

@@ -19,9 +19,11 @@ import pytest
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
+from smartfeeds.core.model import Slice
 from smartfeeds.core.person import Person
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.stores import parse_store
+from smartfeeds.core.view import SHARED
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, check_admitted
@@ -399,10 +401,44 @@ async def test_erasure_waits_for_writes_that_were_admitted(postgres: PostgresSer
         assert await second.store.read(columns_with) == set()
 
 
-async def waiting_locks(url: str) -> None:
-    """Returns when a session waits for an advisory lock."""
-    statement = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+async def waiting_locks(url: str, locktype: str = "advisory") -> None:
+    """Returns when a session waits for a lock of this type."""
+    statement = f"SELECT count(*) FROM pg_locks WHERE locktype = '{locktype}' AND NOT granted"
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection, asyncio.timeout(60):
         while (row := await (await connection.execute(statement)).fetchone()) == (0,):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         assert row is not None
+
+
+async def test_erasure_keeps_a_version_that_is_committed_meanwhile(postgres: PostgresServer, database: str) -> None:
+    """[OPS-023] Another process commits a version of Bob's while the erasure waits for the node. The erasure must not
+    store the version before it again."""
+    address = parse_store(database)
+    written, released = threading.Event(), threading.Event()
+
+    def slow_publish(tx: WriteTx, context: Context) -> None:
+        publish(tx, context, r.Publish(jid(BOB), SERVICE, FEED, "bobs", draft(entry("the newest title"))))
+        tx.settle()
+        written.set()
+        assert released.wait(60)
+
+    stores = PostgresStore(address, read_traits), PostgresStore(address, read_traits)
+    async with opened(stores[0]) as first, opened(stores[1]) as second:
+        await first.create()
+        for who in (JID, BOB):
+            await first.affiliate(who, "publisher")
+            await first.publish("bobs", actor=who)
+        await second.service.write(lambda tx, context: begin_erasure(tx, context, PERSON, ErasureSettings(now=True)))
+        while (await second.store.read(lambda tx: tx.open_erasures()))[0].phase is not ErasurePhase.ITEMS:
+            await second.step(partial(continue_erasure, jid=JID))
+        publishing = asyncio.create_task(first.service.write(slow_publish))
+        assert await asyncio.to_thread(written.wait, 60)
+        erasing = asyncio.create_task(second.service.write(partial(continue_erasure, jid=JID)))
+        await waiting_locks(database, "transactionid")
+        released.set()
+        await publishing
+        await erasing
+
+        (item,) = await second.store.read(lambda tx: tx.slice(1, Slice(SHARED, 10)))
+        assert b"the newest title" in item.payload
+        assert not PERSON.is_in(item.sync or b"")

@@ -13,7 +13,7 @@ from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
 from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
 from smartfeeds.core.mirror import Direction
-from smartfeeds.core.model import ALL_TEXTS, Affiliation, Node, NodeState
+from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.person import Person
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.view import Order
@@ -245,10 +245,10 @@ def _end_sources(tx: WriteTx, person: Person) -> int:
 
 def _erase_items(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     """Erases the person from the next items."""
-    entries = tx.items_after(job.place, ITEM_CHUNK)
+    entries = _locked_items(tx, job.place)
     if not entries:
         return _next_phase(_remove_files(tx, context, job, person))
-    indexed = tx.published_before(person, entries[0].item.item_no, entries[-1].item.item_no)
+    indexed = tx.published_before(person, entries[0][1].item_no, entries[-1][1].item_no)
     for node_no, item in entries:
         node = tx.lock_no(node_no)
         # The rows of deleted nodes go as a whole.
@@ -269,7 +269,24 @@ def _erase_items(tx: WriteTx, context: Context, job: Erasure, person: Person) ->
             job = _counted(job, ids=1)
         elif not deleted and (names or person.is_in(item.payload)):
             job = _counted(job, mentions=1)
-    return replace(job, place=entries[-1].item.item_no)
+    return replace(job, place=entries[-1][1].item_no)
+
+
+def _locked_items(tx: WriteTx, after_no: int) -> Sequence[tuple[int, Item]]:
+    """Returns the next items. Their nodes are locked, so no other process changes them meanwhile.
+
+    The nodes are locked in the order of their numbers, as publishes lock them: another order could deadlock.
+    """
+    locked_nos: set[int] = set()
+    while True:
+        # An item that was read before its node was locked may be an old version.
+        entries = tx.items_after(after_no, ITEM_CHUNK)
+        node_nos = sorted({node_no for node_no, _ in entries} - locked_nos)
+        if not node_nos:
+            return entries
+        for node_no in node_nos:
+            tx.lock_no(node_no)
+        locked_nos.update(node_nos)
 
 
 def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
@@ -315,13 +332,13 @@ def _is_behind(tx: ReadTx, job: Erasure) -> bool:
 
 def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     """Renames tombstones, then removes and changes the other rows that name the person."""
-    entries = tx.items_after(job.place, ITEM_CHUNK) if job.counts["ids"] else []
+    entries = _locked_items(tx, job.place) if job.counts["ids"] else []
     for node_no, item in entries:
         node = tx.lock_no(node_no)
         if node is not None:
             rename_erased(tx, context, node, item, person)
     if entries:
-        return replace(job, place=entries[-1].item.item_no)
+        return replace(job, place=entries[-1][1].item_no)
     rows = tx.mention_rows(person)
     for row in rows:
         if row.table == "subscription":

@@ -6,6 +6,8 @@ check is linear in the number of bytes.
 
 import re
 
+from lxml import etree
+
 from smartfeeds.formats.crowds import crowd_fault
 from smartfeeds.xmpp.framer import StanzaFrame, start_of
 
@@ -57,3 +59,8 @@ def fault_of(frame: StanzaFrame, request_bytes: int = REQUEST_BYTES) -> str:
     if not fault and request and len(data) > request_bytes:
         return LARGE_ITEM if _PUBLISH.match(data) else LARGE
     return fault
+
+
+def domain_of(stanza: etree._Element) -> str:
+    """Returns the domain of the sender, whose address may be malformed. Logs have it in place of the address."""
+    return (stanza.get("from") or "").partition("/")[0].rpartition("@")[2]

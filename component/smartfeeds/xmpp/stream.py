@@ -37,7 +37,7 @@ from smartfeeds.xmpp.parsing import (
 )
 from smartfeeds.xmpp.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.requests import Requests
-from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
+from smartfeeds.xmpp.screening import REQUEST_BYTES, domain_of, fault_of, sender_of
 from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
 
@@ -461,13 +461,13 @@ class ComponentStream(ComponentXMPP):
             self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
         except InvalidJID as error:
             # slixmpp has older tables of Unicode, and stricter rules for host names, than servers and this service.
-            log.warning("address_refused", sender=element.get("from"), recipient=element.get("to"), reason=str(error))
+            log.warning("address_refused", sender=domain_of(element), recipient=element.get("to"), reason=str(error))
             self._refuse(element, Condition.JID_MALFORMED)
         except Exception:  # noqa: BLE001
             self._failed(element)
 
     def _failed(self, element: etree._Element) -> bool:
-        log.exception("stanza_failed", tag=element.tag, sender=element.get("from"), stanza_id=element.get("id"))
+        log.exception("stanza_failed", tag=element.tag, sender=domain_of(element), stanza_id=element.get("id"))
         self._refuse(element, Condition.INTERNAL)
         return True
 

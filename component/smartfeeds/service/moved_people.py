@@ -146,14 +146,19 @@ def _others(tx: ReadTx, node: Node, people: MovedPeople) -> list[Subscription]:
     return others
 
 
+def store_affiliations(tx: WriteTx, context: Context, node: Node, changes: PeopleChanges) -> None:
+    """Stores the affiliations of a locked node."""
+    for bare, affiliation in changes.affiliations:
+        set_affiliation(tx, context, node, bare, affiliation)
+
+
 def store_people(tx: WriteTx, context: Context, node: Node, changes: PeopleChanges, report: Report) -> int:
     """Stores the people of a locked node. Returns the number of subscriptions that were stored.
 
     New subscriptions begin behind the newest item, so that an import pushes nothing (IMP-065). A subscriber who may not
     read the node is reported and left out.
     """
-    for bare, affiliation in changes.affiliations:
-        set_affiliation(tx, context, node, bare, affiliation)
+    store_affiliations(tx, context, node, changes)
     for subscription in changes.removed:
         tx.remove_subscription(subscription.sub_no)
     count = 0

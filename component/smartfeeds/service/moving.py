@@ -26,18 +26,24 @@ from smartfeeds.service.importing import ImportCounts
 from smartfeeds.service.moved import MovedNode, MovedProblem
 from smartfeeds.service.moved_items import ItemSpool, KeyedItem, fitted_payload
 from smartfeeds.service.moved_options import moved_kind, moved_options
-from smartfeeds.service.moved_people import MovedPeople, PeopleChanges, plan_people, prepare_people, store_people
+from smartfeeds.service.moved_people import (
+    MovedPeople,
+    PeopleChanges,
+    plan_people,
+    prepare_people,
+    store_affiliations,
+    store_people,
+)
 from smartfeeds.service.moving_steps import (
     add_batch,
     begin_node,
     compare_items,
     locked_node,
     retract_items,
-    set_moved_options,
     unfinished_node,
     write_changes,
 )
-from smartfeeds.service.nodes import check_name
+from smartfeeds.service.nodes import change_options, check_name
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.joining import Spool
 
@@ -240,6 +246,19 @@ class _Move:
         self.report.subscriptions = store_people(tx, context, node, changes, _once(self.report))
         self.report.affiliations, self.report.ended = len(changes.affiliations), len(changes.removed)
 
+    def _store_rights(self, tx: WriteTx, context: Context, name: str, options: NodeOptions) -> int:
+        """Stores the options and the affiliations in one transaction: the options alone could admit an outcast.
+
+        Returns the number of affiliations.
+        """
+        node = locked_node(tx, name)
+        if options != node.options:
+            change_options(tx, context, node, options)
+            node = locked_node(tx, name)
+        changes = self._plan(tx, context, node)
+        store_affiliations(tx, context, node, changes)
+        return len(changes.affiliations)
+
     def _count(self, changes: PeopleChanges | None, counts: ImportCounts) -> None:
         report = self.report
         if changes is not None:
@@ -257,8 +276,10 @@ class _Move:
         options = moved_options(node.options, self.moved.options, service.policy.options, _once(self.report))
         if options != node.options:
             self.report.outcome = "updated"
-            if not settings.dry_run:
-                await service.write(partial(set_moved_options, name=node.name, options=options))
+        affiliations = 0
+        if not settings.dry_run:
+            # Before the items, which the new rights must protect. New subscriptions come last: they push nothing.
+            affiliations = await service.write(partial(self._store_rights, name=node.name, options=options))
         total = ImportCounts()
         for chunk in self._batches(
             self._fitting(node._replace(options=options), self.items.in_modified_order()), CHUNK
@@ -273,6 +294,7 @@ class _Move:
             self._count(await service.read(lambda tx, context: self._plan(tx, context, node)), total)
         else:
             await service.write(lambda tx, context: self._store_people(tx, context, node.name))
+            self.report.affiliations += affiliations
             self._count(None, total)
 
     async def _retract_missing(self, node: Node) -> int:

@@ -14,7 +14,6 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.importing import ImportCounts
 from smartfeeds.service.items import next_key, remove_item
 from smartfeeds.service.moved_items import KeyedItem
-from smartfeeds.service.nodes import change_options
 from smartfeeds.service.publishing import PURGE_CHUNK, bury, store_item
 from smartfeeds.service.syncing import created, first_state, is_unique_sync_id
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -94,10 +93,6 @@ def locked_node(tx: WriteTx, name: str) -> Node:
     if node is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"the node {name} was deleted during the import")
     return node
-
-
-def set_moved_options(tx: WriteTx, context: Context, name: str, options: NodeOptions) -> None:
-    change_options(tx, context, locked_node(tx, name), options)
 
 
 def _existing(tx: ReadTx, node: Node, items: list[KeyedItem]) -> dict[str, Item]:

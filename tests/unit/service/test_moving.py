@@ -462,6 +462,32 @@ async def test_people_follow_the_source(world: World, bring: Bring) -> None:
     assert (await bring(changed, mirror=True)).outcome == "unchanged"
 
 
+async def test_options_and_affiliations_change_together_before_the_items(
+    world: World, bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[IMP-068] An open node must not admit an outcast of the source while the items are written."""
+    await bring(node(item("a"), options={"pubsub#access_model": ("whitelist",)}))
+    rights: list[tuple[str, Affiliation]] = []
+    write_changes = moving.write_changes
+
+    def observe(tx: Any, context: object, **arguments: Any) -> Any:
+        stored = tx.node(FEED)
+        rights.append((stored.options.access_model.value, tx.affiliation(stored.node_no, BOB)))
+        return write_changes(tx, context, **arguments)
+
+    monkeypatch.setattr(moving, "write_changes", observe)
+    changed = node(
+        item("a"),
+        item("b"),
+        options={"pubsub#access_model": ("open",)},
+        affiliations={**OWNED, BOB: "outcast"},
+    )
+    report = await bring(changed)
+
+    assert rights == [("open", Affiliation.OUTCAST)]
+    assert (report.outcome, report.affiliations, report.counts.added) == ("updated", 1, 1)
+
+
 # Limits.
 
 

@@ -424,6 +424,7 @@ class App:
             paused_s=outbox.paused_s,
             online=self.online.is_set(),
             connects=self.supervisor.connects,
+            pings=self.supervisor.pings,
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
             backlog=self.backlog.readings(),

@@ -309,6 +309,7 @@ class Readings:
     paused_s: Annotated[float, "smartfeeds_write_paused_seconds_total", "Seconds during which the server did not read"]
     online: Annotated[bool, "smartfeeds_link_online", "1 while the component is connected and authenticated, else 0"]
     connects: Annotated[int, "smartfeeds_link_connects_total", "Attempts to connect to the server"]
+    pings: Annotated[int, "smartfeeds_link_pings_total", "Pings that were sent because the link was idle"] = 0
     http_connections: Annotated[int, "smartfeeds_http_connections", "Open HTTP connections"] = 0
     http_refused: Annotated[
         int,

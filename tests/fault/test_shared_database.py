@@ -11,6 +11,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from smartfeeds.core.shards import pings_for
+from smartfeeds.ownership_setup import LINKS
 from support.client import Client, log_in
 from support.component import NS, PS, entry
 from support.postgres import PostgresServer
@@ -185,16 +187,54 @@ async def create_room(client: Client, room: str, nick: str) -> None:
 async def test_idle_links_of_two_processes_stay(ejabberd: TestServer, url: str, tmp_path: Path) -> None:
     """[TOP-011] [TOP-032] The server sends the pings of a process to any of them."""
     domain = ejabberd.take_name()
-    quick = {"ping_idle_s": 0.2, "ping_timeout_s": 1.0}
+    quick = {"ping_idle_s": 0.2, "ping_timeout_s": 2.0}
     async with shared_service(tmp_path, ejabberd, url, [], READER, domain=domain, link=quick) as members:
         await begin(members)
-        alice = await log_in(ejabberd, "alice", presence=False)
-        # Each round trip takes a while, so some idle times pass without a stanza for the processes.
-        for _ in range(20):
-            await alice.settle()
-            await asyncio.sleep(0.3)
+
+        async def have_pinged() -> bool:
+            pings = [await member.metric("smartfeeds_link_pings_total") or 0.0 for member in members]
+            return min(pings) > 2 * pings_for(LINKS)
+
+        # A third burst shows that the link was sound after the first two.
+        await until(have_pinged, "three bursts of pings")
         assert [await member.metric("smartfeeds_link_connects_total") for member in members] == [1.0, 1.0]
-        await alice.logout()
+
+
+async def test_two_of_three_processes_take_over_what_the_third_had(
+    ejabberd: TestServer, url: str, tmp_path: Path
+) -> None:
+    """[TOP-040] [TOP-033] [OPS-082] [OPS-084] Each feed has one owner before and after the kill."""
+    domain = ejabberd.take_name()
+    async with shared_service(tmp_path, ejabberd, url, NODES, READER, 3, domain=domain) as members:
+        await begin(members)
+        reader = await log_in(ejabberd, "bob")
+        for number, node in enumerate(NODES):
+            await members[number % 3].publish(node, f"before-{node}")
+        await until_received(reader, [f"before-{node}" for node in NODES])
+        await reader.settle()
+        assert sorted(received(reader)) == sorted(f"before-{node}" for node in NODES)
+
+        reader.messages.clear()
+        killed, *others = members
+        await killed.process.end(signal.SIGKILL)
+        for number, node in enumerate(NODES):
+            await others[number % 2].publish(node, f"after-{node}")
+        await share(others)
+        await until_received(reader, [f"after-{node}" for node in NODES])
+        await reader.settle()
+        # A kill before the marks are stored repeats the notifications before it.
+        ids = [item_id for item_id in received(reader) if item_id.startswith("after")]
+        assert sorted(ids) == sorted(f"after-{node}" for node in NODES)
+
+        async def is_measured() -> bool:
+            return all([await member.metric("smartfeeds_canary_seconds") or 0.0 for member in others])
+
+        await until(is_measured, "pings to the own address that came back")
+        for member in others:
+            assert await member.metric("smartfeeds_database_free_connections") > 0  # type: ignore[operator]
+            assert await member.metric("smartfeeds_processes") == 2.0
+            assert "Traceback" not in member.process.said
+        await reader.logout()
 
 
 async def test_held_pulls_go_on_at_another_process(ejabberd: TestServer, url: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 import aiohttp
@@ -129,10 +130,10 @@ async def shared_service(
 
 
 async def share(members: Sequence[Member]) -> None:
-    """Returns when the processes own all shards in equal parts."""
+    """Returns when the processes own all shards, none of them more than its share."""
 
     async def is_shared() -> bool:
         counts = [await member.shards() for member in members]
-        return sum(counts) == SHARDS and max(counts) - min(counts) <= 1
+        return sum(counts) == SHARDS and max(counts) <= ceil(SHARDS / len(members))
 
     await until(is_shared, "equal shares")

@@ -56,9 +56,9 @@ class Supervisor:
     """Keeps one link connected until `stop`.
 
     `online` is set while the stream is authenticated. `epoch` counts the successful handshakes, `connects` the
-    attempts. `last_error` is the reason of the latest end or failed attempt, None before the first. `on_online` is
-    called after each handshake. `may_connect` returns when this process may connect, None if it always may. `processes`
-    returns how many processes have a link of this domain.
+    attempts, `pings` the pings over an idle link. `last_error` is the reason of the latest end or failed attempt, None
+    before the first. `on_online` is called after each handshake. `may_connect` returns when this process may connect,
+    None if it always may. `processes` returns how many processes have a link of this domain.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Supervisor:
         self.online = asyncio.Event()
         self.epoch = 0
         self.connects = 0
+        self.pings = 0
         self.last_error: LinkDownError | None = None
 
     async def run(self) -> None:
@@ -152,6 +153,7 @@ class Supervisor:
             # The server sends each ping to any link of the domain, so a burst finds a sound link.
             for _ in range(pings_for(self._processes())):
                 self._link.ping()
+                self.pings += 1
             await self._sleep(self._pace.ping_timeout_s)
             if self._link.received_bytes == received_bytes:
                 self._link.drop("ping-timeout")

@@ -29,7 +29,7 @@ from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
 if TYPE_CHECKING:
-    from smartfeeds.store.lock_session import LockSession
+    from smartfeeds.store.lock_session import HeardLetters
 
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
 
@@ -50,6 +50,7 @@ class ProcessGroup:
         self._spawn = spawn
         self._stream: ComponentStream | None = None
         self._online = asyncio.Event()
+        self._heard: HeardLetters | None = None
         self.ownership = self._make_ownership()
         self.letters = Letterbox(self.ownership.send_letter, self.has_others)
         self.relay = StanzaRelay(self.instance, self.letters.post, self.has_others)
@@ -66,22 +67,20 @@ class ProcessGroup:
             self._on_joined,
             self._on_missed,
         )
-        session: LockSession | None = None
 
         async def open_locks() -> ShardLocks:
             # psycopg is an extra: a service on SQLite starts without it.
-            from smartfeeds.store.lock_session import LockSession
+            from smartfeeds.store.lock_session import HeardLetters, LockSession
 
-            nonlocal session
-            session = await LockSession.open(
+            self._heard = self._heard or HeardLetters()
+            return await LockSession.open(
                 store.address,
                 self.instance,
                 lease_s=store.lease_s,
                 events=events,
                 reader=read_traits,
-                since=None if session is None else session.heard_at,
+                heard=self._heard,
             )
-            return session
 
         return Ownership(
             open_locks,
@@ -154,7 +153,7 @@ class ProcessGroup:
 
     def _on_missed(self) -> None:
         """Connects again, which reads everything anew that the lost letters may have said."""
-        if self._stream is not None:
+        if self._stream is not None and self.has_others():
             self._stream.drop("letters-missed")
 
     def _on_changed(self, node_nos: Collection[int] | None) -> None:

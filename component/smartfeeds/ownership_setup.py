@@ -9,7 +9,7 @@ from zlib import crc32
 
 from smartfeeds import system
 from smartfeeds.config import Settings
-from smartfeeds.core.letters import ANY_PROCESS, Topic, write_letter
+from smartfeeds.core.letters import ANY_PROCESS, LetterTopic, write_letter
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
 from smartfeeds.delivery.duties import Duty
@@ -92,9 +92,9 @@ class ProcessGroup:
     def attach(self, stream: ComponentStream, online: asyncio.Event) -> None:
         """Connects the group to the link of this process."""
         self._stream, self._online = stream, online
-        for topic in (Topic.SHARED, Topic.HANDED):
+        for topic in (LetterTopic.SHARED, LetterTopic.HANDED):
             self.letters.read(topic, partial(stream.receive_stanza, topic))
-        self.letters.read(Topic.OUTGOING, stream.outbox.reply)
+        self.letters.read(LetterTopic.OUTGOING, stream.outbox.reply)
         self.ownership.on_link_lost = partial(stream.drop, "lease-lost")
 
     def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls, hub: Hub | None) -> None:
@@ -140,7 +140,7 @@ class ProcessGroup:
         if self._stream is not None and self._online.is_set():
             self._stream.outbox.reply(stanza)
         else:
-            self.letters.post(ANY_PROCESS, write_letter(Topic.OUTGOING, stanza))
+            self.letters.post(ANY_PROCESS, write_letter(LetterTopic.OUTGOING, stanza))
 
     async def stop(self) -> None:
         """Sends the last letters and closes the locks. The link is closed before."""

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from smartfeeds import __version__, system
 from smartfeeds.config import Settings
-from smartfeeds.core.letters import ANY_PROCESS, Topic, write_letter
+from smartfeeds.core.letters import ANY_PROCESS, LetterTopic, write_letter
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
 from smartfeeds.delivery.database_watch import DatabaseWatch
@@ -33,7 +33,7 @@ from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
 if TYPE_CHECKING:
-    from smartfeeds.store.lock_session import LockSession
+    from smartfeeds.store.lock_session import HeardLetters
 
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
 
@@ -57,6 +57,7 @@ class ProcessGroup:
         self._canary: Canary | None = None
         self._database = DatabaseWatch(service)
         self._online = asyncio.Event()
+        self._heard: HeardLetters | None = None
         self.ownership = self._make_ownership()
         self.letters = Letterbox(self.ownership.send_letter, self.has_others)
         self.relay = StanzaRelay(self.instance, self.letters.post, self.has_others)
@@ -73,22 +74,20 @@ class ProcessGroup:
             self._on_joined,
             self._on_missed,
         )
-        session: LockSession | None = None
 
         async def open_locks() -> ShardLocks:
             # psycopg is an extra: a service on SQLite starts without it.
-            from smartfeeds.store.lock_session import LockSession
+            from smartfeeds.store.lock_session import HeardLetters, LockSession
 
-            nonlocal session
-            session = await LockSession.open(
+            self._heard = self._heard or HeardLetters()
+            return await LockSession.open(
                 store.address,
                 self.instance,
                 lease_s=store.lease_s,
                 events=events,
                 reader=read_traits,
-                since=None if session is None else session.heard_at,
+                heard=self._heard,
             )
-            return session
 
         return Ownership(
             open_locks,
@@ -100,9 +99,9 @@ class ProcessGroup:
     def attach(self, stream: ComponentStream, online: asyncio.Event) -> None:
         """Connects the group to the link of this process."""
         self._stream, self._online = stream, online
-        for topic in (Topic.SHARED, Topic.HANDED):
+        for topic in (LetterTopic.SHARED, LetterTopic.HANDED):
             self.letters.read(topic, partial(stream.receive_stanza, topic))
-        self.letters.read(Topic.OUTGOING, stream.outbox.reply)
+        self.letters.read(LetterTopic.OUTGOING, stream.outbox.reply)
         self.ownership.on_link_lost = partial(stream.drop, "lease-lost")
         if self._settings.component.link != "off":
             self._canary = Canary(stream, online.is_set, asyncio.sleep, answer_s=self._settings.link.answer_s)
@@ -175,7 +174,7 @@ class ProcessGroup:
         if self._stream is not None and self._online.is_set():
             self._stream.outbox.reply(stanza)
         else:
-            self.letters.post(ANY_PROCESS, write_letter(Topic.OUTGOING, stanza))
+            self.letters.post(ANY_PROCESS, write_letter(LetterTopic.OUTGOING, stanza))
 
     async def stop(self) -> None:
         """Sends the last letters and closes the locks. The link is closed before."""
@@ -188,7 +187,7 @@ class ProcessGroup:
 
     def _on_missed(self) -> None:
         """Connects again, which reads everything anew that the lost letters may have said."""
-        if self._stream is not None:
+        if self._stream is not None and self.has_others():
             self._stream.drop("letters-missed")
 
     def _on_changed(self, node_nos: Collection[int] | None) -> None:

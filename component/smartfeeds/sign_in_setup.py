@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.letters import Topic
+from smartfeeds.core.letters import LetterTopic
 from smartfeeds.ownership_setup import ProcessGroup
 from smartfeeds.service.sign_in_letters import read_sign_ins, write_sign_ins
 from smartfeeds.service.sign_ins import SignIn, SignIns
@@ -23,8 +23,8 @@ class SharedSignIns:
         self._domain = domain
         self._clock = clock
         self._group = group
-        group.letters.read(Topic.SIGN_INS, self._receive)
-        group.letters.read(Topic.CONFIRMATION, self._receive_confirmation)
+        group.letters.read(LetterTopic.SIGN_INS, self._receive)
+        group.letters.read(LetterTopic.CONFIRMATION, self._receive_confirmation)
         group.letters.greet(lambda: self._share(*self.sign_ins))
 
     def ask(self, sign_in: SignIn, url: str, text: str) -> None:
@@ -38,11 +38,11 @@ class SharedSignIns:
         is_known = sign_ins.answer(confirmation.code, user, accepted=confirmation.accepted) is not None
         if not is_known and sign_ins.admits(user):
             body = json.dumps([confirmation.code, str(user), confirmation.accepted])
-            self._group.letters.share(Topic.CONFIRMATION, body.encode())
+            self._group.letters.share(LetterTopic.CONFIRMATION, body.encode())
 
     def _share(self, *sign_ins: SignIn) -> None:
         if sign_ins:
-            self._group.letters.share(Topic.SIGN_INS, write_sign_ins(sign_ins, self._clock()))
+            self._group.letters.share(LetterTopic.SIGN_INS, write_sign_ins(sign_ins, self._clock()))
 
     def _receive(self, body: bytes) -> None:
         for sign_in in read_sign_ins(body, self._clock()):

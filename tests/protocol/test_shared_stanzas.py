@@ -40,6 +40,20 @@ async def test_contact_that_another_process_has_added_or_removed(component: Comp
     assert component.presences == [], "the other process has answered"
 
 
+async def test_presence_right_after_the_change_of_a_contact_counts(component: Component) -> None:
+    """[TOP-013] The change is still being read from the store."""
+    contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
+    await component.app.service.write(lambda tx, _context: tx.put_contact(contact))
+    note = component.app.router.shared.note
+    note(stanza(f"<presence type='subscribe' from='{BOBS}' to='{DOMAIN}'/>"))
+    note(stanza(f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>"))
+    note(stanza(f"<presence from='{BOB}' to='{DOMAIN}'/>"))
+    note(stanza(f"<presence from='{BOBS}/phone' to='{DOMAIN}'/>"))
+    note(stanza(f"<presence type='unavailable' from='{BOBS}/phone' to='{DOMAIN}'/>"))
+    await component.settle()
+    assert list(component.app.availability.resources_of(BOBS)) == ["work"]
+
+
 async def test_contact_that_leaves_receives_what_waited(component: Component) -> None:
     """[TOP-013] The process that delivers the feed is not the one that has the stanza."""
     await befriend(component, BOB)

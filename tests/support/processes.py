@@ -4,9 +4,13 @@ A test chooses the component that receives a stanza, as ejabberd does at random.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
 
 from smartfeeds.core.shards import SHARDS, shard_of_node
+from smartfeeds.delivery.locks import ShardLocks
 from support.component import Component
 
 DEADLINE_S = 60.0
@@ -43,3 +47,28 @@ async def owner_first(node: str, *components: Component) -> list[Component]:
     assert found is not None
     shard = shard_of_node(found.node_no)
     return sorted(components, key=lambda each: not each.app.ownership.owns(shard))
+
+
+@asynccontextmanager
+async def without_locks(component: Component) -> AsyncIterator[None]:
+    """Ends the lock session of a process, as a restart of the database does. It gets another one at the end."""
+    ownership, may_open = component.app.ownership, asyncio.Event()
+    open_locks = ownership._open_locks
+    # Otherwise the next owner may repeat what was delivered before (docs/scaling.md).
+    await component.app.dispatcher.save_marks()
+    await ownership.step()  # after the marks: the session has one queue
+
+    async def wait() -> ShardLocks:
+        await may_open.wait()
+        return await open_locks()
+
+    ownership._open_locks = wait
+    with psycopg.connect(component.app.settings.store.address.url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
+            (f"smartfeeds {component.app.group.instance} locks",),
+        )
+    await until(lambda: not ownership.is_current, "the end of the lock session")
+    yield
+    may_open.set()
+    await until(lambda: ownership.is_current, "another lock session")

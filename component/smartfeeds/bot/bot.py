@@ -24,7 +24,7 @@ from smartfeeds.bot.schedule import find_zone
 from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.letters import Topic
+from smartfeeds.core.letters import LetterTopic
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.rates import Rate
 from smartfeeds.core.shards import shard_of_consumer
@@ -120,10 +120,10 @@ class Bot:
             on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
             monotonic=monotonic,
-            share=lambda news: letters.share(Topic.ROOM, write_news(news)),
+            share=lambda news: letters.share(LetterTopic.ROOM, write_news(news)),
             has_others=letters.has_others,
         )
-        letters.read(Topic.ROOM, lambda body: self.rooms.receive(read_news(body)))
+        letters.read(LetterTopic.ROOM, lambda body: self.rooms.receive(read_news(body)))
         self.sender = ChatSender(
             service,
             outbox,

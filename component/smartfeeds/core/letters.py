@@ -12,7 +12,7 @@ EVERY_PROCESS: Final = "*"
 ANY_PROCESS: Final = "?"
 
 
-class Topic(StrEnum):
+class LetterTopic(StrEnum):
     """What a letter is about."""
 
     SHARED = "shared"  # a stanza that the sender has handled: the receiver updates its memory only
@@ -24,15 +24,15 @@ class Topic(StrEnum):
     ATTEMPT = "attempt"  # of a delivery, to be made now
 
 
-_TOPICS: Final = {topic.value.encode(): topic for topic in Topic}
+_TOPICS: Final = {topic.value.encode(): topic for topic in LetterTopic}
 
 
-def write_letter(topic: Topic, body: bytes) -> bytes:
+def write_letter(topic: LetterTopic, body: bytes) -> bytes:
     """Returns a letter."""
     return b"%s:%s" % (topic.value.encode(), body)
 
 
-def split_letter(data: bytes) -> tuple[Topic | None, bytes]:
+def split_letter(data: bytes) -> tuple[LetterTopic | None, bytes]:
     """Returns the topic of a letter, None if this version does not know it, and the body."""
     name, _, body = data.partition(b":")
     return _TOPICS.get(name), body

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 import structlog
 
 from smartfeeds.core.consumers import Consumer, Failure, Wait, failure_of, is_retry_request
-from smartfeeds.core.letters import Topic
+from smartfeeds.core.letters import LetterTopic
 from smartfeeds.core.model import Mark
 from smartfeeds.core.shards import shard_of_consumer
 from smartfeeds.core.view import Order
@@ -56,7 +56,7 @@ class Dispatcher:
         self._service = service
         self._letters = letters
         if letters is not None:
-            letters.read(Topic.ATTEMPT, self._receive_attempt)
+            letters.read(LetterTopic.ATTEMPT, self._receive_attempt)
         self.ownership = ownership or sole_ownership(service)
         self.ownership.register(self)
         self._timing = timing
@@ -194,7 +194,7 @@ class Dispatcher:
         lane = self._lane(consumer)
         if not self.ownership.owns_consumer(consumer):
             if self._letters is not None:
-                self._letters.share(Topic.ATTEMPT, json.dumps([*consumer, forgives]).encode())
+                self._letters.share(LetterTopic.ATTEMPT, json.dumps([*consumer, forgives]).encode())
         elif forgives:
             lane.forgive(consumer)
         else:

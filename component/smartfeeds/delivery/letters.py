@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from smartfeeds.core.letters import EVERY_PROCESS, Topic, split_letter, write_letter
+from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic, split_letter, write_letter
 from smartfeeds.errors import StoreError
 
 # Letters that wait for the database. It may be away, a stranger may send stanzas faster than it stores them, and a
@@ -40,7 +40,7 @@ class Letterbox:
         self.has_others = has_others
         self._clock = clock
         self._sleep = sleep
-        self._readers: dict[Topic, Callable[[bytes], object]] = {}
+        self._readers: dict[LetterTopic, Callable[[bytes], object]] = {}
         self._greetings: list[Callable[[], object]] = []
         self._waiting: deque[tuple[float, str, bytes]] = deque()
         self._waiting_bytes = 0
@@ -49,7 +49,7 @@ class Letterbox:
         self._lost = 0
         self._reason = ""
 
-    def read(self, topic: Topic, reader: Callable[[bytes], object]) -> None:
+    def read(self, topic: LetterTopic, reader: Callable[[bytes], object]) -> None:
         """Passes the bodies of a topic to this reader."""
         self._readers[topic] = reader
 
@@ -62,7 +62,7 @@ class Letterbox:
         for work in self._greetings:
             work()
 
-    def share(self, topic: Topic, body: bytes) -> None:
+    def share(self, topic: LetterTopic, body: bytes) -> None:
         """Sends a letter to all other processes."""
         self.post(EVERY_PROCESS, write_letter(topic, body))
 

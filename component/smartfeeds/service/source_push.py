@@ -3,7 +3,7 @@
 `core.source_push` decides. The rows are shared by the poller, the requests to hubs, the callback paths and commands.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -23,6 +23,7 @@ from smartfeeds.core.source_push import (
     is_late,
 )
 from smartfeeds.core.sources import PushKind, Source
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
 from smartfeeds.service.context import Context
 from smartfeeds.service.sources import SPREAD_S
@@ -30,6 +31,8 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 MAX_CHALLENGE_CHARACTERS: Final = 1_024
 _NO_CHANCE: Final = 0.5  # where no random number is drawn: the middle of the range
+# Storing a push takes a minute at most, but pushes of a source wait for each other.
+FORGOTTEN_S: Final = 300
 _ORPHANS: Final = 500  # subscriptions that one transaction ends
 
 
@@ -232,7 +235,7 @@ def find_push(tx: ReadTx, _context: Context, token: str) -> SourcePush | None:
 def take_push(tx: WriteTx, context: Context, push_no: int, chance: float, *, has_content: bool) -> SourcePush | None:
     """Notes that a push or a notification came whose signature is right or not wanted, before the response.
 
-    Content is marked as pending until it is stored: what a crash loses is polled at the next start. Otherwise the
+    Content is marked as pending until it is stored: what a crash loses is polled later. Otherwise the
     source becomes due. Returns None if the subscription is over.
     """
     push = tx.source_push(push_no)
@@ -308,6 +311,21 @@ def begin_pushes(tx: WriteTx, context: Context, after_no: int, limit: int) -> in
 def spread_pushes(tx: WriteTx, context: Context) -> None:
     """Spreads what became due while the service did not run (WS-137)."""
     tx.spread_overdue_source_pushes(context.now_us, SPREAD_S)
+
+
+def find_forgotten(tx: ReadTx, context: Context, after_no: int, limit: int) -> tuple[list[int], int | None]:
+    """Looks at some subscriptions. Returns the numbers of those with a push that was received long ago and not stored:
+    the process that had it in memory has ended. Also returns the number of the last subscription, None at the end."""
+    rows = tx.source_pushes(after_no, limit)
+    before_us = context.now_us - FORGOTTEN_S * US_PER_S
+    forgotten = [push.push_no for push in rows if push.pending_us is not None and push.pending_us < before_us]
+    return forgotten, rows[-1].push_no if len(rows) == limit else None
+
+
+def poll_forgotten(tx: WriteTx, context: Context, numbers: Sequence[int]) -> None:
+    """Makes the sources of these subscriptions due."""
+    for push_no in numbers:
+        take_hint(tx, context, push_no)
 
 
 def has_orphans(tx: ReadTx, _context: Context) -> bool:

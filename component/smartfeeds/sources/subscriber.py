@@ -20,11 +20,14 @@ from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, Callbac
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.source_push import (
+    FORGOTTEN_S,
     begin_pushes,
     begin_task,
     end_request,
+    find_forgotten,
     has_orphans,
     leave_orphans,
+    poll_forgotten,
     spread_pushes,
 )
 from smartfeeds.sources.push_keys import callback_url
@@ -91,6 +94,7 @@ class Subscriber:
         self._running: dict[str, asyncio.Task[None]] = {}  # by host
         self._began = False
         self._orphans_us: int | None = None
+        self._forgotten_us: int | None = None
         self._states: Mapping[PushState, int] = {}
 
     async def run(self) -> None:
@@ -123,6 +127,9 @@ class Subscriber:
                 await self._service.write(leave_orphans)
             self._orphans_us = now_us
             self._states = await self._service.read(lambda tx, _context: tx.source_push_states())
+        if self._forgotten_us is None or not 0 <= now_us - self._forgotten_us < FORGOTTEN_S * US_PER_S:
+            await self._poll_forgotten()
+            self._forgotten_us = now_us
         limit = AT_ONCE + len(self._running)
         due = await self._service.read(lambda tx, context: tx.source_pushes_due(context.now_us, limit))
         for push in due:
@@ -134,12 +141,21 @@ class Subscriber:
         return LOOK_S if next_us is None else min(max(_LEAST_PAUSE_S, (next_us - now_us) / US_PER_S), LOOK_S)
 
     async def _begin(self) -> None:
-        """After a start: what was received and not stored is polled, and requests are spread."""
+        """After the start of this process: what was received and not stored is polled, and requests are spread."""
         after_no: int | None = 0
         while after_no is not None:
             after_no = await self._service.write(partial(begin_pushes, after_no=after_no, limit=_BEGIN))
         await self._service.write(spread_pushes)
         self._began = True
+
+    async def _poll_forgotten(self) -> None:
+        """Polls what other processes have received, and have not stored before they ended."""
+        after_no: int | None = 0
+        while after_no is not None:
+            find = partial(find_forgotten, after_no=after_no, limit=_BEGIN)
+            numbers, after_no = await self._service.read(find)
+            if numbers:
+                await self._service.write(partial(poll_forgotten, numbers=numbers))
 
     def _start(self, push: SourcePush) -> None:
         host = push.host

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
@@ -59,6 +59,8 @@ NOTICE_S: Final = 0.01
 # A letter that was not read for so long is for a process that has ended. A process that was without a session reads the
 # letters that were sent meanwhile.
 LETTER_S: Final = 60.0
+# A letter has the time of its statement. It is committed, and its notice arrives, a little later.
+OVERLAP: Final = timedelta(seconds=2)
 # A statement takes milliseconds. Only a server that hangs, while its kernel still answers, needs longer.
 CLOSE_S: Final = 5.0
 _SENT, _RECEIVED = NOTICES.labels("sent"), NOTICES.labels("received")
@@ -81,12 +83,12 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND usename = current_user AND application_name LIKE 'smartfeeds %% locks'
   AND greatest(query_start, state_change) < clock_timestamp() - make_interval(secs => %s::float8)
 """
-_READ_LETTER: Final[LiteralString] = "SELECT body FROM letter WHERE letter_no = %s"
+_READ_LETTER: Final[LiteralString] = "SELECT body, sent FROM letter WHERE letter_no = %s"
 _MISSED: Final[LiteralString] = "SELECT %s::timestamptz < clock_timestamp() - make_interval(secs => %s::float8)"
 _READ_MISSED: Final[LiteralString] = """
-SELECT letter_no, body FROM letter WHERE recipient IN (%s, %s) AND sender <> %s AND sent > %s ORDER BY letter_no
+SELECT letter_no, sent, body FROM letter WHERE recipient IN (%s, %s) AND sender <> %s AND sent > %s ORDER BY letter_no
 """
-_CLAIM_LETTER: Final[LiteralString] = "DELETE FROM letter WHERE letter_no = %s RETURNING body"
+_CLAIM_LETTER: Final[LiteralString] = "DELETE FROM letter WHERE letter_no = %s RETURNING body, sent"
 # Not logged: letters live for a second, and a crash of the server ends all sessions anyway.
 _LETTERS: Final[LiteralString] = """
 CREATE UNLOGGED TABLE IF NOT EXISTS letter (
@@ -115,13 +117,44 @@ class LockView:
     held: frozenset[int]
 
 
+class HeardLetters:
+    """What the sessions of a process have read, one after the other. `at` is the time of the database until which
+    everything was read, None before the first beat.
+
+    No letter may be read twice: presence from before would replace what has arrived since.
+    """
+
+    def __init__(self) -> None:
+        self.at: datetime | None = None
+        self._letters: set[tuple[int, datetime]] = set()  # after `at`; a crash of the server begins the numbers anew
+
+    def note_time(self, at: datetime) -> None:
+        """Notes a beat."""
+        # What was sent before the first beat is not for this process.
+        self.at = at if self.at is None else max(self.at, at - OVERLAP)
+        self._letters = {letter for letter in self._letters if letter[1] > self.at}
+
+    def is_new(self, letter_no: int, sent: datetime) -> bool:
+        """Whether a letter was not read before. It counts as read now."""
+        is_new = (letter_no, sent) not in self._letters
+        self._letters.add((letter_no, sent))
+        return is_new
+
+
 class LockSession:
     """A session with a thread of its own. `open` returns one; a lost session is replaced by another one.
 
     Every method except `announce` raises SessionLostError.
     """
 
-    def __init__(self, session: "_LockedSession", instance: str, events: SessionEvents, reader: TraitsReader) -> None:
+    def __init__(
+        self,
+        session: "_LockedSession",
+        instance: str,
+        events: SessionEvents,
+        reader: TraitsReader,
+        heard: "HeardLetters",
+    ) -> None:
         self._session = session
         self._connection = connection = session.connection
         self._engine = PostgresEngine(session)
@@ -138,9 +171,7 @@ class LockSession:
         self._ending = False
         self._is_over = False
         self._is_linked = False
-        # The time of the database when this session last heard of the others.
-        self.heard_at: datetime | None = None
-        self._missed: set[int] = set()  # letters that were read without their notices, which may still arrive
+        self._heard = heard
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
@@ -154,15 +185,15 @@ class LockSession:
         lease_s: float,
         events: SessionEvents,
         reader: TraitsReader,
-        since: datetime | None = None,
+        heard: "HeardLetters | None" = None,
     ) -> Self:
-        """Connects and joins the members without a link. `reader` indexes items, as in the store. `since` is when a
-        former session of this process last heard of the others. Raises StoreError."""
+        """Connects and joins the members without a link. `reader` indexes items, as in the store. `heard` is what the
+        former session of this process has read. Raises StoreError."""
         session = _LockedSession(address, lease_s)
         await asyncio.to_thread(session.prepare, instance)
-        locks = cls(session, instance, events, reader)
-        if since is not None:
-            locks._jobs.append((partial(locks._read_missed, since), None))
+        locks = cls(session, instance, events, reader, heard or HeardLetters())
+        if locks._heard.at is not None:
+            locks._jobs.append((partial(locks._read_missed, locks._heard.at), None))
             locks._wake()
         locks._thread.start()
         return locks
@@ -376,7 +407,7 @@ class LockSession:
         self._connection.execute(_END_SILENT, (self._session.lease_s,))
         rows = self._connection.execute(_VIEW, (_SHARD, _MEMBER)).fetchall()
         counts = {(row[0], row[1]): row[2] for row in rows}
-        self.heard_at = max(row[3] for row in rows)  # this process is a member, so there is a row
+        self._heard.note_time(max(row[3] for row in rows))  # this process is a member, so there is a row
         members = Members(counts.get((_MEMBER, _LINKED), 0), counts.get((_MEMBER, _UNLINKED), 0))
         return LockView(members, frozenset(number for class_id, number in counts if class_id == _SHARD))
 
@@ -410,27 +441,26 @@ class LockSession:
             self._wake()
 
     def _read_missed(self, since: datetime) -> None:
-        """Reads the letters that others have sent while this process had no session. Some of them may be read again:
-        letters of one recipient are read in their order, so the last one decides, as before."""
+        """Reads the letters that others have sent while this process had no session."""
         row = self._connection.execute(_MISSED, (since, LETTER_S)).fetchone()
         assert row is not None
         if row[0]:
             self._call(self._events.on_missed)
         parameters = (self._instance, EVERY_PROCESS, self._instance, since)
-        for letter_no, body in self._connection.execute(_READ_MISSED, parameters).fetchall():
-            self._missed.add(letter_no)
-            self._call(self._events.on_letter, bytes(body))
+        for letter_no, sent, body in self._connection.execute(_READ_MISSED, parameters).fetchall():
+            self._pass_letter(letter_no, sent, body)
 
     def _read_letter(self, notice: LetterNotice) -> None:
-        if notice.letter_no in self._missed:
-            self._missed.discard(notice.letter_no)
-            return
         if notice.is_claimed and not self._is_linked:
             return  # this process could not answer the stanza
         statement = _CLAIM_LETTER if notice.is_claimed else _READ_LETTER
         row = self._connection.execute(statement, (notice.letter_no,)).fetchone()
         if row is not None:
-            self._call(self._events.on_letter, bytes(row[0]))
+            self._pass_letter(notice.letter_no, row[1], row[0])
+
+    def _pass_letter(self, letter_no: int, sent: datetime, body: bytes) -> None:
+        if self._heard.is_new(letter_no, sent):
+            self._call(self._events.on_letter, bytes(body))
 
 
 class _LockedSession(PostgresSession):

@@ -127,6 +127,8 @@ class Presences:
         self._last_items = LastItems()
         # The resources whose last presence another process has handled.
         self._shared: set[Jid] = set()
+        # By bare JID: presence behind a change of the contact that another process has made, and that is being read.
+        self._behind: dict[Jid, list[tuple[Element, Jid, str]]] = {}
         # By the type of the request; the router calls the functions.
         self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[object]]] = {
             ChangeContact: self._change,
@@ -164,6 +166,10 @@ class Presences:
 
         That process has sent the newest items, so this process does not send them again.
         """
+        if sender.bare in self._behind:
+            # A contact sends its presence at once, and it counts only when the contact is known.
+            self._behind[sender.bare].append((element, sender, address))
+            return
         bare = str(sender.bare)
         if self.availability.watches(address, bare):
             self._shared.add(sender)
@@ -173,7 +179,15 @@ class Presences:
         if isinstance(request, ContactArrived):
             self._tasks.spawn(_logged(self._release_held(request)))
         elif isinstance(request, ChangeContact):
-            self._tasks.spawn(_logged(self._note_contact(request)))
+            self._behind[sender.bare] = []
+            self._tasks.spawn(self._note_change(request))
+
+    async def _note_change(self, request: ChangeContact) -> None:
+        try:
+            await _logged(self._note_contact(request))
+        finally:
+            for element, sender, address in self._behind.pop(request.actor.bare):
+                self.note_shared(element, sender, address)
 
     async def _note_contact(self, request: ChangeContact) -> None:
         """Reads a contact that another process has changed."""

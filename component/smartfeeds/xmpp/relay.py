@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, Topic, write_letter
+from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, LetterTopic, write_letter
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.requests import instance_of
 
@@ -46,13 +46,13 @@ class StanzaRelay:
         # A response is for this process, which waits for it.
         if not self._is_leaving or (element.tag == _IQ and element.get("type") in ("result", "error")):
             return False
-        return self._post(ANY_PROCESS, write_letter(Topic.HANDED, etree.tostring(element, with_tail=False)))
+        return self._post(ANY_PROCESS, write_letter(LetterTopic.HANDED, etree.tostring(element, with_tail=False)))
 
     def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
         """Shows a stanza to all other processes. `work` is the task that handles it, if there is one."""
         if not self._has_others():
             return
-        letter = write_letter(Topic.SHARED, etree.tostring(element, with_tail=False))
+        letter = write_letter(LetterTopic.SHARED, etree.tostring(element, with_tail=False))
         if isinstance(work, asyncio.Future) and element.get("type") in _CONTACT_CHANGES:
             work.add_done_callback(lambda _task: self._post(EVERY_PROCESS, letter))
         else:
@@ -63,7 +63,7 @@ class StanzaRelay:
         instance = instance_of(iq)
         is_foreign = instance not in ("", self.instance) and self._has_others()
         if is_foreign:
-            self._post(instance, write_letter(Topic.SHARED, etree.tostring(iq, with_tail=False)))
+            self._post(instance, write_letter(LetterTopic.SHARED, etree.tostring(iq, with_tail=False)))
         return is_foreign
 
 

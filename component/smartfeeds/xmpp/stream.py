@@ -19,7 +19,7 @@ from lxml import etree
 from slixmpp import ComponentXMPP, InvalidJID
 from slixmpp.stanza import Handshake
 
-from smartfeeds.core.letters import Topic
+from smartfeeds.core.letters import LetterTopic
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import Condition
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
@@ -437,10 +437,10 @@ class ComponentStream(ComponentXMPP):
         """Passes a response to the caller of its request, in this process or another one."""
         return self._requests.resolve(iq) or self._relay.return_answer(iq)
 
-    def receive_stanza(self, topic: Topic, data: bytes) -> None:
+    def receive_stanza(self, topic: LetterTopic, data: bytes) -> None:
         """Reads a stanza that the server has sent to another process of this domain."""
         element = read_stanza(data)
-        if topic is Topic.HANDED:
+        if topic is LetterTopic.HANDED:
             self._handle(element)
         elif element.tag == _IQ:
             self._requests.resolve(element)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from smartfeeds.core.letters import EVERY_PROCESS, Topic, split_letter, write_letter
+from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic, split_letter, write_letter
 from smartfeeds.delivery import letters as letters_module
 from smartfeeds.delivery.letters import LIFE_S, Letterbox
 from smartfeeds.errors import StoreError
@@ -94,8 +94,8 @@ def test_topics_of_newer_versions_are_ignored() -> None:
     """[TOP-034] Both versions run during a restart of one process after the other."""
     bodies: list[bytes] = []
     box = Post().box
-    box.read(Topic.ROOM, bodies.append)
-    for letter in (write_letter(Topic.ROOM, b"a:b"), b"later:c", write_letter(Topic.SIGN_INS, b"d")):
+    box.read(LetterTopic.ROOM, bodies.append)
+    for letter in (write_letter(LetterTopic.ROOM, b"a:b"), b"later:c", write_letter(LetterTopic.SIGN_INS, b"d")):
         box.receive(letter)
     assert bodies == [b"a:b"]
     assert split_letter(b"later:c") == (None, b"c")

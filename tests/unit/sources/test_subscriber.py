@@ -14,6 +14,7 @@ from smartfeeds.core.sources import PushKind, SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.http.source_pushes import PUSHES_AT_ONCE
 from smartfeeds.polling_setup import Polls
+from smartfeeds.service.source_push import FORGOTTEN_S
 from smartfeeds.sources.push_inbox import PUSH_BYTES
 from smartfeeds.sources.tools import SourceTools
 from support.component import settings
@@ -682,6 +683,23 @@ async def test_push_that_a_crash_loses_is_polled(pushing, site, world):
     await pushing.look()
     source = await pushing.source()
     assert source.due_us == source.polled_us + 60 * US_PER_S and (await pushing.push()).pending_us is None
+
+
+async def test_push_that_another_process_has_lost_is_polled(pushing, site, world):
+    """[WS-119] [TOP-045] This process runs on, so it cannot know that another one has ended. A push that is stored soon
+    is left alone."""
+    push = await pushing.follow(feed(site, "a"))
+    await pushing.look()
+    body = entry(world.clock, "b")
+    await pushing.post(pushing.path(push), body, X_Hub_Signature=signature(push.secret, body))
+    world.clock.move(61)
+    await pushing.look()
+    assert (await pushing.push()).pending_us is not None
+    world.clock.move(FORGOTTEN_S)
+    await pushing.look()
+    source = await pushing.source()
+    assert (await pushing.push()).pending_us is None
+    assert source.due_us <= world.clock() + 60 * US_PER_S
 
 
 async def test_push_that_cannot_be_read_for_any_reason_is_polled(pushing, site, world, monkeypatch):

@@ -33,7 +33,7 @@ from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
 if TYPE_CHECKING:
-    from smartfeeds.store.lock_session import HeardLetters
+    from smartfeeds.store.letter_table import HeardLetters
 
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
 
@@ -77,7 +77,8 @@ class ProcessGroup:
 
         async def open_locks() -> ShardLocks:
             # psycopg is an extra: a service on SQLite starts without it.
-            from smartfeeds.store.lock_session import HeardLetters, LockSession
+            from smartfeeds.store.letter_table import HeardLetters
+            from smartfeeds.store.lock_session import LockSession
 
             self._heard = self._heard or HeardLetters()
             return await LockSession.open(

@@ -17,7 +17,8 @@ from smartfeeds.core.stores import parse_store
 from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import lock_session
-from smartfeeds.store.lock_session import HeardLetters, LockSession, SessionLostError
+from smartfeeds.store.letter_table import LETTER_S, HeardLetters
+from smartfeeds.store.lock_session import LockSession, SessionLostError
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.notices import SessionEvents
@@ -302,6 +303,6 @@ async def test_letters_that_were_sent_without_a_session_are_read_by_the_next_one
 async def test_session_that_comes_back_late_reports_that_letters_are_lost(url: str) -> None:
     """[TOP-041] The database has letters for a minute."""
     heard = HeardLetters()
-    heard.note_time(datetime.now(tz=UTC) - timedelta(seconds=lock_session.LETTER_S + 60))
+    heard.note_time(datetime.now(tz=UTC) - timedelta(seconds=LETTER_S + 60))
     async with joined(url, "d", heard=heard) as peer:
         await peer.until(lambda: peer.missed)

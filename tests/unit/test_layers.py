@@ -89,6 +89,7 @@ OWNERS = {
     "psycopg": (
         "store/postgres",
         "store/migrate_postgres.py",
+        "store/letter_table.py",
         "store/lock_session.py",
         "store/copy_postgres.py",
         "store/migrations/__init__.py",

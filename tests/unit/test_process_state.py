@@ -62,7 +62,7 @@ STATES = {
     "sources.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
     "sources.subscriber.Subscriber": OWNED,
     "store.indexer.ReadAhead": WORK,
-    "store.lock_session.HeardLetters": LOCAL,
+    "store.letter_table.HeardLetters": LOCAL,
     "store.lock_session.LockSession": LOCAL,
     "store.looked_ahead.LookedAhead": WORK,
     "store.postgres.PostgresStore": LOCAL,

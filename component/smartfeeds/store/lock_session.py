@@ -14,19 +14,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
 import psycopg
 
-from smartfeeds.core.letters import EVERY_PROCESS
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import OpenMode, WriteTx
 from smartfeeds.store.engine import TransientError
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.letter_table import CREATE_LETTERS, HeardLetters, LetterTable
 from smartfeeds.store.migrate import database_named, next_step
 from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, oldest_postgres_program, postgres_version
 from smartfeeds.store.notices import (
@@ -56,11 +56,6 @@ _UNLINKED: Final = 0
 CHANNEL: Final[LiteralString] = "smartfeeds"
 # Changes within this time share a notice: each notice takes a lock of the whole server.
 NOTICE_S: Final = 0.01
-# A letter that was not read for so long is for a process that has ended. A process that was without a session reads the
-# letters that were sent meanwhile.
-LETTER_S: Final = 60.0
-# A letter has the time of its statement. It is committed, and its notice arrives, a little later.
-OVERLAP: Final = timedelta(seconds=2)
 # A statement takes milliseconds. Only a server that hangs, while its kernel still answers, needs longer.
 CLOSE_S: Final = 5.0
 _SENT, _RECEIVED = NOTICES.labels("sent"), NOTICES.labels("received")
@@ -83,23 +78,6 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND usename = current_user AND application_name LIKE 'smartfeeds %% locks'
   AND greatest(query_start, state_change) < clock_timestamp() - make_interval(secs => %s::float8)
 """
-_READ_LETTER: Final[LiteralString] = "SELECT body, sent FROM letter WHERE letter_no = %s"
-_MISSED: Final[LiteralString] = "SELECT %s::timestamptz < clock_timestamp() - make_interval(secs => %s::float8)"
-_READ_MISSED: Final[LiteralString] = """
-SELECT letter_no, sent, body FROM letter WHERE recipient IN (%s, %s) AND sender <> %s AND sent > %s ORDER BY letter_no
-"""
-_CLAIM_LETTER: Final[LiteralString] = "DELETE FROM letter WHERE letter_no = %s RETURNING body, sent"
-# Not logged: letters live for a second, and a crash of the server ends all sessions anyway.
-_LETTERS: Final[LiteralString] = """
-CREATE UNLOGGED TABLE IF NOT EXISTS letter (
-  letter_no BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  sender TEXT NOT NULL,
-  recipient TEXT NOT NULL,
-  body BYTEA NOT NULL,
-  sent TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
-)
-"""
-
 
 # Work with the connection, and the future of its result.
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any] | None"]
@@ -117,30 +95,6 @@ class LockView:
     held: frozenset[int]
 
 
-class HeardLetters:
-    """What the sessions of a process have read, one after the other. `at` is the time of the database until which
-    everything was read, None before the first beat.
-
-    No letter may be read twice: presence from before would replace what has arrived since.
-    """
-
-    def __init__(self) -> None:
-        self.at: datetime | None = None
-        self._letters: set[tuple[int, datetime]] = set()  # after `at`; a crash of the server begins the numbers anew
-
-    def note_time(self, at: datetime) -> None:
-        """Notes a beat."""
-        # What was sent before the first beat is not for this process.
-        self.at = at if self.at is None else max(self.at, at - OVERLAP)
-        self._letters = {letter for letter in self._letters if letter[1] > self.at}
-
-    def is_new(self, letter_no: int, sent: datetime) -> bool:
-        """Whether a letter was not read before. It counts as read now."""
-        is_new = (letter_no, sent) not in self._letters
-        self._letters.add((letter_no, sent))
-        return is_new
-
-
 class LockSession:
     """A session with a thread of its own. `open` returns one; a lost session is replaced by another one.
 
@@ -153,7 +107,7 @@ class LockSession:
         instance: str,
         events: SessionEvents,
         reader: TraitsReader,
-        heard: "HeardLetters",
+        heard: HeardLetters,
     ) -> None:
         self._session = session
         self._connection = connection = session.connection
@@ -172,6 +126,7 @@ class LockSession:
         self._is_over = False
         self._is_linked = False
         self._heard = heard
+        self._table = LetterTable(connection, instance, heard)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
@@ -185,7 +140,7 @@ class LockSession:
         lease_s: float,
         events: SessionEvents,
         reader: TraitsReader,
-        heard: "HeardLetters | None" = None,
+        heard: HeardLetters | None = None,
     ) -> Self:
         """Connects and joins the members without a link. `reader` indexes items, as in the store. `heard` is what the
         former session of this process has read. Raises StoreError."""
@@ -255,22 +210,13 @@ class LockSession:
         of those with a link if it is ANY_PROCESS."""
 
         def send() -> None:
-            row = self._connection.execute(
-                "INSERT INTO letter (sender, recipient, body) VALUES (%s, %s, %s) RETURNING letter_no",
-                (self._instance, recipient, body),
-            ).fetchone()
-            assert row is not None
-            self._notify(letter_text(self._instance, recipient, row[0]))
+            self._notify(letter_text(self._instance, recipient, self._table.add(recipient, body)))
 
         await self._queue(self._letters, send)
 
     async def remove_letters(self) -> None:
         """Removes letters that were not read in time."""
-        await self.run(
-            lambda: self._connection.execute(
-                "DELETE FROM letter WHERE sent < clock_timestamp() - make_interval(secs => %s::float8)", (LETTER_S,)
-            )
-        )
+        await self.run(self._table.remove_old)
 
     # The thread.
 
@@ -442,25 +388,17 @@ class LockSession:
 
     def _read_missed(self, since: datetime) -> None:
         """Reads the letters that others have sent while this process had no session."""
-        row = self._connection.execute(_MISSED, (since, LETTER_S)).fetchone()
-        assert row is not None
-        if row[0]:
+        if self._table.has_lost(since):
             self._call(self._events.on_missed)
-        parameters = (self._instance, EVERY_PROCESS, self._instance, since)
-        for letter_no, sent, body in self._connection.execute(_READ_MISSED, parameters).fetchall():
-            self._pass_letter(letter_no, sent, body)
+        for body in self._table.read_missed(since):
+            self._call(self._events.on_letter, body)
 
     def _read_letter(self, notice: LetterNotice) -> None:
         if notice.is_claimed and not self._is_linked:
             return  # this process could not answer the stanza
-        statement = _CLAIM_LETTER if notice.is_claimed else _READ_LETTER
-        row = self._connection.execute(statement, (notice.letter_no,)).fetchone()
-        if row is not None:
-            self._pass_letter(notice.letter_no, row[1], row[0])
-
-    def _pass_letter(self, letter_no: int, sent: datetime, body: bytes) -> None:
-        if self._heard.is_new(letter_no, sent):
-            self._call(self._events.on_letter, bytes(body))
+        body = self._table.read(notice.letter_no, is_claimed=notice.is_claimed)
+        if body is not None:
+            self._call(self._events.on_letter, body)
 
 
 class _LockedSession(PostgresSession):
@@ -500,7 +438,7 @@ class _LockedSession(PostgresSession):
             with connection.transaction():
                 # Processes that start together would both create the table, and one of them would fail.
                 connection.execute("SELECT pg_advisory_xact_lock(%s::int, 1)", (_LINK,))
-                connection.execute(_LETTERS)
+                connection.execute(CREATE_LETTERS)
             connection.execute(f"LISTEN {CHANNEL}")
             # The others pass stanzas on to this process at once, and not only after their next beat.
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, join_text(instance)))

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from bench.bench_remote import delayed
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.stores import parse_store
@@ -15,7 +16,9 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.postgres import PostgresStore
+from smartfeeds.store.postgres_session import PostgresSession
 from store.conftest import opened
+from support.postgres import PostgresServer
 from support.postgres_store import EmptyDatabase, PooledSession
 from support.world import draft, entry
 
@@ -135,6 +138,19 @@ async def test_push_reads_a_batch_in_two_round_trips(counted: Counted) -> None:
         assert isinstance(batch, NodeBatch)
         assert trips <= 2
         assert [len(order.changes) for order in batch.orders] == [stored]
+
+
+def test_statements_of_a_pipeline_share_one_round_trip(postgres: PostgresServer) -> None:
+    """[PG-049] Counted between the two programs: the transaction begins with them, and their results come together."""
+    with delayed(postgres.url(), 0.0) as network:
+        session = PostgresSession(parse_store(network.url))
+        session.open_at_once()
+        before = network.trips()
+        session.begin("BEGIN")
+        session.queue("SELECT 1", ((), ()))
+        assert session.execute_all([("SELECT 2", ()), ("SELECT 3", ())]) == [[(2,)], [(3,)]]
+        assert network.trips() - before == 1
+        session.close()
 
 
 async def test_writes_make_few_round_trips(counted: Counted) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import closing
 from typing import ClassVar
 
 import pytest
@@ -142,15 +143,16 @@ async def test_push_reads_a_batch_in_two_round_trips(counted: Counted) -> None:
 
 def test_statements_of_a_pipeline_share_one_round_trip(postgres: PostgresServer) -> None:
     """[PG-049] Counted between the two programs: the transaction begins with them, and their results come together."""
-    with delayed(postgres.url(), 0.0) as network:
-        session = PostgresSession(parse_store(network.url))
+    with (
+        delayed(postgres.url(), 0.0) as network,
+        closing(PostgresSession(parse_store(network.url))) as session,
+    ):
         session.open_at_once()
         before = network.trips()
         session.begin("BEGIN")
         session.queue("SELECT 1", ((), ()))
         assert session.execute_all([("SELECT 2", ()), ("SELECT 3", ())]) == [[(2,)], [(3,)]]
         assert network.trips() - before == 1
-        session.close()
 
 
 async def test_writes_make_few_round_trips(counted: Counted) -> None:

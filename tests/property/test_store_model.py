@@ -240,6 +240,7 @@ class Look:
         push = [*(tx.mark(node_no, order, name) for order in Order for name in (PUSH, "hub:x")), tx.events(node_no, 9)]
         push += [tx.wait(Consumer(node_no, PUSH)), tx.consumers((node_no, "created", PUSH), 3)]
         push += [tx.consumers_of(node_no, ("", ""), 9), tx.consumers_of(node_no, ("created", PUSH), 1)]
+        push += [tx.push_start(node_no, 2)[:3], tx.subscriber_use(node_no, "a@x", now_us=None)]
         groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
         counts = [tx.subscription_count(node_no), tx.subscribed_views(node_no), tx.item(node_no, "i1")]
         shared = [tx.item_of_sync(node_no, name) for name in ("i7", "i1", "s")]

@@ -83,6 +83,8 @@ def read_all(tx: ReadTx) -> None:
     tx.subscriptions_of("u4@x", KeyRange(10), now_us=5)
     tx.subscribers(1, KeyRange(10), now_us=5)
     tx.subscribed_views(1)
+    tx.push_start(1, 10)
+    tx.subscriber_use(1, "u4@x", now_us=5)
     tx.ended_leases(5, 10)
     tx.behind()
     tx.mark(1, Order.MODIFIED, PUSH)

@@ -704,6 +704,8 @@ async def test_look_ups_use_their_indexes(sqlite: SqliteStore) -> None:
         lambda tx: tx.subscriptions_of("bob@x", now_us=None),
         lambda tx: tx.subscriptions_of("bob@x", KeyRange(5, 1, 9, newest=True), now_us=None),
         lambda tx: tx.subscribed_views(made.node_no),
+        lambda tx: tx.push_start(made.node_no, 5),
+        lambda tx: tx.subscriber_use(made.node_no, "bob@x", now_us=None),
         lambda tx: tx.subscription_count(made.node_no),
         lambda tx: tx.item(made.node_no, "a"),
         lambda tx: tx.events(made.node_no, 5),
@@ -711,7 +713,8 @@ async def test_look_ups_use_their_indexes(sqlite: SqliteStore) -> None:
     ]
     for work in works:
         steps = await plan(sqlite, work)
-        assert "SCAN" not in steps
+        # The rows of the recursive statement are the views themselves.
+        assert "SCAN" not in steps.replace("SCAN step", "")
         assert "TEMP B-TREE" not in steps
 
 

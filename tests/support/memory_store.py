@@ -49,7 +49,9 @@ from smartfeeds.core.model import (
     NodeKind,
     NodeState,
     OpenPurge,
+    PushStart,
     Slice,
+    SubscriberUse,
     Subscription,
     SubscriptionState,
 )
@@ -368,6 +370,10 @@ class MemoryReadTx:
 
     def subscribed_by(self, bare: str) -> int:
         return sum(one.jid.partition("/")[0] == bare for one in self._data.subscriptions.values())
+
+    def subscriber_use(self, node_no: int, bare: str, *, now_us: int | None) -> SubscriberUse:
+        here = self.subscriptions_on(node_no, bare, now_us=now_us)
+        return SubscriberUse(here, self.subscribed_by(bare), self.subscribed_in(domain_of(bare)))
 
     def subscribed_in(self, domain: str) -> int:
         return sum(domain_of(one.jid.partition("/")[0]) == domain for one in self._data.subscriptions.values())
@@ -797,6 +803,11 @@ class MemoryReadTx:
 
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
         return self._data.marks.get((node_no, order.value, name))
+
+    def push_start(self, node_no: int, events: int) -> PushStart:
+        marks = {order: self.mark(node_no, order, PUSH) for order in Order}
+        stored = {order: mark for order, mark in marks.items() if mark is not None}
+        return PushStart(self.subscribed_views(node_no), stored, self.events(node_no, events), self.blocks_version())
 
     def batch(self, consumer: Consumer) -> SentBatch | None:
         return self._data.batches.get(consumer)

@@ -1,5 +1,6 @@
 """The values that the service and the store exchange."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -7,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.options import NodeKind as NodeKind
-from smartfeeds.core.view import View
+from smartfeeds.core.view import Order, View
 
 K = TypeVar("K", int, str)
 
@@ -130,6 +131,16 @@ class Subscription(NamedTuple):
     options: FormFields = NO_OPTIONS
 
 
+class SubscriberUse(NamedTuple):
+    """The subscriptions of a bare JID and its resources on one node, their number on all nodes, and the number of all
+    subscriptions of its domain.
+    """
+
+    here: list[Subscription]
+    own: int
+    of_domain: int
+
+
 # The kind of the event for an item that the node does not store. Its data are the publisher, the quoted id, which is
 # empty if there is only a notification, and the payload, separated by spaces.
 TRANSIENT_ITEM = "item"
@@ -175,6 +186,17 @@ class Mark:
 
     key_us: int
     cursor: str
+
+
+class PushStart(NamedTuple):
+    """Where the next notifications of a node begin: the canonical views in state subscribed, the marks of the push by
+    order, the first events to send, and the version of the block lists.
+    """
+
+    views: list[str]
+    marks: Mapping[Order, Mark]
+    events: list[NodeEvent]
+    blocks_version: int
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,9 +1,10 @@
 """Reads of what a consumer has to receive: the items above its mark, in order."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.cursor import MAX_GROUP
+from smartfeeds.core.cursor import MAX_GROUP, format_cursor
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeState, Slice
 from smartfeeds.core.view import Order, View
 from smartfeeds.delivery.deliverer import ConsumerPosition
@@ -53,6 +54,21 @@ def read_changes(
     items, more = items_after(tx, node.node_no, view, mark.key_us, limit)
     end = replace(position, marks={view.order: mark_at(tx, node.node_no, view.order, items[-1])}) if items else position
     return ChangeBatch(node, tuple(items), end, more)
+
+
+def cursors_of(order: Order, items: Iterable[Item]) -> list[str]:
+    """The bare cursors (SF-026) of items as `items_after` returns them from a whole feed: with every item that shares a
+    key with one of them. So the store is not asked for the items of each key (`pulls.cursor_of`).
+    """
+    cursors: list[str] = []
+    ids: list[str] = []
+    last_us: int | None = None
+    for item in items:
+        key_us = key_of(order, item)
+        ids = [*ids, item.id][:MAX_GROUP] if key_us == last_us else [item.id]
+        last_us = key_us
+        cursors.append(format_cursor(order, key_us, ids))
+    return cursors
 
 
 def mark_at(tx: ReadTx, node_no: int, order: Order, item: Item) -> Mark:

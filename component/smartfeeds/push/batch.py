@@ -7,7 +7,7 @@ modified order carries items and node events for every view of that order; the c
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from smartfeeds.core.consumers import PUSH, Consumer
+from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
     TRANSIENT_ITEM,
@@ -21,11 +21,11 @@ from smartfeeds.core.model import (
     Subscription,
 )
 from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
-from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
+from smartfeeds.delivery.slices import cursors_of, items_after, mark_at, newest_cursor
 from smartfeeds.push.audience import is_recipient
 from smartfeeds.push.frames import PushFrame, PushHeaders, RecipientGroup, item_frame, retract_frame
 from smartfeeds.service.context import Context, check_expired
-from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
+from smartfeeds.service.pulls import WHOLE, key_of, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
@@ -119,22 +119,23 @@ def read_batch(
     returns since when resources request a node by `NODE+notify`, None if none does. Returns IndexFirst if a filtered
     view needs the index first. Views beyond the first `VIEWS` are left in `due`.
     """
+    start = tx.push_start(node_no, ITEMS)
     node = tx.node_by_no(node_no)
     if node is None:
         return None
     check_expired(tx, context, node)
-    views = {text: from_canonical(text) for text in tx.subscribed_views(node_no)}
+    views = {text: from_canonical(text) for text in start.views}
     since_us = interested_since(node.name)
     if since_us is not None:
         views[canonical(BARE)] = BARE
     if any(view.filtered for view in views.values()) and not tx.index_current(node_no):
         return IndexFirst(node_no)
-    events = tuple(tx.events(node_no, ITEMS))
+    events = tuple(start.events)
     # A full page of events may have successors, and items behind those must wait for them.
     until_us = events[-1].at_us if len(events) == ITEMS else None
     orders, starts, first = [], {}, None
     for order in Order:
-        mark = marks.get(order) or tx.mark(node_no, order, PUSH)
+        mark = marks.get(order) or start.marks.get(order)
         if mark is None and since_us is not None and order is Order.MODIFIED:
             mark = first = mark_before(tx, node_no, order, since_us)
         if mark is None:
@@ -143,7 +144,7 @@ def read_batch(
         ordered_views = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, context, node, order, mark, ordered_views, until_us))
     due = tuple(text for text in _notified_views(orders, events) if text in views)
-    batch = NodeBatch(node, tuple(orders), events, views, starts, due, first, blocks_version=tx.blocks_version())
+    batch = NodeBatch(node, tuple(orders), events, views, starts, due, first, blocks_version=start.blocks_version)
     return read_views(tx, context, batch, known)
 
 
@@ -222,12 +223,15 @@ def _read_order(
     items, more = items_after(tx, node.node_no, whole, mark.key_us, ITEMS, before)
     if not items:
         return OrderBatch(order, (), mark if before else Mark(last_us, mark.cursor))
-    changes = tuple(_change(tx, context, node, order, item, views) for item in items)
+    cursors = cursors_of(order, items)
+    changes = tuple(
+        _change(tx, context, node, order, item, cursor, views) for item, cursor in zip(items, cursors, strict=True)
+    )
     return OrderBatch(order, changes, Mark(changes[-1].key_us, changes[-1].cursor), more)
 
 
 def _change(
-    tx: ReadTx, context: Context, node: Node, order: Order, item: Item, views: Mapping[str, View]
+    tx: ReadTx, context: Context, node: Node, order: Order, item: Item, cursor: str, views: Mapping[str, View]
 ) -> PushedChange:
     # Subscribers of the bare node get a deletion as a retraction, so every change is in its view.
     smart = {text: view for text, view in views.items() if view.smart}
@@ -242,4 +246,4 @@ def _change(
         if form not in forms:
             forms[form] = shown(context, node, view, item._replace(left=standing is Standing.LEFT))
         inside[text] = forms[form]
-    return PushedChange(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside)
+    return PushedChange(key_of(order, item), item, cursor, inside)

@@ -321,18 +321,18 @@ def _own_subscription(
 def _quota_error(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
     """Returns the error for a further subscription of the user to the view; None if it is within the quotas."""
     bare = str(actor.bare)
-    if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
+    use = tx.subscriber_use(located.node.node_no, bare, now_us=context.now_us)
+    if use.own >= context.policy.subscriptions_per_jid:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
     # The owner of a domain can create any number of JIDs.
-    if tx.subscribed_in(actor.domain) >= context.policy.subscriptions_per_domain:
+    if use.of_domain >= context.policy.subscriptions_per_domain:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
-    subscriptions = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
     # Every change of the node is sent once for each of these subscriptions.
-    if len(subscriptions) >= context.policy.subscriptions_per_jid_and_node:
+    if len(use.here) >= context.policy.subscriptions_per_jid_and_node:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
         # Every change of a node is compared with each filtered view that has subscribers, and counted there.
-        views = {subscription.view for subscription in subscriptions} - {located.view_text}
+        views = {subscription.view for subscription in use.here} - {located.view_text}
         if sum(from_canonical(view).filtered for view in views) >= context.policy.filters_per_jid:
             return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
     return None

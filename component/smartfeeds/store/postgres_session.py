@@ -305,7 +305,8 @@ class PostgresSession:
         with self.answers, self.connection.pipeline():
             self._run(queue)
             cursors = [self.connection.cursor(binary=True).execute(to_psycopg(sql), row) for sql, row in statements]
-            return [cursor.fetchall() for cursor in cursors]
+        # Behind the pipeline, whose end receives all results: within it, fetching them and its end are two round trips.
+        return [cursor.fetchall() for cursor in cursors]
 
     def _run(self, queue: Sequence[Statement]) -> None:
         """Sends statements whose results nobody reads."""

@@ -30,6 +30,13 @@ def _earlier(one: Edge | None, other: Edge) -> Edge:
     return other if one is None or (other.key_us, other.item_no) < (one.key_us, one.item_no) else one
 
 
+def _group_of(node_no: int, order: Order, key_us: int, limit: int) -> tuple[str, Row]:
+    return (
+        f"SELECT item_no, id FROM item WHERE node_no = ? AND {KEYS[order]} = ? ORDER BY item_no LIMIT ?",
+        (node_no, key_us, limit),
+    )
+
+
 def _columns(view: View) -> str:
     return ITEM_ROW if view.sync else ITEM_WITHOUT_SYNC
 
@@ -143,6 +150,14 @@ class ItemReads(NodeReads):
         if page.newest:
             rows.reverse()
         items = to_items([row[1:] for row in rows])
+        if self._reads_ends and items:
+            # The cursors of a page count the items with its first and its last key.
+            ends = {getattr(item, KEYS[page.view.order]) for item in (items[0], items[-1])}
+            groups = self._db.rows_of([_group_of(node_no, page.view.order, key_us, _END_ITEMS) for key_us in ends])
+            for key_us, group in zip(ends, groups, strict=True):
+                self._ahead.note_group(
+                    (node_no, page.view.order, key_us), [(row[0], row[1]) for row in group], _END_ITEMS
+                )
         return [
             item if row[0] or item.deleted else item._replace(left=True) for row, item in zip(rows, items, strict=True)
         ]
@@ -163,11 +178,7 @@ class ItemReads(NodeReads):
         group = self._ahead.group((node_no, order, key_us), limit)
         if group is not None:
             return group
-        rows = self._db.rows(
-            f"SELECT item_no, id FROM item WHERE node_no = ? AND {KEYS[order]} = ? ORDER BY item_no LIMIT ?",
-            (node_no, key_us, limit),
-        )
-        return [(row[0], row[1]) for row in rows]
+        return [(row[0], row[1]) for row in self._db.rows(*_group_of(node_no, order, key_us, limit))]
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
         """Returns the standing of a stored item in each of these views. The cost grows with the number of the item's

@@ -44,7 +44,7 @@ FALL_BEHIND = (
     f"UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ? AND {LOOKED_FOR}"
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
 )
-_BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
+BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
 
 
 @cache
@@ -91,7 +91,7 @@ class NodeReads(TallyReads):
 
     def _row(self, node_no: int) -> NodeRow | None:
         row = self._cache.get(node_no)
-        return row if row is not None else self._remember(self._db.row(_BY_NO + self._lock, (node_no,)))
+        return row if row is not None else self._remember(self._db.row(BY_NO + self._lock, (node_no,)))
 
     def _row_named(self, name: str) -> NodeRow | None:
         row = self._names.get(name)

@@ -13,6 +13,7 @@ from smartfeeds.core.model import (
     KeyRange,
     Node,
     NodeState,
+    SubscriberUse,
     Subscription,
     SubscriptionState,
 )
@@ -29,6 +30,7 @@ from smartfeeds.store.sql_tables import (
     SUBSCRIPTION,
     SUBSCRIPTION_ROW,
 )
+from smartfeeds.store.sql_tallies import SUM
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 # Leaves out subscriptions whose lease ended at this time or before it. They stay until a sweep ends them
@@ -39,7 +41,28 @@ _PENDING_OWNED = (
     "SELECT a.node_no FROM affiliation a WHERE a.jid = ? AND a.affiliation = 'owner'"
     f" AND EXISTS (SELECT 1 FROM subscription s WHERE s.node_no = a.node_no AND s.state = 'pending' AND {_UNENDED})"
 )
+# One index seek for each view: there are few of them, and there may be a million subscriptions.
+SUBSCRIBED_VIEWS = (
+    "WITH RECURSIVE step (view) AS (SELECT min(view) FROM subscription WHERE node_no = ? AND state = 'subscribed'"
+    " UNION ALL SELECT (SELECT min(s.view) FROM subscription s"
+    " WHERE s.node_no = ? AND s.state = 'subscribed' AND s.view > step.view) FROM step WHERE step.view IS NOT NULL)"
+    " SELECT view FROM step WHERE view IS NOT NULL"
+)
+_SUBSCRIBED_BY = "SELECT count(*) FROM subscription WHERE bare = ?"
+# "0" is the character behind "/": the resources of an address are one range of the index. With OR, or with an ORDER BY,
+# SQLite reads all subscriptions of the node.
+_ONE_ON = f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE {_UNENDED} AND node_no = ? AND"
+_SUBSCRIPTIONS_ON = f"{_ONE_ON} jid = ? UNION ALL {_ONE_ON} jid > ? AND jid < ?"
 _NODE_WIDTH = NODE_COLUMNS.count(",") + 1
+
+
+def _on(node_no: int, bare: str, now_us: int | None) -> tuple[str, Row]:
+    end_us = now_us or 0
+    return _SUBSCRIPTIONS_ON, (end_us, node_no, bare, end_us, node_no, f"{bare}/", f"{bare}0")
+
+
+def _by_number(rows: Iterable[Row]) -> list[Subscription]:
+    return sorted(map(to_subscription, rows), key=lambda subscription: subscription.sub_no)
 
 
 class PeopleReads(NodeReads):
@@ -156,15 +179,15 @@ class PeopleReads(NodeReads):
         """Returns the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
         result.
         """
-        # "0" is the character behind "/": the resources of an address are one range of the index. With OR, or with an
-        # ORDER BY, SQLite reads all subscriptions of the node.
-        one = f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE {_UNENDED} AND node_no = ? AND"
-        end_us = now_us or 0
-        rows = self._db.rows(
-            f"{one} jid = ? UNION ALL {one} jid > ? AND jid < ?",
-            (end_us, node_no, bare, end_us, node_no, f"{bare}/", f"{bare}0"),
+        return _by_number(self._db.rows(*_on(node_no, bare, now_us)))
+
+    def subscriber_use(self, node_no: int, bare: str, *, now_us: int | None) -> SubscriberUse:
+        """Returns what the quotas of a new subscription of a bare JID to a node depend on."""
+        domain = SUBSCRIPTIONS_IN + bare[bare.find("@") + 1 :]
+        here, own, of_domain = self._db.rows_of(
+            [_on(node_no, bare, now_us), (_SUBSCRIBED_BY, (bare,)), (SUM, (domain,))]
         )
-        return sorted((to_subscription(row) for row in rows), key=lambda subscription: subscription.sub_no)
+        return SubscriberUse(_by_number(here), int(own[0][0]), int(of_domain[0][0] or 0) + self._difference(domain))
 
     def pending_subscriptions(self, node_no: int, limit: int, *, now_us: int | None) -> list[Subscription]:
         """Returns the oldest subscriptions of a node in state pending, by sub_no. The cost grows with the result."""
@@ -227,7 +250,7 @@ class PeopleReads(NodeReads):
         """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted
         nodes that are not yet reaped.
         """
-        return self._number("SELECT count(*) FROM subscription WHERE bare = ?", (bare,))
+        return self._number(_SUBSCRIBED_BY, (bare,))
 
     def subscribed_in(self, domain: str) -> int:
         """Returns the same number for all bare JIDs of a domain. O(1)."""
@@ -235,14 +258,7 @@ class PeopleReads(NodeReads):
 
     def subscribed_views(self, node_no: int) -> list[str]:
         """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
-        # One index seek for each view: there are few of them, and there may be a million subscriptions.
-        views: list[str] = []
-        step = "SELECT min(view) FROM subscription WHERE node_no = ? AND state = 'subscribed'"
-        row = self._db.row(step, (node_no,))
-        while row and row[0] is not None:
-            views.append(row[0])
-            row = self._db.row(f"{step} AND view > ?", (node_no, row[0]))
-        return views
+        return sorted(str(row[0]) for row in self._db.rows(SUBSCRIBED_VIEWS, (node_no, node_no)))
 
 
 class PeopleWrites(NodeWrites, PeopleReads):

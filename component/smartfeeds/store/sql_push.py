@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from smartfeeds.core.consumers import HELD, PUSH, Backlog, Consumer, ConsumerRow, Failure, Pause, SentBatch, Wait
-from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge
+from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge, PushStart
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import KEYS
-from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
+from smartfeeds.store.sql_nodes import BY_NO, SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
+from smartfeeds.store.sql_people import SUBSCRIBED_VIEWS
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
     BATCH,
@@ -30,6 +31,7 @@ from smartfeeds.store.sql_tables import (
     SUBSCRIPTION,
     Table,
 )
+from smartfeeds.store.sql_tallies import BLOCKS, SUM
 
 
 def _behind(order: Order) -> str:
@@ -67,6 +69,10 @@ _FOLLOWERS_BEHIND = (
     f" FROM ({_all_above(_OTHERS_BEHIND)}) AS above"
     " WHERE oldest_us IS NOT NULL GROUP BY node_no, consumer) AS followers"
 )
+_EVENTS = f"{EVENT.select} WHERE node_no = ? ORDER BY at_us, event_no LIMIT ?"
+# With the orders, because the index has them before the consumer, and a node may have many consumers.
+_ORDERS = ", ".join(f"'{order.value}'" for order in Order)
+_MARKS = f"SELECT ord, key_us, cursor FROM mark WHERE node_no = ? AND ord IN ({_ORDERS}) AND consumer = ?"
 _FAILURE = "f.failures, f.since_us, f.next_us, f.error"
 _CONSUMERS = (
     f"SELECT m.node_no, m.consumer, m.ord, m.key_us, m.cursor, {_FAILURE} FROM mark m"
@@ -135,6 +141,28 @@ class PushReads(NodeReads):
         """
         return [_to_consumer(row) for row in self._db.rows(_CONSUMERS_OF_NODE, (node_no, *after, limit))]
 
+    def push_start(self, node_no: int, events: int) -> PushStart:
+        """Returns where the next notifications of a node begin, with up to this number of events. The node is read too,
+        so `node_by_no` costs nothing afterwards.
+        """
+        node, views, marks, waiting, blocks = self._db.rows_of(
+            [
+                (BY_NO + self._lock, (node_no,)),
+                (SUBSCRIBED_VIEWS, (node_no, node_no)),
+                (_MARKS, (node_no, PUSH)),
+                (_EVENTS, (node_no, events)),
+                (SUM, (BLOCKS,)),
+            ]
+        )
+        for row in node:
+            self._remember(row)
+        return PushStart(
+            sorted(str(row[0]) for row in views),
+            {Order(row[0]): Mark(*row[1:]) for row in marks},
+            [NodeEvent(*row) for row in waiting],
+            int(blocks[0][0] or 0) + self._difference(BLOCKS),
+        )
+
     def wait(self, consumer: Consumer) -> Wait | None:
         """Returns why a consumer waits, None if it does not."""
         row = self._db.row(f"SELECT {_FAILURE} FROM failure f WHERE node_no = ? AND consumer = ?", consumer)
@@ -156,8 +184,7 @@ class PushReads(NodeReads):
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         """Returns the events of a node that are still to be sent, by at_us, then event_no."""
-        rows = self._db.rows(f"{EVENT.select} WHERE node_no = ? ORDER BY at_us, event_no LIMIT ?", (node_no, limit))
-        return [NodeEvent(*row) for row in rows]
+        return [NodeEvent(*row) for row in self._db.rows(_EVENTS, (node_no, limit))]
 
     def open_purges(self) -> list[OpenPurge]:
         """Returns the purges that have begun and not ended, by node_no. Their number is small."""

@@ -28,7 +28,11 @@ class TallyReads:
     def _sum_tally(self, name: str) -> int:
         """Returns a count, which is 0 if it has no row."""
         row = self._db.row(SUM, (name,))
-        return int(row[0] or 0) if row else 0
+        return (int(row[0] or 0) if row else 0) + self._difference(name)
+
+    def _difference(self, name: str) -> int:  # noqa: ARG002 - writes have differences
+        """Returns by how much this transaction has changed a count."""
+        return 0
 
     def has_scattered_tallies(self) -> bool:
         """Returns whether a count has rows that `gather_tallies` would add up."""
@@ -48,8 +52,8 @@ class TallyWrites(TallyReads):
         # Counts writes, and grows before each of them: a failed work that has written needs a rollback.
         self.changes = 0
 
-    def _sum_tally(self, name: str) -> int:
-        return super()._sum_tally(name) + self._differences[name]
+    def _difference(self, name: str) -> int:
+        return self._differences[name]
 
     def _add_tally(self, name: str, by: int) -> None:
         """Changes a count."""

@@ -28,6 +28,7 @@ from smartfeeds.core.consumers import (
     Wait,
     held_consumer,
 )
+from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.core.erasures import Erasure
 from smartfeeds.core.files import FeedFile, file_ids
@@ -201,6 +202,10 @@ class MemoryReadTx:
         if names & set(denied):
             return Refusal.DENIED
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
+
+    def database_state(self) -> DatabaseState | None:
+        """Returns None, because there is no server."""
+        return None
 
     def blocks_version(self) -> int:
         return self._data.last.get(BLOCKS, 0)

@@ -23,8 +23,12 @@ from support.web import Web, WebStarter, starting_web
 # Tests start hundreds of processes. A start costs 0.5 s more of processor time if it compiles all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("default")
+# The same examples in each run, so that no run fails by chance. Nightly runs search for new ones.
+_NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not _NIGHTLY
+)
+settings.load_profile("suite")
 
 # Every test process takes its ports from a range of its own, which commands that are run take none from: a port stays
 # with whom it was given to, also while nobody listens there.

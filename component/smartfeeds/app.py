@@ -60,7 +60,6 @@ from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import (
     GATHERED,
     SCHEMA_VERSION,
-    ProcessReading,
     Readings,
     metrics_text,
     observe_request,
@@ -368,7 +367,7 @@ class App:
             self.tasks.spawn(self.recent.run(), "rates")
             self.tasks.spawn(self.changes.run(), "other processes")
             await self.ownership.start()
-            self.tasks.spawn(self.ownership.run(), "ownership")
+            self.group.start()
             self.tasks.spawn(self.backlog.run(), "backlog")
             parts.push_async_callback(log_failures_of, self.mirrors.stop)
             await self.mirrors.start()
@@ -386,12 +385,12 @@ class App:
     async def stop(self) -> None:
         """Undoes `start` in reverse order: finishes requests, saves marks, ends the stream, closes the store.
 
-        Before it, the service reports for `http.drain_s` that it is not ready, so that a load balancer sends requests
-        elsewhere.
+        Before it, the service reports for `http.drain_s` that it is not ready: a load balancer then chooses another.
         """
         if self.settings.http.drain_s and self.site is not None:
             self._draining = True
             await asyncio.sleep(self.settings.http.drain_s)
+        self.service.store.prepare_close()
         await self._parts.aclose()
 
     async def _hand_over(self) -> None:
@@ -428,8 +427,7 @@ class App:
             mirrors=self.mirrors.readings(),
             deliveries=self.dispatcher.readings(),
             backlog=self.backlog.readings(),
-            ownership=self.ownership.reading(),
-            process=(ProcessReading(self.group.role, __version__, HEAD),),
+            group=self.group.readings(),
             callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
             **self.polls.readings(),
             **(self.site.readings() if self.site is not None else {}),

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
 from zlib import crc32
 
-from smartfeeds import system
+from smartfeeds import __version__, system
 from smartfeeds.config import Settings
 from smartfeeds.core.letters import ANY_PROCESS, LetterTopic, write_letter
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
+from smartfeeds.delivery.database_watch import DatabaseWatch
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.files import tidy_files
 from smartfeeds.delivery.indexing import Indexer
@@ -20,18 +20,20 @@ from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.formats.atom import read_traits
+from smartfeeds.group_readings import GroupReadings, ProcessReading
 from smartfeeds.polling_setup import Polls
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
+from smartfeeds.store.heard_letters import HeardLetters
+from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.notices import SessionEvents
 from smartfeeds.webhooks.hub import Hub
+from smartfeeds.xmpp.canary import Canary
 from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
-if TYPE_CHECKING:
-    from smartfeeds.store.lock_session import HeardLetters
-
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
+
 
 Spawn = Callable[[Coroutine[None, None, None], str], "asyncio.Task[None]"]
 
@@ -49,8 +51,10 @@ class ProcessGroup:
         self._changes = changes
         self._spawn = spawn
         self._stream: ComponentStream | None = None
+        self._canary: Canary | None = None
+        self._database = DatabaseWatch(service)
         self._online = asyncio.Event()
-        self._heard: HeardLetters | None = None
+        self._heard = HeardLetters()
         self.ownership = self._make_ownership()
         self.letters = Letterbox(self.ownership.send_letter, self.has_others)
         self.relay = StanzaRelay(self.instance, self.letters.post, self.has_others)
@@ -70,9 +74,8 @@ class ProcessGroup:
 
         async def open_locks() -> ShardLocks:
             # psycopg is an extra: a service on SQLite starts without it.
-            from smartfeeds.store.lock_session import HeardLetters, LockSession
+            from smartfeeds.store.lock_session import LockSession
 
-            self._heard = self._heard or HeardLetters()
             return await LockSession.open(
                 store.address,
                 self.instance,
@@ -96,6 +99,16 @@ class ProcessGroup:
             self.letters.read(topic, partial(stream.receive_stanza, topic))
         self.letters.read(LetterTopic.OUTGOING, stream.outbox.reply)
         self.ownership.on_link_lost = partial(stream.drop, "lease-lost")
+        if self._settings.component.link != "off":
+            self._canary = Canary(stream, online.is_set, asyncio.sleep, answer_s=self._settings.link.answer_s)
+
+    def start(self) -> None:
+        """Starts to send beats and pings, and to watch the database. The start of `ownership` comes before."""
+        self._spawn(self.ownership.run(), "ownership")
+        if self._canary is not None:
+            self._spawn(self._canary.run(), "canary")
+        if self._settings.store.is_shared:
+            self._spawn(self._database.run(), "database watch")
 
     def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls, hub: Hub | None) -> None:
         """Adds the background work that one process does at a time."""
@@ -118,9 +131,26 @@ class ProcessGroup:
             return "http"
         return "active" if self._online.is_set() else "standby"
 
+    def readings(self) -> GroupReadings:
+        """Returns the metrics of this process and of what it shares."""
+        return GroupReadings(
+            ownership=self.ownership.reading(),
+            canary=() if self._canary is None else (self._canary.reading(),),
+            process=(ProcessReading(self.role, __version__, HEAD),),
+            database=self._database.load(),
+            standbys=self._database.standbys(),
+            standby_lag=self._database.standby_lag(),
+        )
+
     def report(self) -> dict[str, dict[str, float]]:
-        """Returns the ownership for the status file, nothing for a process with a database of its own."""
-        return {"ownership": asdict(self.ownership.reading())} if self._settings.store.is_shared else {}
+        """Returns what the status file has about the link, and about a database that several processes may use."""
+        report = {} if self._canary is None else {"canary": asdict(self._canary.reading())}
+        if self._settings.store.is_shared:
+            report["ownership"] = asdict(self.ownership.reading())
+            report["standbys"] = {reading.state: reading.count for reading in self._database.standbys()}
+            for load in self._database.load():
+                report["database"] = asdict(load)
+        return report
 
     def link_count(self) -> int:
         """Returns how many links of this domain there may be. A process that is starting is not counted yet."""

@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from structlog.types import Processor
 
+from smartfeeds.group_readings import GroupReadings
 from smartfeeds.recent import RECENT_EVENTS
 
 REGISTRY: Final = CollectorRegistry()
@@ -71,8 +72,32 @@ STORE_GROUP_SIZE = Histogram(
 )
 STORE_RETRIES = Counter(
     "smartfeeds_store_retries_total",
-    "Groups of writes that ran again, by reason: rollback (one of the writes failed, so each write runs alone)",
+    "Groups of writes, and single writes, that ran again, by reason: rollback (one write of the group failed), lost "
+    "(the connection), deadlock, serialization, unique (another process has added the same row)",
     ["reason"],
+    registry=REGISTRY,
+)
+STORE_ROUND_TRIPS = Counter(
+    "smartfeeds_store_round_trips_total",
+    "Round trips to PostgreSQL, by kind of the connection: read, write, or locks (only those of marks)",
+    ["kind"],
+    registry=REGISTRY,
+)
+STORE_CONNECTIONS = Gauge(
+    "smartfeeds_store_connections",
+    "Open connections of this process to PostgreSQL without that of the locks, by state: used or idle",
+    ["state"],
+    registry=REGISTRY,
+)
+NOTICES = Counter(
+    "smartfeeds_notices_total",
+    "Notices of changes between the processes on a database, by direction: sent or received",
+    ["direction"],
+    registry=REGISTRY,
+)
+UNANNOUNCED_CHANGES = Counter(
+    "smartfeeds_unannounced_changes_total",
+    "Changes of feeds with waiting readers that no notice has announced, found by the regular look at the database",
     registry=REGISTRY,
 )
 CALLBACK_SECONDS = Histogram(
@@ -259,29 +284,6 @@ class SourcePushReading:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnershipReading:
-    """The shards of this process, and what it knows of the other processes on the database."""
-
-    shards: Annotated[int, "smartfeeds_shards_owned", "Shards that this process owns, of 64"] = 0
-    processes: Annotated[int, "smartfeeds_processes", "Processes on the database, as this process has seen them"] = 1
-    lease_age_s: Annotated[
-        float,
-        "smartfeeds_lease_age_seconds",
-        "Seconds since the last beat on the lock session; above store.lease_s this process owns nothing",
-    ] = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessReading:
-    """What this process is. The number is always 1: Prometheus joins its labels to other metrics."""
-
-    role: str
-    version: str
-    schema: str
-    count: Annotated[int, "smartfeeds_process_info", "1, with the role, version and schema of the process"] = 1
-
-
-@dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
@@ -327,8 +329,7 @@ class Readings:
     sources: SourceReadings = SourceReadings()
     enclosures: tuple[EnclosureReading, ...] = ()
     source_pushes: tuple[SourcePushReading, ...] = ()
-    ownership: OwnershipReading = OwnershipReading()
-    process: tuple[ProcessReading, ...] = ()
+    group: GroupReadings = field(default_factory=GroupReadings)
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
@@ -355,8 +356,8 @@ def _all_families(now: Readings | None) -> Iterator[Metric]:
     states = now.sources.states if now else {}
     yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))
     yield from _families(SourcePushReading, now.source_pushes if now else (), ("state",))
-    yield from _families(OwnershipReading, (now.ownership,) if now else ())
-    yield from _families(ProcessReading, now.process if now else (), ("role", "version", "schema"))
+    for kind, objects, labels in (now.group if now else GroupReadings()).parts():
+        yield from _families(kind, objects if now else (), labels)
 
 
 class ReadingsCollector(Collector):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench import targets
 from bench.wire import BenchError, Wire
+from smartfeeds.demo.process import free_port
 
 MANY = 20_000  # connections of one client
 START_S = 20.0
@@ -100,12 +101,6 @@ def rival(folder: Path, pages: list[Path]) -> WebTarget:
 
 
 PEERS: dict[str, Callable[[Path, list[Path]], WebTarget]] = {"aiohttp": bare, "nginx": nginx, "starlette": rival}
-
-
-def free_port() -> int:
-    """A port that nobody listens to."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def _run(folder: Path, *command: str) -> subprocess.Popen[bytes]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-HOST = "127.0.0.1"
+from support.listener import HOST, Listener
 
 
 class Cable:
@@ -18,7 +18,7 @@ class Cable:
     def __init__(self, target_port: int = 0) -> None:
         self.target_port = target_port
         self.port = 0
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._connections: set[asyncio.Task[None]] = set()
         self._open = asyncio.Event()
@@ -27,8 +27,8 @@ class Cable:
         self.on_end: Callable[[], object] = lambda: None  # is called when a connection has ended
 
     async def __aenter__(self) -> "Cable":
-        self._server = await asyncio.start_server(self._serve, HOST, 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listener = Listener(self._serve)
+        self.port = self._listener.port
         return self
 
     async def __aexit__(
@@ -47,21 +47,21 @@ class Cable:
     @property
     def is_cut(self) -> bool:
         """Whether new connections are refused."""
-        return self._server is None
+        return self._listener is None
 
     async def cut(self) -> None:
         """Resets all connections and refuses new ones."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
         for writer in list(self._writers):
             writer.transport.abort()
 
     async def heal(self) -> None:
         """Accepts connections again on the same port, and lets bytes pass."""
         self._open.set()
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, HOST, self.port)
+        if self._listener is None:
+            self._listener = Listener(self._serve, self.port)
 
     def hold(self) -> None:
         """Lets no more bytes pass."""

@@ -24,6 +24,7 @@ POLL_TIMEOUT_S = 1
 PAGE_ITEMS = 50
 WALK_ITEMS = 500
 SHARED_ITEMS = 5  # that all writers change
+WRITES_TO_LOSE = 20  # before each fault of a negative control: on a slow machine a short life may have no write at all
 _LOST = (aiohttp.ClientError, TimeoutError, ConnectionError)
 
 
@@ -197,13 +198,15 @@ class Follower:
         return complete
 
 
-async def writes_again(history: History) -> None:
-    """Returns when a write that began after this call is acknowledged, or after `RECOVERY_S`, which a rule reports."""
+async def writes_again(history: History, count: int = 1) -> None:
+    """Returns when so many writes that began after this call are acknowledged, or after `RECOVERY_S`, which a rule
+    reports.
+    """
     start = len(history.events)
     for _ in range(int(RECOVERY_S / 0.05)):
         new = history.events[start:]
         begun = {event.op for event in new if event.status is Status.INVOKE and event.kind is Kind.PUBLISH}
-        if any(event.status is Status.OK and event.op in begun for event in new):
+        if sum(event.status is Status.OK and event.op in begun for event in new) >= count:
             return
         await asyncio.sleep(0.05)
 

@@ -54,6 +54,8 @@ async def clock_piece(
                     if jump and chance.random() < 0.3:
                         service.end()
                         await service.start()
+                    if jump:
+                        await writes_again(history)  # each jump has writes before and after it
                 await writes_again(history)
             for follower in followers:
                 await follower.catch_up()

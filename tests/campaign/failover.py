@@ -2,8 +2,8 @@
 
 Without a variant the server is killed and started again. `synchronous` fails over to a standby that has every commit.
 `standby-cut` separates such a standby from its primary for some seconds, in which no write is acknowledged.
-The defect `asynchronous` fails over to a standby that was cut off for a second: acknowledged writes are lost, which is
-the property of that setting, and the checker must show it.
+The defect `asynchronous` fails over to a standby that was cut off for some writes: acknowledged writes are lost, which
+is the property of that setting, and the checker must show it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from campaign.clients import load_on, new_session, walk, writes_again
+from campaign.clients import WRITES_TO_LOSE, load_on, new_session, walk, writes_again
 from campaign.history import History
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.replicas import Replicas
@@ -19,7 +19,6 @@ from campaign.service import Preload, Service
 
 PIECE_FAULTS = 20
 LIFE_S = 1.0
-CUT_OFF_S = 1.0
 LONGEST_CUT_S = 8.0  # longer than the timeout of the replication
 DATABASE = "smartfeeds"
 
@@ -89,7 +88,7 @@ async def _cut_standby(replicas: Replicas, history: History, chance: random.Rand
 async def _fail_over(replicas: Replicas, history: History, *, cut_off: bool) -> None:
     if cut_off:
         replicas.replication.hold()
-        await asyncio.sleep(CUT_OFF_S)
+        await writes_again(history, WRITES_TO_LOSE)
     history.fault("failover, standby cut off" if cut_off else "failover")
     await replicas.fail_over()
     await replicas.add_standby()

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from campaign.clients import load_on, new_session, walk
+from campaign.clients import WRITES_TO_LOSE, load_on, new_session, walk, writes_again
 from campaign.history import History
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.pushes import SUBSCRIBER, notified
@@ -41,7 +41,7 @@ async def kill_piece(
             await service.prepare(subscriber=f"{SUBSCRIBER}@localhost")
             await service.start()
             async with load_on(service, history, session, seed, writers=writers) as followers:
-                await _kill(service, history, chance, kills)
+                await _kill(service, history, chance, kills, WRITES_TO_LOSE if defect else 0)
                 await asyncio.sleep(LIFE_S)
             for follower in followers:
                 await follower.catch_up()
@@ -51,9 +51,12 @@ async def kill_piece(
     return judged(seed, kills, history, log_problems(service.said()))
 
 
-async def _kill(service: Service, history: History, chance: random.Random, kills: int) -> None:
+async def _kill(service: Service, history: History, chance: random.Random, kills: int, writes: int) -> None:
+    """Kills the service. Each life that has started has so many acknowledged writes, and goes on for a while."""
     starting = False
     for _ in range(kills):
+        if writes and not starting:
+            await writes_again(history, writes)
         await asyncio.sleep(chance.uniform(0, START_S if starting else LIFE_S))
         history.fault("kill while it starts" if starting else "kill")
         service.end()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
-from campaign.clients import load_on, new_session, walk
+from campaign.clients import WRITES_TO_LOSE, load_on, new_session, walk, writes_again
 from campaign.disk_image import DiskImage
 from campaign.history import History
 from campaign.pieces import Piece, Task, judged, log_problems
@@ -33,9 +33,7 @@ async def power(task: Task) -> AsyncIterator[Piece]:
             yield await piece(preload, folder, seed, cuts, task.defect)
 
 
-async def power_piece(
-    preload: Preload, folder: Path, seed: int, cuts: int, defect: str = "", life_s: float = LIFE_S
-) -> Piece:
+async def power_piece(preload: Preload, folder: Path, seed: int, cuts: int, defect: str = "") -> Piece:
     """One piece on a new database. After each cut the database must be sound and have everything acknowledged."""
     chance = random.Random(seed)
     problems: list[str] = []
@@ -48,14 +46,16 @@ async def power_piece(
             try:
                 async with load_on(service, history, session, seed) as followers:
                     for _ in range(cuts):
-                        await asyncio.sleep(chance.uniform(0, life_s))
+                        if defect:
+                            await writes_again(history, WRITES_TO_LOSE)
+                        await asyncio.sleep(chance.uniform(0, LIFE_S))
                         await asyncio.to_thread(_cut, service, history, disk, chance)
                         problems += _check(database)
                         service.fork()
                         await service.wait()
                         await walk(service, history, session)
                         service.up.set()
-                    await asyncio.sleep(life_s)
+                    await asyncio.sleep(LIFE_S)
                 for follower in followers:
                     await follower.catch_up()
                 await walk(service, history, session)

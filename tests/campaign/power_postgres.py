@@ -14,12 +14,12 @@ from pathlib import Path
 
 import psycopg
 
-from campaign.clients import load_on, new_session, walk, writes_again
+from campaign.clients import WRITES_TO_LOSE, load_on, new_session, walk, writes_again
 from campaign.disk_image import DiskImage
 from campaign.history import History
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.service import Preload, Service
-from support.ports import free_port
+from smartfeeds.demo.process import free_port
 from support.postgres import PostgresServer, new_folder, postgres_program, run_as_postgres
 
 LIFE_S = 0.6
@@ -54,9 +54,7 @@ def _server_on(disk: DiskImage, *, syncs: bool) -> Iterator[PostgresServer]:
             server.kill()
 
 
-async def postgres_power_piece(
-    preload: Preload, folder: Path, seed: int, cuts: int, defect: str = "", life_s: float = LIFE_S
-) -> Piece:
+async def postgres_power_piece(preload: Preload, folder: Path, seed: int, cuts: int, defect: str = "") -> Piece:
     """One piece on a new server. After each cut it must start and have everything acknowledged."""
     chance = random.Random(seed)
     problems: list[str] = []
@@ -76,7 +74,9 @@ async def postgres_power_piece(
                 async with new_session() as session:
                     async with load_on(service, history, session, seed) as followers:
                         for _ in range(cuts):
-                            await asyncio.sleep(chance.uniform(0.1, life_s))
+                            if defect:
+                                await writes_again(history, WRITES_TO_LOSE)
+                            await asyncio.sleep(chance.uniform(0.1, LIFE_S))
                             await asyncio.to_thread(_cut, server, history, disk, chance)
                             await writes_again(history)
                     for follower in followers:

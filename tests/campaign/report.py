@@ -125,17 +125,25 @@ def _growth(rows: Sequence[Row]) -> str:
     """What a long life used after a quarter of its time and at its end; empty without a soak."""
     soaks = [row["counts"] for row in rows if "soak_s" in row["counts"]]
     lines = [
-        "| minutes | memory (MiB) | open files | threads | largest log of the database (MiB) | median latency (ms) |",
-        "|---:|---:|---:|---:|---:|---:|",
+        "| minutes | memory (MiB) | open files | threads | largest log of the database (MiB) | median latency (ms) "
+        "| processor time of a write (ms) | wait for a processor for each write (ms) |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
         f"| {counts['soak_s'] // 60} | {counts['rss_kib_early'] / 1024:.0f} to {counts['rss_kib_late'] / 1024:.0f} "
         f"| {counts['files_early']} to {counts['files_late']} | {counts['threads_early']} to {counts['threads_late']} "
         f"| {counts['wal_kib_largest'] / 1024:.0f} "
-        f"| {counts['latency_us_early'] / 1000:.0f} to {counts['latency_us_late'] / 1000:.0f} |"
+        f"| {counts['latency_us_early'] / 1000:.0f} to {counts['latency_us_late'] / 1000:.0f} "
+        f"| {_span_ms(counts, 'write_cpu_us')} | {_span_ms(counts, 'write_delay_us')} |"
         for counts in soaks
     ]
     return "\n".join(lines) if soaks else ""
+
+
+def _span_ms(counts: Mapping[str, int], name: str) -> str:
+    """The first and the last value of a number that older rows do not have."""
+    early, late = counts.get(f"{name}_early"), counts.get(f"{name}_late")
+    return "" if early is None or late is None else f"{early / 1000:.1f} to {late / 1000:.1f}"
 
 
 def _table(rows: Sequence[Row], title: str) -> str:

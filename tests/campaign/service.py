@@ -15,11 +15,11 @@ from types import TracebackType
 from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.tokens import SCOPES
+from smartfeeds.demo.process import free_port
 from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode, Subscribe
 from smartfeeds.service.tokens import add_token, new_token
 from smartfeeds.store.base import OpenMode
-from support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 HOST, DOMAIN, OWNER, NODE = "127.0.0.1", "feeds.localhost", "alice@localhost", "news"

@@ -1,15 +1,17 @@
 """A long life of the service at a low speed, with a cut of the link each minute: nothing may grow [CAM-059] [CAM-012].
 
-Memory, threads, open files and the log of the database are read every few seconds, and so is the latency of writes.
-`count` is the number of minutes.
+Memory, threads, open files and the log of the database are read every few seconds, and so are the latency of writes
+and the processor time. The samples are in `samples.jsonl` beside the history. `count` is the number of minutes.
 """
 
 import asyncio
+import json
+import os
 import statistics
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from campaign.clients import Follower, Writer, new_session, walk, writes_again
@@ -28,17 +30,26 @@ GROWTH = 0.10
 SLACK_KIB = 8 * 1024
 WAL_KIB = 64 * 1024
 SPARE_FILES = 16  # connections that happen to be open in one sample and not in another
+# Between the second and the last quarter the feed grows by a factor of 2.3, and so would work that grows with the feed.
+# Other work on the same processors changed the cost of equal writes by up to a fifth.
+COST_GROWTH = 0.50
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the process uses at a moment, and the size of the log of the database."""
+    """What the process uses at a moment, and the size of the log of the database.
+
+    `cpu_s` is the processor time since its start. `delay_s` is the time that its threads were ready to run and had no
+    processor: on a busy machine it is most of the latency.
+    """
 
     at_s: float
     rss_kib: int
     threads: int
     files: int
     wal_kib: int
+    cpu_s: float = 0.0
+    delay_s: float = 0.0
 
 
 def take_sample(service: Service) -> Sample:
@@ -52,7 +63,20 @@ def take_sample(service: Service) -> Sample:
         threads=int(fields["Threads"]),
         files=len(list((process / "fd").iterdir())),
         wal_kib=wal.stat().st_size // 1024 if wal.exists() else 0,
+        cpu_s=_cpu_s(process),
+        delay_s=_delay_s(process),
     )
+
+
+def _cpu_s(process: Path) -> float:
+    fields = (process / "stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _delay_s(process: Path) -> float:
+    """The second field of schedstat, in nanoseconds, of all threads."""
+    texts = [(task / "schedstat").read_text("ascii") for task in (process / "task").iterdir()]
+    return sum(int(text.split()[1]) for text in texts) / 1_000_000_000
 
 
 def growth(samples: Sequence[Sample]) -> list[str]:
@@ -69,6 +93,48 @@ def growth(samples: Sequence[Sample]) -> list[str]:
     if (largest := max(sample.wal_kib for sample in late)) > WAL_KIB:
         problems.append(f"the log of the database has {largest:,} KiB")
     return problems
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCost:
+    """The processor time of the service for each acknowledged write of a quarter, and the time that its threads waited
+    for a processor meanwhile.
+    """
+
+    cpu_s: float = 0.0
+    delay_s: float = 0.0
+
+
+def write_costs(samples: Sequence[Sample], events: Sequence[Event]) -> tuple[WriteCost, WriteCost]:
+    """The costs in the second quarter of the samples and in the last one."""
+    if len(samples) < LEAST_SAMPLES:
+        return WriteCost(), WriteCost()
+    quarter = len(samples) // 4
+    return (
+        _cost(samples[quarter], samples[2 * quarter], events),
+        _cost(samples[-quarter - 2], samples[-2], events),  # the last sample is taken after the final walk
+    )
+
+
+def _cost(first: Sample, last: Sample, events: Sequence[Event]) -> WriteCost:
+    writes = sum(
+        event.kind in (Kind.PUBLISH, Kind.RETRACT)
+        and event.status is Status.OK
+        and first.at_s < event.at_s <= last.at_s
+        for event in events
+    )
+    if not writes:
+        return WriteCost()
+    return WriteCost((last.cpu_s - first.cpu_s) / writes, (last.delay_s - first.delay_s) / writes)
+
+
+def cost_growth(early: WriteCost, late: WriteCost) -> list[str]:
+    """Whether the processor time of a write has grown. Latency proves nothing: it depends on the other work of the
+    machine.
+    """
+    if late.cpu_s <= early.cpu_s * (1 + COST_GROWTH):
+        return []
+    return [f"the processor time of a write has grown from {early.cpu_s * 1000:.1f} to {late.cpu_s * 1000:.1f} ms"]
 
 
 def latencies_s(events: Sequence[Event]) -> tuple[float, float]:
@@ -122,7 +188,7 @@ async def soak_piece(
                 group.create_task(follower.run(stop))
                 for writer in writers:
                     group.create_task(writer.run(stop, WRITE_PAUSE_S))
-                group.create_task(_sample(service, samples, stop, sample_s))
+                group.create_task(_sample(service, samples, stop, sample_s, folder / "samples.jsonl"))
                 while cuts < count and time.monotonic() < until_s:
                     await asyncio.sleep(every_s)
                     await _cut(wire, history)
@@ -134,8 +200,9 @@ async def soak_piece(
             await wire.until(items[-1].key_us if items else 0)
             samples.append(take_sample(service))
             service.end()
-    problems = [*growth(samples), *log_problems(service.said())]
-    return judged(seed, cuts, history, problems, _notes(samples, history))
+    costs = write_costs(samples, history.events)
+    problems = [*growth(samples), *cost_growth(*costs), *log_problems(service.said())]
+    return judged(seed, cuts, history, problems, _notes(samples, history, *costs))
 
 
 async def _cut(wire: PushWire, history: History) -> None:
@@ -143,13 +210,15 @@ async def _cut(wire: PushWire, history: History) -> None:
     wire.relay.cut()
 
 
-async def _sample(service: Service, samples: list[Sample], stop: asyncio.Event, sample_s: float) -> None:
-    while not stop.is_set():
-        samples.append(take_sample(service))
-        await asyncio.sleep(sample_s)
+async def _sample(service: Service, samples: list[Sample], stop: asyncio.Event, sample_s: float, path: Path) -> None:
+    with path.open("w", encoding="ascii", buffering=1) as lines:
+        while not stop.is_set():
+            samples.append(take_sample(service))
+            lines.write(json.dumps(asdict(samples[-1])) + "\n")
+            await asyncio.sleep(sample_s)
 
 
-def _notes(samples: Sequence[Sample], history: History) -> Counter[str]:
+def _notes(samples: Sequence[Sample], history: History, early_cost: WriteCost, late_cost: WriteCost) -> Counter[str]:
     """Numbers for the record: the use after a quarter of the time and at the end, and the latencies."""
     early, late = samples[len(samples) // 4], samples[-1]
     early_s, late_s = latencies_s(history.events)
@@ -164,6 +233,10 @@ def _notes(samples: Sequence[Sample], history: History) -> Counter[str]:
             "wal_kib_largest": max(sample.wal_kib for sample in samples),
             "latency_us_early": int(early_s * 1_000_000),
             "latency_us_late": int(late_s * 1_000_000),
+            "write_cpu_us_early": int(early_cost.cpu_s * 1_000_000),
+            "write_cpu_us_late": int(late_cost.cpu_s * 1_000_000),
+            "write_delay_us_early": int(early_cost.delay_s * 1_000_000),
+            "write_delay_us_late": int(late_cost.delay_s * 1_000_000),
             "soak_s": int(late.at_s - samples[0].at_s),
         }
     )

@@ -9,6 +9,7 @@ from lxml import etree
 
 from smartfeeds.demo.process import HOST
 from smartfeeds.xmpp.framer import Framer
+from support.listener import Listener
 from support.relay import read_some
 
 _LIMIT_BYTES = 10_000_000
@@ -20,20 +21,20 @@ class Wiretap:
     def __init__(self, server_port: int) -> None:
         self.port = 0
         self._server_port = server_port
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._requests: defaultdict[str, list[bytes]] = defaultdict(list)
         self._responses: dict[tuple[str, str], bytes] = {}
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, HOST, 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listener = Listener(self._serve)
+        self.port = self._listener.port
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server is not None
-        self._server.close()
+        assert self._listener is not None
+        await self._listener.close()
 
     def mark(self, jid: str) -> int:
         """The number of requests of this full JID so far."""

@@ -61,10 +61,11 @@ def test_commands_of_the_page_run_in_their_order(
     monkeypatch.setenv("SMARTFEEDS_STORE__URL", "sqlite:///./back.db")
     last = smartfeeds("export", "--node", "news", "--to", "atom").stdout
 
-    assert len(outputs) == 6
-    _created, copied, shown, _back, _dumped, _restored = outputs
+    assert len(outputs) == 7
+    _created, copied, shown, _back, granted, _dumped, _restored = outputs
     assert "Both have the sha256 " in copied
     assert "news" in shown
+    assert "GRANT ROLE" in granted
     assert "news" in restored
     assert "Hello" in last
 

@@ -12,12 +12,12 @@ import pytest
 
 from smartfeeds.core.sources import new_source
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.demo.process import free_port
 from smartfeeds.service.sources import add_source
 from support.bearer import bearer
 from support.callbacks import Subscribers, running_subscribers
 from support.component import ALICE
 from support.polling import atom
-from support.ports import free_port
 from support.shell import run_process
 from support.web import Web, WebStarter
 from support.website import running_site

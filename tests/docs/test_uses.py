@@ -15,9 +15,8 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
-from smartfeeds.demo.process import HOST
+from smartfeeds.demo.process import HOST, free_port
 from support.client import Client, ClientFactory
-from support.ports import free_port
 from support.servers import TestServer
 from support.service import running, write_config
 

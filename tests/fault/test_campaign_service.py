@@ -52,16 +52,14 @@ async def test_power_cut_without_syncs_loses_what_was_acknowledged(preload: Prel
     """[CAM-036] With synchronous OFF the same cut and the same checker must report lost writes, or a database that
     cannot be read any more.
     """
-    piece = await power_piece(preload, tmp_path / "run", 20263, 2, "without_sync", life_s=2.0)
+    piece = await power_piece(preload, tmp_path / "run", 20263, 2, "without_sync")
     assert Rule.LOST in piece.verdict.rules or piece.problems
 
 
 async def test_store_that_acknowledges_before_its_commit_is_seen(
     preload: Preload, prosody: TestServer, tmp_path: Path
 ) -> None:
-    """[CAM-036] Writes are acknowledged and committed later; a kill in between loses them. Each life of this seed is
-    long enough for an answer on a slow machine.
-    """
+    """[CAM-036] Writes are acknowledged and committed later; a kill in between loses them."""
     piece = await kill_piece(preload, prosody, tmp_path / "run", 20273, 3, "acknowledges_before_commit")
     assert Rule.LOST in piece.verdict.rules
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from smartfeeds.demo.process import free_port
 from support.gateway import Gateway, running_gateway
-from support.ports import free_port
 from support.process import ServiceProcess
 from support.publishing import DEADLINE_S, DOMAIN, PublishedSite, prepare
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from smartfeeds.demo.process import free_port
 from support.callbacks import Subscribers, running_subscribers
-from support.ports import free_port
 from support.process import ServiceProcess
 from support.publishing import DEADLINE_S, DOMAIN, PublishedSite, prepare
 

@@ -1,7 +1,8 @@
 """The component is killed again and again while it is published to and followed (design sections 3 and 4).
 
-Prosody is real, the component is `smartfeeds run` as a process, the follower is the public one. Between component and
-server a relay loses notifications; the follower's network breaks, and it is restarted. What is random is seeded.
+Prosody is real, and so is the follower. The component is `smartfeeds run` in a process that is forked with its modules
+loaded. Between component and server a relay loses notifications; the follower's network breaks, and it is restarted.
+What is random is seeded.
 """
 
 import asyncio
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from campaign.service import Preload
 from support.client import Session
-from support.process import ServiceProcess
+from support.process import ForkedService, ServiceProcess
 from support.race import Ledger, Mirror, Publisher, Wire, judge, make_feed, publishing, pull_all
 from support.relay import Relay
 from support.servers import TestServer
@@ -29,7 +31,7 @@ TURNS = 40  # of the event loop at most, between the last of them and the kill
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("seed", [20261, 20262])
 async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_feed(
-    prosody: TestServer, tmp_path: Path, seed: int
+    preload: Preload, prosody: TestServer, tmp_path: Path, seed: int
 ) -> None:
     """[SF-005] [SF-028] [SF-039] [SF-041] [SF-046] [SF-047] [SF-048] [SF-049] [SF-050] [xep-map 9] [xep-map 152]
     [xep-map 153] [xep-map 183] [xep-map 211]
@@ -43,8 +45,8 @@ async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_fee
     quick = {"retry_first_s": 0.05}
     async with (
         Relay(prosody.component_port) as relay,
-        ServiceProcess(
-            write_config(tmp_path, prosody, component, component={"port": relay.port}, link=quick)
+        ForkedService(
+            preload, write_config(tmp_path, prosody, component, component={"port": relay.port}, link=quick)
         ) as service,
     ):
         wire = Wire(lambda: relay.life)
@@ -80,7 +82,7 @@ async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_fee
 
 
 async def _live_and_die(
-    chance: random.Random, relay: Relay, service: ServiceProcess, ledger: Ledger, mirror: Mirror
+    chance: random.Random, relay: Relay, service: ForkedService, ledger: Ledger, mirror: Mirror
 ) -> None:
     """One life of the component up to the kill, and the start of the next one."""
     moment, fate = chance.random(), chance.random()

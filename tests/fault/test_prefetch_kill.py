@@ -11,11 +11,11 @@ from aiohttp import web
 from smartfeeds.config import load
 from smartfeeds.core.enclosures import Enclosure, EnclosureState
 from smartfeeds.core.sources import SourceSettings, new_source
+from smartfeeds.demo.process import free_port
 from smartfeeds.opening import open_service
 from smartfeeds.service.sources import add_source
 from smartfeeds.store.enclosure_files import EnclosureFolder
 from smartfeeds.store.files import BUFFER_BYTES
-from support.ports import free_port
 from support.prefetching import podcast
 from support.process import ServiceProcess
 from support.website import Site, running_site

@@ -16,11 +16,11 @@ from aiohttp import web
 from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.sources import new_source
+from smartfeeds.demo.process import free_port
 from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.service.sources import add_source
 from support.polling import atom
-from support.ports import free_port
 from support.process import ServiceProcess
 from support.pushing import signature
 

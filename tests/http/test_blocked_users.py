@@ -65,6 +65,22 @@ async def test_stanzas_are_refused(component: Component, name: str, request_of: 
     assert error is not None and error.find("{urn:ietf:params:xml:ns:xmpp-stanzas}forbidden") is not None
 
 
+@pytest.mark.parametrize(
+    ("name", "sender"),
+    [("b\u00fccher.example", "eve@xn--bcher-kva.example"), ("eve@xn--bcher-kva.example", "eve@b\u00fccher.example")],
+)
+async def test_a_domain_is_blocked_in_both_spellings(component: Component, name: str, sender: str) -> None:
+    """[OPS-061] A server may call itself by letters or in ASCII, and can prove both."""
+    await component.create(ALICE, "notes")
+    await block(component, name)
+
+    answer = await component.ask(
+        sender, "get", "<pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='notes'/></pubsub>"
+    )
+
+    assert answer.find("{*}error/{urn:ietf:params:xml:ns:xmpp-stanzas}forbidden") is not None
+
+
 async def test_chat_and_presence_get_no_answer(component: Component) -> None:
     """[OPS-061] A blocked person learns nothing from the bot, and does not become a contact."""
     await component.create(ALICE, "notes")

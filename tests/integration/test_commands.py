@@ -16,6 +16,7 @@ import pytest
 from smartfeeds.console import Exit
 from smartfeeds.demo.process import HOST, free_port
 from support.client import ClientFactory
+from support.listener import Listener
 from support.servers import SECRET, TestServer
 
 DEADLINE_S = 50.0
@@ -74,12 +75,12 @@ class Network:
         self._ways: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Network":
-        self._server = await asyncio.start_server(self._accept, HOST, 0)
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        self._listener = Listener(self._accept)
+        self.port = self._listener.port
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        self._server.close()
+        await self._listener.close()
         self.cut()
         await asyncio.gather(*self._ways, return_exceptions=True)
 

@@ -13,6 +13,7 @@ from lxml import etree
 from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.view import Order
+from smartfeeds.demo.process import free_port
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.hub import HUB
@@ -20,7 +21,6 @@ from smartfeeds.service.requests import Publish
 from smartfeeds.store.base import ReadTx
 from support.component import ALICE, DOMAIN, entry
 from support.lines import DEADLINE_S, PEERS, running
-from support.ports import free_port
 from support.web import Web, WebStarter
 
 JS = Path(__file__).parent / "js" / "hub.js"

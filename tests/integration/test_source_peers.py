@@ -5,9 +5,9 @@ from pathlib import Path
 
 from smartfeeds.core.source_push import LEASE_WISH_S
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.demo.process import free_port
 from support.following import COPY, LOOPBACK, follower
 from support.lines import PEERS, running
-from support.ports import free_port
 from support.web import WebStarter
 
 FLASK = Path(__file__).parent / "flask_hub.py"

@@ -355,8 +355,5 @@ def test_postgres_store_follows_the_model(postgres: PostgresServer) -> None:
             return StoreModel(PostgresStore(parse_store(url), read_payload))
 
         run_state_machine_as_test(
-            machine,
-            settings=settings(
-                max_examples=4, stateful_step_count=8, deadline=None, derandomize=True, phases=[Phase.generate]
-            ),
+            machine, settings=settings(max_examples=4, stateful_step_count=8, deadline=None, phases=[Phase.generate])
         )

@@ -35,9 +35,10 @@ async def test_command_that_the_user_may_not_run_is_forbidden(service: Component
     assert condition(await Dialog(service, EVE, "create-node").begin()) == "forbidden"
 
 
-async def test_rights_are_checked_at_every_step(service: Component) -> None:
-    """A user who lost the node meanwhile cannot go on."""
-    dialog = Dialog(service, ALICE, "delete-node")
+@pytest.mark.parametrize("command", ["delete-node", "purge-node"])
+async def test_rights_are_checked_at_every_step(service: Component, command: str) -> None:
+    """[OPS-068] A user who lost the node meanwhile cannot go on, and nothing is deleted or retracted."""
+    dialog = Dialog(service, ALICE, command)
     await dialog.begin()
     await dialog.go(node="tea")
     await service.affiliate(ALICE, "tea", BOB, "owner")

@@ -1,5 +1,6 @@
 """The erasure of a person on a real database: nothing of the JID is left, and everybody else keeps what is theirs."""
 
+import json
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from lxml import etree
 
 from smartfeeds.cli.personal import ErasureSettings
 from smartfeeds.core.blocklist import ListKind
+from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.erasures import Erasure, ErasurePhase
 from smartfeeds.core.files import FeedFile
@@ -20,6 +22,8 @@ from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.view import SHARED
+from smartfeeds.core.websub import HubTerms, dump_terms
+from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import erasing
@@ -267,6 +271,36 @@ async def test_a_lasting_block_is_a_digest(world: World) -> None:
     assert JID not in entry
 
 
+async def test_erasure_that_waits_searches_the_tables_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-025] The sweep looks at a job every few seconds until the last follower has the deletions."""
+    await world.subscribe(BOB)
+    await world.publish("mine", actor=JID)
+    await world.settle()
+    await world.service.write(lambda tx, _: tx.put_redirect("old", f"xmpp:{JID}?;node=blog", BOB))
+    searches: list[str] = []
+    mention_rows = WriteTx.mention_rows
+
+    def count(tx: WriteTx, person: Person) -> object:
+        searches.append(person.jid)
+        return mention_rows(tx, person)
+
+    monkeypatch.setattr(WriteTx, "mention_rows", count)
+    await world.cut()
+    job = await erase(world.service, now=False)
+    for _ in range(3):
+        await ERASURES.sweep(world.service)
+    assert (job.phase, searches) == (ErasurePhase.FOLLOWERS, [JID])
+
+    await world.start()
+    await world.settle()
+    await world.dispatcher.save_marks()
+    await ERASURES.sweep(world.service)
+
+    status = await world.service.read(partial(erasure_status, person=PERSON))
+    assert status is not None and status.job.phase is ErasurePhase.DONE
+    assert await world.service.read(lambda tx, _: tx.redirect("old")) is None
+
+
 async def test_status_names_followers(world: World) -> None:
     """[OPS-027] The marks of the followers confirm the erasure."""
     await world.subscribe(BOB)
@@ -297,3 +331,57 @@ async def test_export_has_everything_and_can_be_imported(world: World) -> None:
     assert b'"bobs"' in files["versions.json"]
     assert FEED.encode() in files["subscriptions.json"]
     assert b"publisher" in files["affiliations.json"]
+
+
+NAMESAKE = f"\u00e9{JID}"
+GATEWAY = f"x!{JID}"
+
+
+async def test_namesakes_keep_what_is_theirs(world: World) -> None:
+    """[OPS-004] [OPS-023] Endpoints are percent-encoded: an encoded letter before the JID is no bound."""
+    for number, other in enumerate((NAMESAKE, GATEWAY)):
+        await world.affiliate(other, "publisher")
+        await world.publish(f"i{number}", actor=other, title="a title")
+        token = Token(f"{number}" * 12, bytes([number] * 32), other, SCOPES["read"], "*", "", T0_US, None)
+        await world.service.write(lambda tx, _, token=token: tx.add_token(token))  # type: ignore[misc]
+    await world.publish("mine", actor=JID)
+    data = PersonalData()
+    await world.service.read(partial(export_items, person=PERSON, after_no=0, data=data))
+
+    job = await erase(world.service)
+
+    assert [one["id"] for one in data.items] == ["mine"]
+    assert job.counts["items-erased"] == 1
+    assert job.counts["token"] == 0
+    items = await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
+    live = {item.id: item for item in items if not item.deleted}
+    assert [live[name].publisher for name in ("i0", "i1")] == [NAMESAKE, GATEWAY]
+    assert b"erased" not in live["i0"].sync + live["i1"].sync
+
+
+async def test_the_person_is_not_the_next_owner(world: World) -> None:
+    """[OPS-024] The node would have no owner."""
+    await world.create("blog", actor=JID)
+    with pytest.raises(FeedError, match="cannot own nodes") as error:
+        await erase(world.service, nodes=JID)
+    assert error.value.condition is Condition.NOT_ALLOWED
+    assert await world.service.read(lambda tx, _: tx.erasure(PERSON)) is None
+
+
+async def test_an_export_has_no_secrets_of_others(world: World) -> None:
+    """[OPS-020] A subscription of Bob's to a view by the person has Bob's secret, and an address that only he knows."""
+    terms = dump_terms(HubTerms("", f"author={quote(JID, safe='')}", secret="a secret of Bob"))
+    callback = Callback(
+        CallbackKind.HUB, 1, f"https://bob.example/unguessable?of={JID}", "topic", "bob.example", T0_US, T0_US + 1,
+        settings=terms,
+    )  # fmt: skip
+    await world.service.write(lambda tx, _: tx.put_callback(callback))
+    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
+    files = await world.service.read(lambda _, context: write_parts(context, PERSON, PersonalData(), rows))
+
+    shown = b"".join(files.values())
+    assert b"a secret of Bob" not in shown
+    assert b"unguessable" not in shown
+    named = {(row["table"], row["column"]): row["spellings"] for row in json.loads(files["other.json"])["rows"]}
+    assert named[("callback", "settings")] == [quote(JID, safe="")]
+    assert named[("callback", "url")] == [JID]

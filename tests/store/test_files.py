@@ -319,3 +319,30 @@ async def test_cancellation_waits_for_the_thread_and_leaves_no_file(
         await uploading
     assert uploading.cancelled()
     assert list((folder.path / NEW).iterdir()) == []
+
+
+@pytest.mark.parametrize("digest", ["../outside", "/etc/passwd", "", ".", DIGEST.upper(), f"{DIGEST}/", f"{DIGEST}\n"])
+async def test_text_of_a_crafted_database_is_no_path(tmp_path: Path, digest: str) -> None:
+    """[OPS-092] A restored database may name any text as the digest of a file, and readers request the file."""
+    (tmp_path / "data").mkdir()
+    folder = FileFolder(tmp_path / "data" / "db-files")
+    await stored(folder, b"photo")
+    (tmp_path / "outside").write_bytes(b"secret")
+
+    assert await folder.open(digest) is None
+
+
+@pytest.mark.parametrize("name", [f"{DIGEST[:2]}/{DIGEST}", DIGEST[:2]])
+async def test_link_in_a_backup_is_refused(tmp_path: Path, name: str) -> None:
+    """[OPS-092] The service would show the file that it leads to."""
+    backup, outside = tmp_path / "backup-files", tmp_path / "outside"
+    outside.mkdir()
+    (outside / DIGEST).write_bytes(b"secret")
+    path = backup / name
+    path.parent.mkdir(parents=True)
+    path.symlink_to(outside / DIGEST if "/" in name else outside)
+
+    with pytest.raises(StoreError, match="remove it"):
+        copy_files(backup, tmp_path / "db-files")
+
+    assert not (tmp_path / "db-files").exists()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -13,11 +14,16 @@ import pytest
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import parse_store
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import lock_session
-from smartfeeds.store.lock_session import HeardLetters, LockSession, SessionLostError
+from smartfeeds.store.heard_letters import HeardLetters
+from smartfeeds.store.lock_session import LockSession, SessionLostError
+from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.notices import SessionEvents
+from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.telemetry import REGISTRY
 from support.postgres import PostgresServer
 
 DEADLINE_S = 60.0
@@ -27,6 +33,9 @@ LEASE_S = 30.0
 @pytest.fixture(scope="module")
 def url(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.create_database()
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
     yield url
     postgres.drop_database(url)
 
@@ -139,6 +148,20 @@ async def test_notice_names_the_nodes_of_other_processes(url: str, monkeypatch: 
         assert (first.changed, second.changed) == ([], [(1, 2, 3)])
 
 
+async def test_notices_are_counted_by_direction(url: str) -> None:
+    """[OPS-082] A process counts what it has sent, and what it has received of others."""
+
+    def count(direction: str) -> float:
+        return REGISTRY.get_sample_value("smartfeeds_notices_total", {"direction": direction}) or 0.0
+
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        before = count("sent"), count("received")
+        first.session.announce([1])
+        await second.until(lambda: second.changed)
+        await first.session.beat()
+        assert (count("sent"), count("received")) == (before[0] + 1, before[1] + 1)
+
+
 async def test_notice_of_too_many_nodes_says_that_there_are_many(url: str) -> None:
     """[PG-061] PostgreSQL refuses a payload of 8,000 bytes."""
     async with joined(url, "a") as first, joined(url, "b") as second:
@@ -158,6 +181,36 @@ async def test_letter_reaches_the_process_that_it_names_or_all_others(url: str) 
         assert (first.letters, second.letters, third.letters) == ([], [body, b"<message/>"], [b"<message/>"])
 
 
+async def test_texts_of_other_roles_end_nothing(url: str) -> None:
+    """[PG-062] Every role that may connect to the database may send notices. A thread that ends would hold its locks
+    until the lease is over, and its callers would wait for ever."""
+    async with joined(url, "a") as first, joined(url, "b") as second:
+        with psycopg.connect(url, autocommit=True) as stranger:
+            for text in (f"x letter * {'9' * 5_000}", f"x changed {'9' * 5_000}", "x letter * 5", "\U0001f41e"):
+                stranger.execute("SELECT pg_notify(%s, %s)", (lock_session.CHANNEL, text))
+        async with asyncio.timeout(DEADLINE_S):
+            await second.session.send_letter("a", b"<iq/>")
+            await first.until(lambda: first.letters)
+            await first.session.beat()
+        assert (first.letters, first.changed, first.lost) == ([b"<iq/>"], [], [])
+
+
+async def test_beat_overtakes_letters(url: str) -> None:
+    """[TOP-041] Strangers cause letters: a flood of them must not cost a process its locks."""
+    order: list[str] = []
+    may_go = threading.Event()
+    async with joined(url, "a") as first:
+        tasks = [asyncio.create_task(first.session.run(lambda: may_go.wait(DEADLINE_S)), name="work")]
+        tasks += [asyncio.create_task(first.session.send_letter("b", b"<presence/>"), name="letter") for _ in range(5)]
+        tasks += [asyncio.create_task(first.session.run(lambda: None), name="beat")]
+        for task in tasks:
+            task.add_done_callback(lambda task: order.append(task.get_name()))
+        await asyncio.sleep(0)  # each task has queued its work
+        may_go.set()
+        await asyncio.gather(*tasks)
+    assert order == ["work", "beat", *["letter"] * 5]
+
+
 async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) -> None:
     """[TOP-041] The database ends a session without a beat."""
     async with joined(url, "b") as second, joined(url, "a", lease_s=0.2) as first:
@@ -170,12 +223,34 @@ async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) ->
                 await asyncio.sleep(0)
 
 
+async def test_session_is_refused_after_a_newer_program_has_upgraded_the_database(postgres: PostgresServer) -> None:
+    """[OPS-091] The process had no session meanwhile, so the newer program has not seen it."""
+    url = postgres.create_database()
+    with pytest.raises(StoreError, match="it is empty"):
+        async with joined(url, "a"):
+            pass
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE compatibility SET oldest = '9998'")
+        with pytest.raises(NewerSchemaError, match=r"the database .*: its schema 9999 is newer than this program"):
+            async with joined(url, "a"):
+                pass
+        connection.execute("UPDATE compatibility SET oldest = %s", (HEAD,))
+        async with joined(url, "a") as first:
+            assert (await first.session.beat()).members == Members(0, 1)
+    postgres.drop_database(url)
+
+
 async def test_session_that_the_server_ends_is_reported(url: str) -> None:
     """[TOP-041] A restart of the database, for example."""
     async with joined(url, "a") as first:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'smartfeeds a locks'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name LIKE 'smartfeeds a % locks'"
             )
         await first.until(lambda: first.lost)
         with pytest.raises(SessionLostError):

@@ -1,7 +1,9 @@
 """The schema in PostgreSQL: created and upgraded by several processes at once, and compared with that of SQLite."""
 
 import os
+import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -12,14 +14,15 @@ import pytest
 from alembic.config import Config
 
 from smartfeeds.core.stores import StoreAddress, parse_store
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.store import migrate, migrate_postgres, migrations
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.copy_postgres import PostgresCopy
 from smartfeeds.store.copy_sqlite import SqliteCopy
+from smartfeeds.store.lock_session import _LockedSession
 from smartfeeds.store.migrate_postgres import postgres_version, prepare_postgres
 from smartfeeds.store.postgres_session import PostgresSession
-from support.postgres import PostgresServer
+from support.postgres import DEADLINE_S, PostgresServer
 
 NEXT = "9000"
 VERSIONS = Path(migrations.__file__).parent / "versions"
@@ -62,6 +65,11 @@ def prepare(address: StoreAddress, mode: OpenMode = OpenMode.SERVE) -> str | Non
     """Prepares a database as a process does at its start. Returns the version after that."""
     with opened(address) as session:
         prepare_postgres(session, mode)
+        return postgres_version(session)
+
+
+def postgres_version_of(address: StoreAddress) -> str | None:
+    with opened(address) as session:
         return postgres_version(session)
 
 
@@ -123,6 +131,79 @@ def test_former_program_goes_on_with_a_newer_schema_that_supports_it(address: St
     run(address, "UPDATE compatibility SET oldest = '9998'")
     with pytest.raises(StoreError, match=r"9999 is newer .* install a newer smartfeeds"):
         prepare(address)
+
+
+@contextmanager
+def serving(address: StoreAddress, instance: str) -> Iterator[PostgresSession]:
+    """The lock session of a process that serves the database."""
+    session = _LockedSession(address, lease_s=60.0)
+    session.prepare(instance)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def test_upgrade_waits_for_no_process_but_refuses_those_that_cannot_work_with_it(
+    address: StoreAddress, request: pytest.FixtureRequest
+) -> None:
+    """[OPS-091] The message names the processes, also one of a version that does not name its schema."""
+    prepare(address)
+    former = migrate.HEAD
+    with serving(address, "a"), serving(address, "b"):
+        unknown = psycopg.connect(address.url, application_name="smartfeeds c locks", autocommit=True)
+        request.getfixturevalue("next_version")
+        with unknown, pytest.raises(StoreError) as refusal:
+            prepare(address)
+        assert postgres_version_of(address) == former
+    place = rf"process {os.getpid()} on \S+ \(schema {former}, since \d{{4}}-\d\d-\d\d \d\d:\d\d UTC\)"
+    other = r"process c \(schema unknown, since [^)]*\)"
+    assert re.search(
+        rf"its schema {former} cannot be upgraded to {NEXT}, because older programs use it that cannot work with "
+        rf"{NEXT}: {place}, {place}, {other}; stop these processes, then start this program again",
+        str(refusal.value),
+    )
+
+    until_s = time.monotonic() + DEADLINE_S
+    while run(address, "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'smartfeeds % locks'"):
+        assert time.monotonic() < until_s  # the server ends a session a moment after its connection
+    assert prepare(address) == NEXT
+
+
+def test_upgrade_goes_through_beside_processes_that_can_work_with_it(
+    address: StoreAddress, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[OPS-091] They go on, and may connect again."""
+    prepare(address)
+    former = migrate.HEAD
+    with serving(address, "a") as old:
+        with pytest.MonkeyPatch.context() as patch:
+            request.getfixturevalue("next_version")
+            patch.setattr(migrate, "COMPATIBLE", {NEXT: former})
+            assert prepare(address) == NEXT
+        assert old.is_open
+        monkeypatch.undo()  # the program of the former version again
+        assert former == migrate.HEAD
+        with serving(address, "b") as other:
+            assert other.is_open
+
+
+def test_process_that_starts_during_an_upgrade_waits_for_it(address: StoreAddress) -> None:
+    """[OPS-091] Otherwise the upgrade would overlook it."""
+    prepare(address)
+    with psycopg.connect(address.url) as upgrading, ThreadPoolExecutor(1) as threads:
+        upgrading.execute("SELECT pg_advisory_xact_lock(%s)", (migrate_postgres.SCHEMA_LOCK,))
+        session = _LockedSession(address, lease_s=60.0)
+        start = threads.submit(session.prepare, "a")
+        until_s = time.monotonic() + DEADLINE_S
+        while not run(address, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+            assert time.monotonic() < until_s
+        upgrading.execute("UPDATE alembic_version SET version_num = '9999'")
+        upgrading.execute("UPDATE compatibility SET oldest = '9998'")
+        upgrading.commit()
+        with pytest.raises(NewerSchemaError, match="9999 is newer"):
+            start.result(DEADLINE_S)
+    assert not session.is_open
 
 
 @pytest.mark.usefixtures("next_version")

@@ -46,6 +46,13 @@ def test_letter_is_for_its_recipient(recipient: str, notice: LetterNotice | None
     assert read_notice(letter_text("a", recipient, 7), "b") == notice
 
 
+@pytest.mark.parametrize("number", ["9" * 19, "9" * 5_000, "\u0661"])
+@pytest.mark.parametrize("text", ["a letter * {}", "a letter b {}", "a changed {}", "a changed 1,{}"])
+def test_numbers_that_no_process_sends_mean_nothing(text: str, number: str) -> None:
+    """[PG-062] Another role of the database may send any text: it must not end the thread of the lock session."""
+    assert read_notice(text.format(number), "b") is None
+
+
 @pytest.mark.parametrize(
     "text",
     ["b changed 1", "b letter * 1", "", "a", "a changed", "a changed x", "a changed 1,", "a letter b x", "a b c d e"],

@@ -7,18 +7,20 @@ from collections.abc import AsyncIterator, Callable
 import psycopg
 import pytest
 
-from smartfeeds.core.model import Item, Node, Slice
+from smartfeeds.core.consumers import PUSH, Consumer, Pause
+from smartfeeds.core.model import Item, Mark, Node, Slice
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.touches import Touch
-from smartfeeds.core.view import SMART
+from smartfeeds.core.view import SMART, Order
+from smartfeeds.demo.process import free_port
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sqlite_engine import CREATE_IT
+from smartfeeds.telemetry import REGISTRY
 from store.values import add_feed, item, node, read_payload
-from support.ports import free_port
 from support.postgres import PostgresServer
 
 EXISTING = (OpenMode.READ, OpenMode.WRITE)
@@ -57,6 +59,11 @@ def run(url: str, *statements: str) -> list[tuple[object, ...]]:
         for statement in statements:
             cursor = connection.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
+
+
+def retries(reason: str) -> float:
+    """How often works have run again for this reason."""
+    return REGISTRY.get_sample_value("smartfeeds_store_retries_total", {"reason": reason}) or 0.0
 
 
 def end_connections(url: str) -> None:
@@ -186,9 +193,10 @@ async def test_connections_that_were_lost_are_opened_again(store: PostgresStore,
 
 
 async def test_work_whose_connection_is_lost_runs_again(store: PostgresStore, url: str) -> None:
-    """[PG-006] Before the commit was sent."""
+    """[PG-006] Before the commit was sent. The metric does not count it as a failure of the work."""
     feed = await store.write(add_feed())
     runs: list[str] = []
+    before = {reason: retries(reason) for reason in ("lost", "rollback")}
 
     def work(tx: WriteTx) -> Item:
         stored = published("feed", "one")(tx)
@@ -201,7 +209,23 @@ async def test_work_whose_connection_is_lost_runs_again(store: PostgresStore, ur
     await store.write(work)
 
     assert len(runs) == 3
+    assert retries("lost") == before["lost"] + 2
+    assert retries("rollback") == before["rollback"]
     assert await store.read(lambda tx: tx.count(feed.node_no, SMART)) == 1
+
+
+async def test_work_that_fails_after_a_change_is_counted_as_a_rollback(store: PostgresStore) -> None:
+    before = {reason: retries(reason) for reason in ("lost", "rollback")}
+
+    def work(tx: WriteTx) -> None:
+        tx.add_node(node("feed"))
+        raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        await store.write(work)
+    assert retries("rollback") == before["rollback"] + 1
+    assert retries("lost") == before["lost"]
+    assert await store.read(lambda tx: tx.node_count()) == 0
 
 
 async def test_commit_that_loses_its_connection_has_an_unknown_outcome(store: PostgresStore, url: str) -> None:
@@ -251,6 +275,23 @@ async def test_error_after_the_commit_does_not_run_the_work_again(
     feed = await store.read(lambda tx: tx.node("feed"))
     assert feed is not None
     assert await store.read(lambda tx: tx.count(feed.node_no, SMART)) == 1
+
+
+async def test_statement_works_after_an_error_of_the_statement_before_it(store: PostgresStore) -> None:
+    """A statement whose preparation was skipped because of the error is prepared again."""
+    feed = await store.write(lambda tx: tx.add_node(node("feed")))
+
+    def wait(tx: WriteTx) -> None:
+        tx.set_wait(Consumer(feed.node_no, PUSH), Pause(1))
+
+    def refused_wait(tx: WriteTx) -> None:
+        tx.set_mark(feed.node_no + 1, Order.MODIFIED, PUSH, Mark(1, "c"))
+        wait(tx)
+
+    for _ in range(4):
+        with pytest.raises(StoreError, match="mark_node_no_fkey"):
+            await store.write(refused_wait)
+        await store.write(wait)
 
 
 async def test_server_that_is_gone_has_advice_and_is_used_again(
@@ -322,6 +363,7 @@ async def test_works_that_wait_for_each_other_run_again(store: PostgresStore, ur
     locked = {name: asyncio.Event() for name in ("a", "b")}
     loop = asyncio.get_running_loop()
     runs: Counter[str] = Counter()
+    before = retries("deadlock")
 
     def work(first: str, second: str) -> Callable[[WriteTx], None]:
         def both(tx: WriteTx) -> None:
@@ -338,6 +380,7 @@ async def test_works_that_wait_for_each_other_run_again(store: PostgresStore, ur
 
     # The work that was ended may lock its first node again before the other one wakes up, and both wait again.
     assert runs.total() >= 3
+    assert retries("deadlock") > before
     assert await store.read(lambda tx: [tx.count(number, SMART) for number in (1, 2)]) == [1, 1]
     await other.close()
 

@@ -24,7 +24,7 @@ from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_nodes import FALL_BEHIND
 from smartfeeds.store.sql_store import SLOW_WRITE_S
-from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.store.sqlite import READER_CACHE_KIB, READERS, WRITER_CACHE_KIB, SqliteStore, hop
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork, SenderQueue
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
@@ -322,6 +322,18 @@ async def test_connections_are_set_for_durability(sqlite: SqliteStore) -> None:
 
     assert await sqlite.read(pragmas) == ["wal", 2, 1]
     assert await sqlite.write(pragmas) == ["wal", 2, 1]
+
+
+async def test_page_caches_of_all_connections_have_their_bounds(sqlite: SqliteStore) -> None:
+    """[CAM-012] SQLite never exceeds `cache_size`, and maps no file into memory."""
+
+    def bounds(raw: sqlite3.Connection) -> list[int]:
+        return [raw.execute(f"PRAGMA {name}").fetchone()[0] for name in ("cache_size", "mmap_size")]
+
+    connections = [await hop(connection, bounds, connection._conn) for connection in sqlite._connections]
+
+    # The last connection copies the log, and its cache remains empty.
+    assert connections == [[-WRITER_CACHE_KIB, 0], *[[-READER_CACHE_KIB, 0]] * (READERS + 2)]
 
 
 async def test_thousand_items_of_one_key_page_the_same_after_restart(tmp_path: Path) -> None:

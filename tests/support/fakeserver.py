@@ -13,6 +13,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
+from support.listener import Listener
+
 STREAM_ID = "3BF96D32"
 _NS = "jabber:component:accept"
 _CONDITIONS = "urn:ietf:params:xml:ns:xmpp-streams"
@@ -135,7 +137,7 @@ class Session:
             else:
                 self.before_online.append(str(element.tag))
             return
-        if self._is_ping_to_itself(element):
+        if self._is_to_itself(element):
             if self.switches.answer_pings:
                 await self.send(etree.tostring(element, with_tail=False))
             return
@@ -153,8 +155,10 @@ class Session:
             await self.send("<handshake/>")
             self.online.set()
 
-    def _is_ping_to_itself(self, element: etree._Element) -> bool:
-        return element.get("to") == self.domain and element.find("{urn:xmpp:ping}ping") is not None
+    def _is_to_itself(self, element: etree._Element) -> bool:
+        """Whether the component has sent a ping to its own address, or the response to such a ping."""
+        is_ping = element.find("{urn:xmpp:ping}ping") is not None or element.get("type") in ("result", "error")
+        return is_ping and element.tag == f"{{{_NS}}}iq" and element.get("to") == element.get("from") == self.domain
 
 
 class FakeServer:
@@ -167,7 +171,7 @@ class FakeServer:
         self.sessions: list[Session] = []
         self.port = 0
         self._arrived = asyncio.Condition()
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
 
     async def __aenter__(self) -> "FakeServer":
         await self.listen()
@@ -184,14 +188,14 @@ class FakeServer:
 
     async def listen(self) -> None:
         """Opens the port, the same one as before if there was one."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listener = Listener(self._accept, self.port)
+        self.port = self._listener.port
 
     async def stop_listening(self) -> None:
         """Closes the port; connections stay."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
 
     async def session(self, number: int = 1) -> Session:
         """The n-th connection, once it is online."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachments import is_listed
-from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import (
@@ -31,6 +31,7 @@ from smartfeeds.core.consumers import (
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.core.erasures import Erasure
 from smartfeeds.core.files import FeedFile, file_ids
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -69,6 +70,8 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Again, ReadTx, WriteTx
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
+from smartfeeds.store.sql_tallies import BLOCKS
+from support.steps import Step, run_steps
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -189,15 +192,16 @@ class MemoryReadTx:
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         denied, allowed = (self.blocks(kind) for kind in (ListKind.DENY, ListKind.ALLOW))
-        names = {bare, domain}
-        if "@" in bare:
-            names.add(f"{DIGEST_PREFIX}{Person(bare).digest(self.person_salt()).hex()}")
+        jids = same_addresses(Jid(bare.rpartition("@")[0], domain))
+        names = {name for jid in jids for name in (str(jid), jid.domain)}
+        people = [Person(str(jid)) for jid in jids if jid.local]
+        names |= {f"{DIGEST_PREFIX}{person.digest(self.person_salt()).hex()}" for person in people}
         if names & set(denied):
             return Refusal.DENIED
         return Refusal.NOT_ALLOWED if allowed and not names & set(allowed) else None
 
     def blocks_version(self) -> int:
-        return hash(frozenset(self._data.blocks))
+        return self._data.last.get(BLOCKS, 0)
 
     def published_after(self, publisher: str, item_no: int, limit: int) -> tuple[int, int, int | None]:
         part = sorted((one for one in self._data.items.values() if one.item_no > item_no), key=lambda one: one.item_no)
@@ -1214,16 +1218,18 @@ class MemoryWriteTx(MemoryReadTx):
         self._drop(self._data.redirects, name)
 
     def change_blocks(self) -> None:
-        """The version is that of the entries."""
+        self._number(BLOCKS)
 
     def set_person_salt(self, salt: bytes) -> None:
         self._set(self._data.salts, 0, salt)
 
     def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        self.change_blocks()
         for name in names:
             self._set(self._data.blocks, (kind, name), True)
 
     def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
+        self.change_blocks()
         for name in names:
             self._drop(self._data.blocks, (kind, name))
 
@@ -1276,6 +1282,9 @@ class MemoryStore:
             raise StoreError("the store is already open")
         self._open = True
 
+    def prepare_close(self) -> None:
+        """Does nothing: memory answers at once."""
+
     async def close(self) -> None:
         self._open = False
 
@@ -1291,23 +1300,16 @@ class MemoryStore:
         on_commit: Callable[[], None] | None = None,
         touch: Touch | None = None,
     ) -> T:
-        while True:
-            self._check_open()
-            tx = MemoryWriteTx(self._data, self._read_traits)
-            try:
-                result = work(tx)
-            except Again as again:
-                tx.undo()
-                work = again.work
-                continue
-            except BaseException:
-                tx.undo()
-                raise
-            if on_commit is not None:
-                on_commit()
-            if not isinstance(result, Again):
-                return result
-            work = result.work
+        return run_steps(work, self._run, on_commit)
+
+    def _run(self, step: Step[T]) -> T | Again:
+        self._check_open()
+        tx = MemoryWriteTx(self._data, self._read_traits)
+        try:
+            return step(tx)
+        except BaseException:
+            tx.undo()
+            raise
 
     async def index_some(self, limit: int) -> int:
         return await self.write(lambda tx: tx.index_some(limit))

@@ -15,7 +15,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from support.ports import free_port
+from smartfeeds.demo.process import free_port
 
 DEADLINE_S = 60.0
 _SYSTEM_USER = "postgres"
@@ -113,6 +113,10 @@ class PostgresServer:
     def freeze(self) -> None:
         """Stops all processes of the server where they are (SIGSTOP)."""
         self._send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets the processes of a frozen server go on."""
+        self._send(signal.SIGCONT)
 
     def kill(self) -> None:
         """Kills all processes of the server, and returns when they have ended."""

@@ -11,6 +11,7 @@ import psycopg
 
 from smartfeeds.core.shards import SHARDS, shard_of_node
 from smartfeeds.delivery.locks import ShardLocks
+from smartfeeds.store.postgres_programs import session_name
 from support.component import Component
 
 DEADLINE_S = 60.0
@@ -66,7 +67,7 @@ async def without_locks(component: Component) -> AsyncIterator[None]:
     with psycopg.connect(component.app.settings.store.address.url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
-            (f"smartfeeds {component.app.group.instance} locks",),
+            (session_name(component.app.group.instance),),
         )
     await until(lambda: not ownership.is_current, "the end of the lock session")
     yield

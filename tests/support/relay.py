@@ -9,6 +9,7 @@ from types import TracebackType
 
 from smartfeeds.demo.process import HOST
 from smartfeeds.xmpp.framer import Framer
+from support.listener import Listener
 
 _LIMIT_BYTES = 10_000_000
 
@@ -36,19 +37,19 @@ class Relay:
         self.dropped = 0
         self._server_port = server_port
         self._changed = asyncio.Condition()
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> "Relay":
-        self._server = await asyncio.start_server(self._serve, HOST, 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listener = Listener(self._serve)
+        self.port = self._listener.port
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server is not None
-        self._server.close()
+        assert self._listener is not None
+        await self._listener.close()
         self.cut()
         await self.until(lambda: self.ended == self.life)
 

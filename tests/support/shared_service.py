@@ -13,10 +13,10 @@ from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.core.tokens import ALL_FEEDS, TokenScope
+from smartfeeds.demo.process import free_port
 from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode, Subscribe
 from smartfeeds.service.tokens import add_token, new_token
-from support.ports import free_port
 from support.process import ServiceProcess
 from support.servers import TestServer
 from support.service import write_config

@@ -12,6 +12,7 @@ from smartfeeds.store import migrate
 from smartfeeds.store.base import Again, ReadTx, WriteTx
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.sqlite_engine import SqliteEngine
+from support.steps import run_steps
 
 T = TypeVar("T")
 
@@ -35,6 +36,9 @@ class SqliteMemoryStore:
     async def open(self) -> None:
         """Does nothing: the database exists."""
 
+    def prepare_close(self) -> None:
+        """Does nothing: memory answers at once."""
+
     async def close(self) -> None:
         """Frees the memory."""
         self.connection.close()
@@ -52,17 +56,7 @@ class SqliteMemoryStore:
         touch: Touch | None = None,
     ) -> T:
         """Runs a work and its next steps, each in a transaction."""
-        while True:
-            try:
-                result = self._run(work)
-            except Again as again:
-                work = again.work
-                continue
-            if on_commit is not None:
-                on_commit()
-            if not isinstance(result, Again):
-                return result
-            work = result.work
+        return run_steps(work, self._run, on_commit)
 
     async def index_some(self, limit: int) -> int:
         """Indexes items."""

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from types import TracebackType
 
 from smartfeeds.demo.process import HOST, free_port
+from support.listener import Listener
 from support.relay import read_some
 
 NOTICED_S = 10.0  # how long a server may take to notice that a connection has ended
@@ -36,7 +37,7 @@ class Wire:
         self.opened = 0
         self.lost_bytes = 0
         self._target_port = target_port
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._open: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._changed = asyncio.Condition()
 
@@ -58,9 +59,9 @@ class Wire:
     async def cut(self) -> None:
         """Breaks the wire. Returns once both servers know that their connections have ended."""
         self.state = State.CUT
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
         for ends in self._open:
             for writer in ends:
                 _finish(writer)
@@ -75,7 +76,7 @@ class Wire:
         """Makes the wire whole. Connections of the time when it was lossy are ended first."""
         if self.state is not State.WHOLE:
             await self.cut()
-            self._server = await asyncio.start_server(self._serve, HOST, self.port)
+            self._listener = Listener(self._serve, self.port)
             self.state = State.WHOLE
 
     async def until(self, condition: Callable[[], bool], timeout_s: float = 30.0) -> None:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.ports import free_port
+from smartfeeds.demo.process import free_port
 
 DEADLINE_S = 60.0
 PROGRAM = Path("/usr/share/wordpress")

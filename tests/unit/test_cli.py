@@ -468,6 +468,18 @@ def test_backup_is_a_database_of_its_own(ready: Run) -> None:
     ]
 
 
+def test_backup_has_the_files_of_the_configured_folder(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-092]"""
+    monkeypatch.setenv("SMARTFEEDS_STORE__FILES", "elsewhere")
+    Path("elsewhere/ab").mkdir(parents=True)
+    Path("elsewhere/ab/picture").touch()
+    ready("node", "create", "news")
+
+    ready("backup", "copy.db")
+
+    assert Path("copy.db-files/ab/picture").exists()
+
+
 def test_database_and_its_backup_are_for_the_owner_alone(ready: Run) -> None:
     """They hold what is in closed nodes, and who follows what."""
     ready("node", "create", "news")

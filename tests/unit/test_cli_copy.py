@@ -48,7 +48,7 @@ def test_copy_to_postgres_is_read_by_commands(
     [
         (("sqlite:///smartfeeds.db", "sqlite:///./smartfeeds.db"), Exit.USAGE, "are the same database"),
         (("smartfeeds.db", "sqlite:///b.db"), Exit.USAGE, "must look like sqlite:///"),
-        (("sqlite:///none.db", "sqlite:///b.db"), Exit.STORE, "none.db does not exist"),
+        (("sqlite:///none.db", "sqlite:///b.db"), Exit.STORE, "none.db does not exist; check the address"),
         (("sqlite:///smartfeeds.db", "sqlite:///no/b.db"), Exit.STORE, "/no does not exist; create it"),
         (
             ("sqlite:///smartfeeds.db", "postgresql://a:hush@db.example/f"),

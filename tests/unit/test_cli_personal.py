@@ -38,6 +38,30 @@ def test_erase_status_and_export(ready: Run, tmp_path: Path) -> None:
     assert not any(JID.encode() in path.read_bytes() for path in files)
 
 
+def test_repeated_erasure_keeps_the_block_and_reports_the_end(ready: Run) -> None:
+    """[OPS-020] [OPS-028] The message of the first command asks for a second one with --now."""
+    ready("node", "allow", "news", JID, "--as", "publisher")
+    ready("publish", "news", "Hello", "--id", JID, "--by", JID)
+    ready("sub", "add", "news", "bob@example.org")
+    waiting = ready("gdpr", "erase", JID, "--yes", "--block", code=Exit.FAILED)
+    assert "or repeat the command with --now" in " ".join(waiting.stdout.split())
+
+    assert f"{JID} is erased." in ready("gdpr", "erase", JID, "--yes", "--now").stdout
+
+    rows = json.loads(ready("blocklist", "list", "--json").stdout)
+    assert rows == [{"list": "deny", "name": "(1 erased)"}]
+    assert f"Nothing of {JID} was left to erase." in ready("gdpr", "erase", JID, "--yes", "--now").stdout
+
+
+def test_nodes_are_not_transferred_to_the_erased_person(ready: Run) -> None:
+    """[OPS-024]"""
+    ready("node", "create", "own", "--owner", JID)
+    result = ready("gdpr", "erase", JID, "--yes", "--nodes", f"transfer={JID}", code=Exit.REFUSED)
+    assert "cannot own nodes; name another next owner" in " ".join(result.stderr.split())
+    ready("gdpr", "erase", JID, "--yes", "--nodes", "transfer=bob@example.org")
+    assert "bob@example.org" in ready("node", "affiliations", "own").stdout
+
+
 def test_status_of_somebody_else_is_refused(ready: Run) -> None:
     ready("gdpr", "status", JID, code=Exit.REFUSED)
 
@@ -50,4 +74,4 @@ def test_blocklist(ready: Run) -> None:
     assert rows == [{"list": "deny", "name": "spam.example"}, {"list": "allow", "name": "good.example"}]
     ready("blocklist", "remove", "spam.example")
     assert len(json.loads(ready("blocklist", "list", "--json").stdout)) == 1
-    ready("blocklist", "add", "a@b/c", code=Exit.CONFIG)
+    ready("blocklist", "add", "a@b/c", code=Exit.USAGE)

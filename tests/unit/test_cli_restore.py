@@ -55,7 +55,7 @@ def test_database_that_is_no_file_is_refused_before_the_backup_is_read(
 
     result = backup("restore", "copy.db", code=Exit.CONFIG)
 
-    assert "restore the backup to a file and use smartfeeds db copy" in " ".join(result.stderr.split())
+    assert "copy the backup into an empty database with smartfeeds db copy" in " ".join(result.stderr.split())
     assert result.stdout == ""
 
 
@@ -134,7 +134,10 @@ def change(statement: str) -> None:
         (spoil_page, "copy.db"),
         (lambda: Path("copy.db").write_bytes(b"hello" * 1000), "is not a SQLite database"),
         (lambda: Path("copy.db").write_bytes(b""), "is empty; name another backup"),
-        (lambda: Path("copy.db").unlink(), "copy.db does not exist"),
+        (
+            lambda: Path("copy.db").unlink(),
+            "the backup copy.db does not exist; name a file that smartfeeds backup has written",
+        ),
         (lambda: change("UPDATE item SET node_no = 99"), "is damaged: 2 rows belong to no node"),
         (lambda: change("DROP TABLE alembic_version"), "belongs to another program"),
     ],

@@ -80,6 +80,28 @@ def test_status_names_the_processes_on_a_shared_database(tmp_path: Path) -> None
     assert json.loads(CliRunner().invoke(main, ["status", str(path), "--json"]).stdout)["ownership"] == ownership
 
 
+def test_status_shows_the_canary_and_the_state_of_the_database(tmp_path: Path) -> None:
+    """[OPS-082] [OPS-084] [TOP-033]"""
+    canary = {"sent": 3, "lost": 0, "seconds": 0.0031, "lost_lately": 0, "lately": 3}
+    load = {"free_connections": 74, "waiting_sessions": 1, "longest_wait_s": 2.5}
+    shared = {"canary": canary, "database": load, "standbys": {"sync": 1, "async": 2, "quorum": 0}}
+
+    text, _ = status(put(tmp_path / "s", **shared))
+    assert text.splitlines() == [
+        "online",
+        "a stanza to itself comes back after 3 ms",
+        "database: 74 connections free, 1 sessions wait for a lock, standbys: 1 sync, 2 async",
+    ]
+    report = CliRunner().invoke(main, ["status", str(tmp_path / "s"), "--json"]).stdout
+    assert {name: json.loads(report)[name] for name in shared} == shared
+    text, _ = status(put(tmp_path / "s", canary={**canary, "lost_lately": 2, "lately": 64}))
+    assert text.splitlines() == [
+        "online",
+        "2 of the last 64 stanzas to itself were lost: another connection of this component swallows stanzas",
+    ]
+    assert status(put(tmp_path / "s", canary={**canary, "lately": 0}, database=None)) == ("online", Exit.OK)
+
+
 async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_path: Path) -> None:
     """The link stays."""
     (tmp_path / "link").symlink_to(tmp_path / "s")

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
-from smartfeeds.cli.probe import check_all, check_http, check_link
+from smartfeeds.cli.probe import check_all, check_http, check_link, check_second_connection
 from smartfeeds.config import HttpSettings, Settings
 from smartfeeds.demo.process import free_port
 from smartfeeds.store.lock import lock_database
@@ -57,7 +57,7 @@ async def test_http_address_that_is_taken_must_be_changed() -> None:
         port = taken.getsockname()[1]
         found = await check_http(with_http(listen=f"127.0.0.1:{port}"))
     assert found.state is CheckState.FIX
-    assert str(port) in found.found
+    assert found.found == f"cannot bind 127.0.0.1:{port}: address already in use"
 
 
 async def test_http_address_of_the_running_service_is_no_problem(tmp_path: Path) -> None:
@@ -116,6 +116,43 @@ async def test_server_that_refuses_later_connections_is_reported_for_each_check(
     assert states["link"] is CheckState.OK
     refused = ("server", "clock", "stanza size", "second process", "s2s")
     assert {check: states.get(check) for check in refused} == dict.fromkeys(refused, CheckState.FIX)
+
+
+async def test_server_is_not_checked_beside_a_running_service(tmp_path: Path) -> None:
+    """ejabberd would send some stanzas of the checks to the service, and the checks would report a limit of size 0."""
+    database = tmp_path / "feeds.db"
+    async with FakeServer() as server:
+        settings = Settings(
+            component={"jid": server.domain, "secret": server.secret, "port": server.port},  # type: ignore[arg-type]
+            store={"url": f"sqlite:///{database}"},  # type: ignore[arg-type]
+            http={"listen": ""},  # type: ignore[arg-type]
+        )
+        release = lock_database(database, "smartfeeds, feeds.example.org")
+        findings = {finding.check: finding async for finding in check_all(settings)}
+        release()
+        alone = await check_link(settings)
+
+    assert findings["link"].state is CheckState.NOTE
+    assert f"name and secret; process {os.getpid()} (smartfeeds, feeds.example.org) is using" in findings["link"].found
+    assert not findings.keys() & {"server", "clock", "stanza size", "second process"}
+    assert alone.state is CheckState.OK
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("sqlite:///feeds.db", "run one process only"),
+        ("postgresql://127.0.0.1/feeds", "several processes may share it"),
+    ],
+)
+async def test_second_link_is_advised_against_only_if_the_database_is_a_file(url: str, advice: str) -> None:
+    async with FakeServer() as server:
+        component = {"jid": server.domain, "secret": server.secret, "port": server.port}
+        settings = Settings(component=component, store={"url": url})  # type: ignore[arg-type]
+        finding = await check_second_connection(settings)
+
+    assert finding.state is CheckState.OK
+    assert finding.found == f"accepted; the server distributes stanzas over both, so {advice}"
 
 
 async def test_name_without_records_says_which_one_to_add() -> None:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from smartfeeds.cli.findings import CheckState, Finding
-from smartfeeds.cli.probe_postgres import check_postgres
+from smartfeeds.cli.probe_postgres import check_postgres, serving_processes
 from smartfeeds.core.stores import StoreAddress, parse_store
 from smartfeeds.store import postgres_facts
 from smartfeeds.store.migrate import HEAD
@@ -117,7 +117,12 @@ def test_server_that_refuses_the_service() -> None:
         )
         server.start()
         refused = {
-            "guarded": ("guess", "the password is wrong; check store.password_file and the user in store.url"),
+            "guarded": (
+                "guess",
+                "the password is missing or wrong; check it, its file (store.password_file, --password-file) and the"
+                " user",
+            ),
+            "absent": ("", "the server rejects the user; check store.url and pg_hba.conf of the server"),
             "nobody": ("", "the server rejects the user; check store.url and pg_hba.conf of the server"),
         }
         for user, (password, text) in refused.items():
@@ -180,12 +185,15 @@ def test_processes_that_run_need_the_rest_of_their_connections(address: StoreAdd
     sessions = [psycopg.connect(address.url, application_name=name) for name in names]
     try:
         state, text = found(address)["connections"]
+        holder = serving_processes(address)
     finally:
         for session in sessions:
             session.close()
 
     assert state is OK
     assert text.endswith("are free; the processes that run (1) need 9 more")
+    assert holder == "the service (1 process)"
+    assert serving_processes(replace(address, url=address.url.replace("127.0.0.1", "127.0.0.9"))) == ""
 
 
 def test_database_that_cannot_be_written(address: StoreAddress) -> None:
@@ -226,6 +234,12 @@ def test_facts_of_a_server(address: StoreAddress) -> None:
             NOTE,
             "can be lost in a failover",
             "Patroni",
+        ),
+        (
+            {"standbys": 1, "standby_names": "*", "synchronous_standbys": None},
+            NOTE,
+            "1 connected; this user may not see whether one of them is synchronous",
+            "GRANT pg_read_all_stats",
         ),
         ({"pools_transactions": True}, FIX, "a pooler shares connections", "pool_mode = session"),
         ({"clock_apart_s": -3.0}, NOTE, "differs by 3.0 seconds", "chrony"),

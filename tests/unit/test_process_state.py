@@ -62,7 +62,7 @@ STATES = {
     "sources.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
     "sources.subscriber.Subscriber": OWNED,
     "store.indexer.ReadAhead": WORK,
-    "store.lock_session.HeardLetters": LOCAL,
+    "store.heard_letters.HeardLetters": LOCAL,
     "store.lock_session.LockSession": LOCAL,
     "store.looked_ahead.LookedAhead": WORK,
     "store.postgres.PostgresStore": LOCAL,
@@ -79,6 +79,7 @@ STATES = {
     "webhooks.documents.DocumentDesk": WORK,
     "webhooks.questions.HubQuestions": OWNED,
     "webhooks.results.DeliveryResults": OWNED,
+    "xmpp.canary.Canary": LOCAL,
     "xmpp.capabilities.CapabilityReader": LOCAL,
     "xmpp.command_sessions.CommandSessions": CHECKED,  # any process checks the ids
     "xmpp.listeners.Listeners": LOCAL,

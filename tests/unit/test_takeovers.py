@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from campaign.checker import Rule, judge
 from campaign.history import Event, Kind, Status
-from campaign.soak import LEAST_SAMPLES, Sample, growth
+from campaign.soak import LEAST_SAMPLES, Sample, WriteCost, cost_growth, growth, write_costs
 from campaign.takeovers import SPAN_S, gaps, unexplained
 
 NEVER_S = 1e9
@@ -75,3 +75,21 @@ def test_growth_of_memory_threads_files_and_log_is_found() -> None:
     assert growth(samples(files=90)) == ["files has grown from 50 to 90"]
     assert growth(samples(wal_kib=70_000)) == ["the log of the database has 70,000 KiB"]
     assert growth(samples(rss_kib=130_000)[: LEAST_SAMPLES - 1]) == []
+
+
+def test_processor_time_of_a_write_that_grows_with_the_feed_is_found() -> None:
+    """[CAM-059] A write each second. The service waits as long for a processor as it runs."""
+    writes = [Event(float(at_s), "w0", Kind.PUBLISH, Status.OK, op=at_s) for at_s in range(1, LEAST_SAMPLES + 1)]
+    usual = samples()[0]
+
+    def life(power: int) -> list[Sample]:
+        times = [(at_s, 0.001 * at_s**power) for at_s in range(LEAST_SAMPLES + 1)]
+        return [replace(usual, at_s=float(at_s), cpu_s=cpu_s, delay_s=cpu_s) for at_s, cpu_s in times]
+
+    steady, growing = (write_costs(life(power), writes) for power in (1, 2))
+
+    assert [round(cost.cpu_s, 6) for cost in steady] == [0.001, 0.001]
+    assert [round(cost.delay_s, 6) for cost in steady] == [0.001, 0.001]
+    assert cost_growth(*steady) == []
+    assert cost_growth(*growing) == ["the processor time of a write has grown from 18.0 to 40.0 ms"]
+    assert write_costs(life(1)[: LEAST_SAMPLES - 1], writes) == (WriteCost(), WriteCost())

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.core.stores import StoreAddress, parse_store
-from smartfeeds.errors import ConfigError
+from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
 from smartfeeds.store.copying import CopySource, CopyTarget
 
@@ -39,6 +39,8 @@ def with_password(address: StoreAddress, password_file: Path | None) -> StoreAdd
 def open_source(address: StoreAddress) -> AbstractContextManager[CopySource]:
     """Return the database to read, which no service may use. Raises ConfigError, StoreError."""
     if not address.is_shared:
+        if not Path(address.path).exists():
+            raise StoreError(f"the database {address.path} does not exist; check the address")
         return sqlite_source(Path(address.path))
     try:
         from smartfeeds.store.copy_postgres import postgres_source

@@ -9,6 +9,7 @@ from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
 from smartfeeds.core.blocklist import ListKind, list_entry
+from smartfeeds.errors import ConfigError
 from smartfeeds.service.blocking import add_entries, read_list
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import OpenMode, WriteTx
@@ -25,7 +26,7 @@ def blocklist_command() -> None:
 @config_option
 def add(name: str, config: Path | None, *, allow: bool) -> None:
     """Deny the bare JID or domain NAME every request. The subscriptions of a JID end."""
-    entry = list_entry(name)
+    entry = _entry(name)
     write_offline(config, partial(add_entries, kind=_kind(allow=allow), names=(entry,)), OpenMode.CREATE)
     print_out(f"{entry} is on the list {_kind(allow=allow).value}.")
 
@@ -36,7 +37,7 @@ def add(name: str, config: Path | None, *, allow: bool) -> None:
 @config_option
 def remove(name: str, config: Path | None, *, allow: bool) -> None:
     """Remove the bare JID or domain NAME from the list."""
-    entry, kind = list_entry(name), _kind(allow=allow)
+    entry, kind = _entry(name), _kind(allow=allow)
 
     def work(tx: WriteTx, _context: Context) -> None:
         tx.remove_blocks(kind, (entry,))
@@ -56,6 +57,14 @@ def list_entries(config: Path | None, *, as_json: bool) -> None:
     if nameless:
         rows.append({"list": ListKind.DENY.value, "name": f"({nameless} erased)"})
     print_rows(rows, as_json=as_json, empty="Both lists are empty.")
+
+
+def _entry(text: str) -> str:
+    """Return an entry. Raises BadParameter."""
+    try:
+        return list_entry(text)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _kind(*, allow: bool) -> ListKind:

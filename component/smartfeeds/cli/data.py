@@ -86,8 +86,7 @@ async def _open(_service: FeedService) -> None:
 def backup_command(file: Path, config: Path | None) -> None:
     """Copy the database to the new FILE, and uploaded files to the folder FILE-files, while the service may be running.
 
-    The copy is a consistent state. To restore it, stop the service, remove the old database, its -wal and -shm files
-    and its folder, and put the copies in their places.
+    The copy is a consistent state. smartfeeds restore checks it and puts it in the place of the database.
     """
     store = read_settings(config).store
     if store.is_shared:
@@ -104,6 +103,6 @@ def backup_command(file: Path, config: Path | None) -> None:
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
         copy_database(path, file, lambda done, total: progress.update(task, completed=done, total=total))
-    count = copy_files(folder_of(path), folder_of(file))
+    count = copy_files(store.files_folder, folder_of(file))
     also = f" and {folder_of(file)} ({count} files)" if count else ""
     print_out(f"Wrote {file} ({file.stat().st_size} bytes){also}.")

@@ -62,7 +62,7 @@ def nno_command(
     allow_private: bool,
     as_json: bool,
 ) -> None:
-    """Print the newest entries of many feeds as an NNO file, full_entry through their ESS files.
+    """Print the newest entries of many feeds as an NNO file. ESS files tell which entries these are.
 
     A source is the address of an ESS or NNO file, or of a web page that links to one; or a file; or a folder, whose
     files and subfolders are read. Standard error lists the sources that cannot be read.

@@ -106,14 +106,14 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     if not yes:
         click.confirm(f"Erase all data of {jid}? This cannot be undone.", abort=True)
     person, store = Person(jid), read_settings(config).store
-    before, job = run_offline(config, lambda service: _erase(service, person, settings, store), OpenMode.WRITE)
+    had_data, job = run_offline(config, lambda service: _erase(service, person, settings, store), OpenMode.WRITE)
     if job.is_open:
         print_out(
             f"The erasure of {jid} waits until followers have received the deletions. The service continues it; ask"
             f" with smartfeeds gdpr status {jid}, or repeat the command with --now."
         )
         exit_failed_if(job)
-    print_out(f"{jid} is erased." if job.counts != before else f"Nothing of {jid} was left to erase.")
+    print_out(f"{jid} is erased." if had_data else f"Nothing of {jid} was left to erase.")
     for name, count in sorted(job.counts.items()):
         print_out(f"{name}: {count}")
     print_out(_scrub(store))
@@ -131,14 +131,16 @@ def _nodes(text: str) -> str:
 
 async def _erase(
     service: FeedService, person: Person, settings: ErasureSettings, store: StoreSettings
-) -> tuple[dict[str, int], Erasure]:
+) -> tuple[bool, Erasure]:
+    """Returns whether there was data to erase, and the job."""
     former = await service.read(lambda tx, _: tx.erasure(person))
     begun = await service.write(lambda tx, context: begin_erasure(tx, context, person, settings))
     until_s = time.monotonic() + WAIT_S
     while True:
         job = await service.write(partial(continue_erasure, jid=person.jid)) or begun
         if not job.is_open or time.monotonic() > until_s or not _is_served(store):
-            return dict(former.counts) if former is not None else {}, job
+            counts = former.counts if former is not None else {}
+            return job.counts != counts or (former is not None and former.is_open), job
         await asyncio.sleep(_PAUSE_S)
 
 

@@ -6,6 +6,7 @@ each check opens a connection of its own.
 
 import asyncio
 import errno
+import os
 import shutil
 import time
 import tomllib
@@ -19,7 +20,7 @@ from lxml import etree
 
 from smartfeeds.cli.findings import Check, CheckState, Finding
 from smartfeeds.cli.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
-from smartfeeds.cli.probe_postgres import check_postgres
+from smartfeeds.cli.probe_postgres import check_postgres, serving_processes
 from smartfeeds.config import Settings
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S, parse_datetime
@@ -146,7 +147,8 @@ def check_secret_file(settings: Settings, config: Path | None) -> Finding:
         return _SECRET.ok("comes from the environment")
     if path.stat().st_mode & 0o007:
         return _SECRET.fix(f"all users of this machine can read {path}", f"run: chmod 600 {path}")
-    return _SECRET.ok(f"in {path}, which only its owner and group can read")
+    readers = "its owner and group" if path.stat().st_mode & 0o070 else "its owner"
+    return _SECRET.ok(f"in {path}, which only {readers} can read")
 
 
 def _check_store(settings: Settings) -> list[Finding]:
@@ -203,11 +205,13 @@ async def check_http(settings: Settings) -> Finding:
     try:
         server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host.strip("[]"), int(port))
     except OSError as error:
-        found = f"cannot bind {http.listen}: {error.strerror or error}"
-        holder = "" if settings.store.is_shared else database_holder(settings.store.path)
+        # asyncio puts the address and the reason into strerror; a host name that is unknown has no errno of the system.
+        reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else error.strerror or error
+        found = f"cannot bind {http.listen}: {reason}"
+        holder = await _holder(settings)
         if error.errno == errno.EADDRINUSE and holder:
-            advice = "this is correct if that process listens there; stop it to check the address"
-            return _HTTP.note(f"{found}; {holder} serves the database", advice)
+            advice = "this is correct if it listens there; stop it to check the address"
+            return _HTTP.note(f"{found}; {holder} is using the database", advice)
         return _HTTP.fix(found, "stop the process that uses this address, or change http.listen")
     server.close()
     await server.wait_closed()
@@ -228,7 +232,13 @@ async def check_link(settings: Settings) -> Finding:
         return _LINK.note("this process serves HTTP only", "component.link is off; run doctor where a link is")
     try:
         async with _online(settings):
-            return _LINK.ok(f"{where}: the server accepts name and secret")
+            pass
+        found = f"{where}: the server accepts name and secret"
+        holder = await _holder(settings)
+        if holder:
+            advice = "the server would send it some of the stanzas of the other checks; stop it to run these checks"
+            return _LINK.note(f"{found}; {holder} is using the database", advice)
+        return _LINK.ok(found)
     except LinkDownError as down:
         if down.condition == "conflict":
             advice = "if smartfeeds is running, this is correct; stop it to run the checks of the server"
@@ -241,6 +251,14 @@ async def check_link(settings: Settings) -> Finding:
                 "set component.port to the port for components, usually 5347",
             )
         return _LINK.fix(f"{where}: {found}", ADVICE.get(down.condition, _SEE_LOG))
+
+
+async def _holder(settings: Settings) -> str:
+    """Return the service that is using the database, for messages, or an empty text."""
+    store = settings.store
+    if store.is_shared:
+        return await asyncio.to_thread(serving_processes, store.address)
+    return database_holder(store.path)
 
 
 async def check_host(settings: Settings) -> Finding:
@@ -310,7 +328,8 @@ async def check_second_connection(settings: Settings) -> Finding:
             return _SECOND.note(
                 "the server ends the first connection", "run one process only; two would end each other's connection"
             )
-        return _SECOND.ok("accepted; the server distributes stanzas over both, so run one process only")
+        advice = "several processes may share it" if settings.store.is_shared else "run one process only"
+        return _SECOND.ok(f"accepted; the server distributes stanzas over both, so {advice}")
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from smartfeeds.cli.findings import Check, Finding
 from smartfeeds.core.stores import StoreAddress
+from smartfeeds.core.text import counted
 from smartfeeds.errors import StoreError
 from smartfeeds.store.migrate import HEAD, REVISIONS
 
@@ -36,6 +37,20 @@ def check_postgres(address: StoreAddress) -> Iterator[Finding]:
     yield _schema(facts, address.name)
     for check in _CHECKS:
         yield check(facts)
+
+
+def serving_processes(address: StoreAddress) -> str:
+    """Return how many processes of the service use the database, as a text, or an empty text if none does.
+
+    A database that cannot be read has none; `check_postgres` reports the reason.
+    """
+    try:
+        from smartfeeds.store.postgres_facts import read_facts
+
+        count = read_facts(address).processes
+    except (ImportError, StoreError):
+        return ""
+    return f"the service ({counted(count, 'process', 'es')})" if count else ""
 
 
 def _schema(facts: "PostgresFacts", name: str) -> Finding:
@@ -106,6 +121,11 @@ def _standbys(facts: "PostgresFacts") -> Finding:
         return _STANDBYS.note(
             f"{facts.standbys} standbys, none of them synchronous: acknowledged items can be lost in a failover",
             "set synchronous_standby_names, with Patroni synchronous_mode; see docs/postgres.md",
+        )
+    if facts.synchronous_standbys is None:
+        return _STANDBYS.note(
+            f"{facts.standbys} connected; this user may not see whether one of them is synchronous",
+            "as an administrator of the server: GRANT pg_read_all_stats TO the user of store.url",
         )
     if not facts.synchronous_standbys:
         return _STANDBYS.fix(

@@ -8,7 +8,7 @@ from smartfeeds.cli.common import FILE, config_option, json_option, read_setting
 from smartfeeds.config_store import StoreSettings
 from smartfeeds.console import exit_failed_if, print_json, print_out, step_bars
 from smartfeeds.core.times import format_datetime
-from smartfeeds.errors import ConfigError
+from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.store.digests import digest_of
 from smartfeeds.store.restoring import BackupContents, check_backup, restore_backup
 
@@ -27,6 +27,8 @@ def restore_command(file: Path, config: Path | None, *, check: bool, replace: bo
     files are missing.
     """
     store = None if check else _file_store(config)
+    if not file.exists():
+        raise StoreError(f"the backup {file} does not exist; name a file that smartfeeds backup has written")
     with step_bars() as show:
         contents = check_backup(file, show)
     if as_json:
@@ -48,7 +50,8 @@ def _file_store(config: Path | None) -> StoreSettings:
     store = read_settings(config).store
     if store.is_shared:
         raise ConfigError(
-            f"the database {store.address.name} is PostgreSQL; restore the backup to a file and use smartfeeds db copy"
+            f"the database {store.address.name} is PostgreSQL; copy the backup into an empty "
+            "database with smartfeeds db copy (docs/postgres.md)"
         )
     return store
 

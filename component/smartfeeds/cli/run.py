@@ -6,10 +6,11 @@ import ctypes
 import gc
 import json
 import os
+import random
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -21,7 +22,8 @@ from smartfeeds.cli.common import FILE, config_option, json_option, read_setting
 from smartfeeds.cli.files import whole_file
 from smartfeeds.config import Settings
 from smartfeeds.console import Exit, exit_failed_if, out, print_json, run_async
-from smartfeeds.errors import ConfigError, SmartfeedsError
+from smartfeeds.errors import ConfigError, SmartfeedsError, UnknownOutcomeError
+from smartfeeds.store.engine import TransientError
 from smartfeeds.telemetry import set_up_logging
 from smartfeeds.watchdog import Watchdog
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from smartfeeds.app import App
 
 STATUS_S: Final = 5.0  # interval of writing the status file
+FIRST_PAUSE_S: Final = 1.0  # before a start is repeated
+LONGEST_PAUSE_S: Final = 10.0
 STALE_S: Final = 20.0  # an older status file comes from a process that has ended or does not respond
 M_TRIM_THRESHOLD: Final = -1  # parameters of glibc's mallopt(3)
 M_MMAP_THRESHOLD: Final = -3
@@ -37,6 +41,8 @@ MAPPED_BYTES: Final = 1024 * 1024  # larger blocks are mapped one by one, and re
 GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a tenth of the time of a publish
 
 TURN_S: Final = 1.0  # interval at which the event loop reports to the watchdogs
+
+_SHARED: Final = ("ownership", "canary", "database", "standbys")  # optional parts of the status file
 
 Report = Callable[[], Mapping[str, Mapping[str, float]]]
 
@@ -49,8 +55,8 @@ log = structlog.get_logger()
 def run_command(config: Path | None, status: Path | None) -> None:
     """Run the service until SIGTERM or Ctrl-C, or until an admin stops it. A second signal ends it at once.
 
-    If the server is unreachable or another process uses the name, the service retries for ever. It exits with an error
-    only if the configuration or the database cannot be used.
+    If the server is unreachable, if another process uses the name, or if PostgreSQL is away, the service retries for
+    ever. It exits with an error only if the configuration or the database cannot be used.
     """
     settings = read_settings(config)
     set_up_logging(settings.log.format, settings.log.level)
@@ -84,11 +90,12 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
         restarts.append(restart)
         stop.set()
 
-    app = App(settings, on_failure=stop.set, on_stop=on_stop)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
-    await app.start()
+    app = await start_app(lambda: App(settings, on_failure=stop.set, on_stop=on_stop), stop)
+    if app is None:
+        return False
     _spare_the_collector()
     _keep_freed_memory()
     log.info("started", version=__version__, component=settings.component.jid, store=settings.store.address.name)
@@ -104,6 +111,28 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     if app.tasks.failed:
         raise SmartfeedsError("a part of the service failed; see the log")
     return restarts[-1:] == [True]
+
+
+async def start_app(make: Callable[[], "App"], stop: asyncio.Event) -> "App | None":
+    """Start the app that `make` returns, and again with a new one while the database server is away.
+
+    Return None if `stop` is set before a start succeeds. Raise the other errors of `App.start`.
+    """
+    pause_s = FIRST_PAUSE_S
+    while not stop.is_set():
+        app = make()
+        try:
+            await app.start()
+        except (TransientError, UnknownOutcomeError) as error:
+            log.error("start_repeated", reason=str(error), pause_s=pause_s)
+            with contextlib.suppress(TimeoutError):
+                # With jitter, because several processes may have lost the server at the same time.
+                async with asyncio.timeout(pause_s * random.uniform(0.5, 1)):
+                    await stop.wait()
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        else:
+            return app
+    return None
 
 
 def _report_of(app: "App") -> "Report":
@@ -234,6 +263,30 @@ def _notify(state: str) -> None:
             sock.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
 
 
+def _lines(state: Mapping[str, Any]) -> Iterator[str]:
+    """Return what the file says about the link, and about a database that several processes use."""
+    if canary := state.get("canary"):
+        if canary["lost_lately"]:
+            yield (
+                f"{canary['lost_lately']} of the last {canary['lately']} stanzas to itself were lost: "
+                "another connection of this component swallows stanzas"
+            )
+        elif canary["lately"]:
+            yield f"a stanza to itself comes back after {canary['seconds'] * 1_000:.0f} ms"
+    if ownership := state.get("ownership"):
+        yield (
+            f"{ownership['processes']} processes on the database, {ownership['shards']} of 64 shards here, "
+            f"last beat {ownership['lease_age_s']:.1f} s ago"
+        )
+    if database := state.get("database"):
+        standbys = {name: count for name, count in state.get("standbys", {}).items() if count}
+        text = ", ".join(f"{count} {name}" for name, count in standbys.items()) or "none"
+        yield (
+            f"database: {database['free_connections']} connections free, {database['waiting_sessions']} sessions wait "
+            f"for a lock, standbys: {text}"
+        )
+
+
 @click.command("status")
 @click.argument("file", type=FILE)
 @json_option
@@ -251,14 +304,11 @@ def status_command(file: Path, *, as_json: bool) -> None:
         report = {
             name: state.get(name, empty) if running else empty for name, empty in (("version", ""), ("rates", {}))
         }
-        if running and "ownership" in state:
-            report["ownership"] = state["ownership"]
+        if running:
+            report |= {name: state[name] for name in _SHARED if name in state}
         print_json({"running": running, "online": running and online, **report})
     else:
         out.print("not running" if not running else "online" if online else "running, not online")
-        if running and (ownership := state.get("ownership")):
-            out.print(
-                f"{ownership['processes']} processes on the database, {ownership['shards']} of 64 shards here, "
-                f"last beat {ownership['lease_age_s']:.1f} s ago"
-            )
+        for line in _lines(state) if running else ():
+            out.print(line)
     exit_failed_if(not (running and online))

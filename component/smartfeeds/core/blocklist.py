@@ -3,11 +3,13 @@
 from enum import Enum
 from typing import Final
 
-from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.stringprep import nameprep
 from smartfeeds.errors import ConfigError
 
 # The start of an entry for an erased person, which has a salted digest in place of the JID.
 DIGEST_PREFIX: Final = "digest:"
+_ACE: Final = "xn--"  # the start of a label with other letters in ASCII (RFC 5890 section 2.3.2.1)
 
 
 class ListKind(Enum):
@@ -31,3 +33,29 @@ def list_entry(text: str) -> str:
     if jid is None or jid.resource:
         raise ConfigError(f"{text!r} is neither a bare JID nor a domain; name it like alice@example.org or example.org")
     return str(jid)
+
+
+def same_addresses(jid: Jid) -> tuple[Jid, ...]:
+    """Returns an address, and the address with the other spellings of an internationalised domain.
+
+    RFC 7622 section 3.2 wants letters, but a server may also prove that it is the same domain in ASCII. The service
+    answers at the address that the server uses, so the two are different users, and an entry must match both.
+    """
+    labels = jid.domain.split(".")
+    domains = (jid.domain, ".".join(map(_letters, labels)), ".".join(map(_ace, labels)))
+    return tuple(Jid(jid.local, domain, jid.resource) for domain in dict.fromkeys(domains))
+
+
+def _letters(label: str) -> str:
+    if not label.startswith(_ACE):
+        return label
+    try:
+        text = label.removeprefix(_ACE).encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+    # Another text has a spelling of its own: its domain is not the one that these letters name.
+    return text if not text.isascii() and nameprep(text) == text else label
+
+
+def _ace(label: str) -> str:
+    return label if label.isascii() else _ACE + label.encode("punycode").decode("ascii")

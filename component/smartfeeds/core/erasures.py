@@ -42,6 +42,11 @@ class ErasureSettings:
     block: bool = False
 
 
+def merged_settings(former: ErasureSettings, later: ErasureSettings) -> ErasureSettings:
+    """Returns the settings of an open job after the command was repeated: a choice is changed, but never forgotten."""
+    return ErasureSettings(later.nodes or former.nodes, later.now or former.now, later.block or former.block)
+
+
 @dataclass(frozen=True, slots=True)
 class Erasure:
     """A job. `jid` is empty after the end. `counts` are numbers of rows by kind, `keys` the newest erasing key in

@@ -11,6 +11,7 @@ from smartfeeds.core.view import Order, View
 from smartfeeds.errors import Condition, FeedError
 
 MAX_UID_BYTES = 1024
+_CURSOR = "cursor:"
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -66,13 +67,24 @@ def parse_position(text: str, view: View) -> PagePosition:
     return AtItem(text)
 
 
+def cursors_in(text: str) -> tuple[Cursor, ...]:
+    """Returns the cursors of a UID in any view: one, two of a span, or none if the UID is another position."""
+    return _cursors(text.removeprefix(_CURSOR))
+
+
+def _cursors(value: str) -> tuple[Cursor, ...]:
+    parts = value.split(SPAN, maxsplit=2)
+    cursors = tuple(cursor for cursor in map(parse_cursor, parts) if cursor is not None)
+    return cursors if len(cursors) == len(parts) <= 2 else ()
+
+
 def _read_cursor(value: str, view: View) -> PagePosition:
-    parts = value.split(SPAN)
-    cursors = [cursor for cursor in map(parse_cursor, parts) if cursor is not None and cursor.order is view.order]
-    if len(cursors) != len(parts) or len(parts) > 2 or (len(parts) == 2 and view.smart):
+    cursors = _cursors(value)
+    is_of_view = all(cursor.order is view.order for cursor in cursors)
+    if not cursors or not is_of_view or (len(cursors) == 2 and view.smart):
         raise FeedError(Condition.ITEM_NOT_FOUND, "this cursor is not of this view")
-    cursors.sort(key=lambda cursor: (cursor.key_us, cursor.offset))
-    return AtCursor(cursors[0], cursors[-1])
+    edges = sorted(cursors, key=lambda cursor: (cursor.key_us, cursor.offset))
+    return AtCursor(edges[0], edges[-1])
 
 
 def _read_id(value: str, view: View) -> PagePosition:

@@ -16,6 +16,8 @@ _POSTGRES = re.compile(
     r"(?:\?(?P<options>[^#\s]*))?"
 )
 _SECRET_OPTIONS = {"password", "sslpassword"}
+# A password may contain every character of an address that is not valid, so it ends at the last "@".
+_PASSWORD_IN = re.compile(r"(://[^:/@?#\s]*:)\S*@|((?:ssl)?password=)[^&#\s\"']*", re.IGNORECASE)
 # With several hosts libpq would otherwise use the first that answers, which may be a standby.
 _PRIMARY = "target_session_attrs=read-write"
 
@@ -64,9 +66,14 @@ def database_path(url: str) -> str:
     if path == url or not path or path.startswith(":") or "?" in path or "\0" in path:
         raise ValueError(
             "must look like sqlite:///./smartfeeds.db, sqlite:////var/lib/smartfeeds/feeds.db or "
-            f'postgresql://smartfeeds@db.example.org/smartfeeds, not "{url}"'
+            f'postgresql://smartfeeds@db.example.org/smartfeeds, not "{without_password(url)}"'
         )
     return path
+
+
+def without_password(text: str) -> str:
+    """Returns a text for messages and logs, without the passwords of the addresses in it."""
+    return _PASSWORD_IN.sub(lambda match: f"{match[1]}***@" if match[1] else f"{match[2]}***", text)
 
 
 def _parse_postgres(url: str) -> StoreAddress:

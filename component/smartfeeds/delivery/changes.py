@@ -11,9 +11,10 @@ from typing import Protocol
 import structlog
 
 from smartfeeds.core.model import Node
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.telemetry import UNANNOUNCED_CHANGES
 
 RETRY_S = 1.0  # the pause after a failure of the store
 LOOK_S = 5.0  # the longest delay of a change that another process has written
@@ -89,9 +90,11 @@ class WatchedNodes:
         self._service = service
         self._waiters = waiters
         self._versions: dict[int, str] = {}
+        self._announced: set[int] = set()  # since the last look
 
     def wake(self, node_nos: Collection[int]) -> None:
         """Handles changes of these nodes."""
+        self._announced.update(no for no in node_nos if no in self._versions)
         self._waiters.wake(node_nos)
 
     async def look(self) -> None:
@@ -101,11 +104,14 @@ class WatchedNodes:
         """
         node_nos = self._waiters.node_nos
         if not node_nos:
-            self._versions = {}
+            self._versions, self._announced = {}, set()
             return
         versions = await self._service.read(lambda tx, _context: {no: _version(tx.node_by_no(no)) for no in node_nos})
         former, self._versions = self._versions, versions
-        self.wake([no for no, version in versions.items() if former.get(no) != version])
+        announced, self._announced = self._announced, set()
+        changed = [no for no, version in versions.items() if former.get(no) != version]
+        UNANNOUNCED_CHANGES.inc(sum(no in former and no not in announced for no in changed))
+        self._waiters.wake(changed)
 
 
 def _version(node: Node | None) -> str:
@@ -114,9 +120,14 @@ def _version(node: Node | None) -> str:
 
 @contextlib.contextmanager
 def failures_logged() -> Iterator[None]:
-    """Logs an exception of work that is repeated, so that the loop around it goes on."""
+    """Logs an exception of work that is repeated, so that the loop around it goes on.
+
+    Raises NewerSchemaError: no repetition helps.
+    """
     try:
         yield
+    except NewerSchemaError:
+        raise
     except StoreError as error:
         _log.error("store_failed", reason=str(error))
     except Exception:  # noqa: BLE001

@@ -10,8 +10,9 @@ import structlog
 from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic, split_letter, write_letter
 from smartfeeds.errors import StoreError
 
-# Letters that wait for a database that hangs or is away.
-WAITING_BYTES = 8_000_000
+# Letters that wait for the database. It may be away, a stranger may send stanzas faster than it stores them, and a
+# process that connects receives the presence of all contacts at once.
+WAITING_BYTES = 67_108_864
 LETTER_BYTES = 500  # of a letter beside its body
 # A letter is of use for so long. The database has letters for the same time, for processes that come back.
 LIFE_S = 60.0
@@ -65,18 +66,19 @@ class Letterbox:
         """Sends a letter to all other processes."""
         self.post(EVERY_PROCESS, write_letter(topic, body))
 
-    def post(self, recipient: str, letter: bytes) -> None:
-        """Sends a letter soon. Drops it if too many bytes wait, or if this process is alone."""
+    def post(self, recipient: str, letter: bytes) -> bool:
+        """Sends a letter soon, and returns True. Drops it if too many bytes wait, or if this process is alone."""
         if not self.has_others():
-            return
+            return False
         size_bytes = len(letter) + LETTER_BYTES
         if self._waiting_bytes + size_bytes > WAITING_BYTES:
             self._note_lost(f"{self._waiting_bytes:,} bytes of letters wait for the database")
-            return
+            return False
         self._waiting_bytes += size_bytes
         self._waiting.append((self._clock(), recipient, letter))
         if self._work is None or self._work.done():
             self._work = asyncio.get_running_loop().create_task(self._send_all(), name="letters")
+        return True
 
     def receive(self, letter: bytes) -> None:
         """Passes a letter to the reader of its topic."""

@@ -23,10 +23,10 @@ from smartfeeds.core.shards import (
 )
 from smartfeeds.delivery.changes import RETRY_S, failures_logged
 from smartfeeds.delivery.locks import ShardLocks, SoleLocks
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import NewerSchemaError, StoreError
+from smartfeeds.group_readings import OwnershipReading
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
-from smartfeeds.telemetry import OwnershipReading
 
 T = TypeVar("T")
 
@@ -143,17 +143,26 @@ class Ownership:
         await self.settle()
 
     async def run(self) -> None:
-        """Keeps the locks and the share of this process, for ever. Failures are logged."""
+        """Keeps the locks and the share of this process, for ever. Failures are logged.
+
+        Raises NewerSchemaError: this program must not use the database any more, and a start would be refused.
+        """
         while True:
             await self._sleep(BEAT_S)
             with failures_logged():
                 await self.step()
 
     async def step(self) -> None:
-        """Sends one beat. A failure loses all shards; the next step opens new locks."""
+        """Sends one beat. A failure loses all shards; the next step opens new locks.
+
+        Raises NewerSchemaError if a newer program has upgraded the database while this process had no locks.
+        """
         try:
             async with asyncio.timeout(None if math.isinf(self._lease_s) else self._lease_s):
                 await self._beat()
+        except NewerSchemaError as error:
+            await self._lose(str(error))
+            raise
         except (StoreError, TimeoutError) as error:
             reason = str(error) or "the database does not answer"
             if self._locks is None:
@@ -277,7 +286,8 @@ class Ownership:
             with failures_logged():
                 await work.end(shards)
         await locks.unlock(shards)
-        _log.info("shards_released", shards=shards_text(shards))
+        if shards and math.isfinite(self._lease_s):  # otherwise this process is the only one
+            _log.info("shards_released", shards=shards_text(shards))
 
     async def _lose(self, reason: str) -> None:
         locks, self._locks = self._locks, None

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.erlang_terms import BINARY, MAX_TERM_DEPTH, binary_of
+from smartfeeds.formats.xml import checked_name
 
 _BINARY = rb"<<(" + BINARY + rb")>>"
 _PAIR = re.compile(rb"\s*+\{\s*+" + _BINARY + rb"\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+(,?+)")
@@ -24,7 +25,6 @@ _PART = re.compile(
 )
 _END = 4  # the group of the end of a list
 _HEAD = re.compile(rb"\{\s*+xmlel\s*+,\s*+" + _BINARY + rb"\s*+,\s*+\[")
-_NAME = re.compile(rb"[^\s<>&\"'=/]+")
 _SPECIAL = re.compile(rb"[&<>\"\t\n\r]")
 _REFERENCES = {
     b"&": b"&amp;",
@@ -82,13 +82,13 @@ def _tags(head: bytes) -> tuple[bytes, bytes]:
     """The start tag and the end tag of an element, from the beginning of its term."""
     match = _HEAD.match(head)
     assert match is not None  # `_PART` has matched it
-    name = _checked(_binary(match[1]))
+    name = _name(match[1])
     pieces = [b"<", name]
     position, comma = match.end(), True
     while (pair := _PAIR.match(head, position)) is not None:
         if not comma:
             raise _unreadable()
-        pieces += (b" ", _checked(_binary(pair[1])), b'="', _escaped(_binary(pair[2])), b'"')
+        pieces += (b" ", _name(pair[1]), b'="', _escaped(_binary(pair[2])), b'"')
         position, comma = pair.end(), bool(pair[3])
     if comma and position != match.end():
         raise _unreadable()
@@ -108,9 +108,10 @@ def _binary(token: bytes) -> bytes:
         raise _unreadable() from None
 
 
-def _checked(name: bytes) -> bytes:
-    if _NAME.fullmatch(name) is None:
-        raise _unreadable()
+def _name(token: bytes) -> bytes:
+    name = _binary(token)
+    # Bytes that are no UTF-8 are replaced for this check only. The parser of the result rejects them.
+    checked_name(name.decode(errors="replace"))
     return name
 
 

@@ -4,20 +4,19 @@ Every element has its namespace in `attr.xmlns`; prefixes are not stored. The na
 the URI, byte 1 and the local name.
 """
 
-import re
 from functools import lru_cache
 from typing import Final
 
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.lua_terms import LuaTable, LuaValue
+from smartfeeds.formats.xml import checked_name
 
 _NAMESPACE_END: Final = "\1"
 _STAMP: Final = "stamp"
 # Most elements of a feed have start tags that other items have too. Those with values up to this length are remembered.
 _REMEMBERED_CHARACTERS: Final = 500
 _NO_ATTRIBUTES: Final = LuaTable({}, [])
-_NAME: Final = re.compile(r"[^\s<>&\"'=/]+")
 
 
 def stanza_xml(root: LuaTable) -> bytes:
@@ -72,7 +71,7 @@ def _start_tag(element: LuaTable, outer: str | None, *, is_root: bool) -> tuple[
 
 def _tag(name: str, outer: str | None, attributes: tuple[tuple[str, str], ...]) -> tuple[str, str | None]:
     """Returns the start tag without its end, and the namespace."""
-    parts = [f"<{_checked(name)}"]
+    parts = [f"<{checked_name(name)}"]
     namespace, prefixes = outer, 0
     for key, value in attributes:
         text = attribute(value)
@@ -82,17 +81,11 @@ def _tag(name: str, outer: str | None, attributes: tuple[tuple[str, str], ...]) 
                 parts.append(f' xmlns="{text}"')
         elif _NAMESPACE_END in key:
             uri, _, local = key.partition(_NAMESPACE_END)
-            parts.append(f' xmlns:ns{prefixes}="{attribute(uri)}" ns{prefixes}:{_checked(local)}="{text}"')
+            parts.append(f' xmlns:ns{prefixes}="{attribute(uri)}" ns{prefixes}:{checked_name(local)}="{text}"')
             prefixes += 1
         else:
-            parts.append(f' {_checked(key)}="{text}"')
+            parts.append(f' {checked_name(key)}="{text}"')
     return "".join(parts), namespace
-
-
-def _checked(name: str) -> str:
-    if _NAME.fullmatch(name) is None:
-        raise FeedError(Condition.INVALID_PAYLOAD, f"{name!r} is no name of XML")
-    return name
 
 
 _remembered_tag = lru_cache(maxsize=1_000)(_tag)

@@ -43,6 +43,7 @@ _START_TAG = re.compile(rb"<[^<>/!?][^<>]*>")
 _NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
 _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
 _VEIL = b"urn:x-smartfeeds-veiled:"
+_RAW_NAME = re.compile(r"[^\s<>&\"'=/]+")
 _ROOT_NAME = re.compile(rb"^<[^\s>]+")
 # "</" begins an end tag and nothing else; `="` also ends the name of every attribute.
 _LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
@@ -68,6 +69,16 @@ def strict_parser(encoding: str | None = None) -> etree.XMLParser:
 
 
 _PARSER = strict_parser()
+
+
+def checked_name(name: str) -> str:
+    """Returns the name of a tag or an attribute that was stored without markup, if it cannot change the markup around.
+
+    A parser must read the result, because XML allows fewer names. Raises FeedError(INVALID_PAYLOAD).
+    """
+    if _RAW_NAME.fullmatch(name) is None:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"{name!r} is no name of XML")
+    return name
 
 
 def parse_payload(data: bytes) -> Element:

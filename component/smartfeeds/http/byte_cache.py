@@ -1,4 +1,7 @@
-"""A cache that is bounded by bytes and drops the least recently used values first."""
+"""A cache that is bounded by bytes and drops the least recently used values first.
+
+The bounds of all caches are in docs/operator.md. They hold only if `put` receives the whole memory of a value.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -7,7 +10,7 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-ENTRY_BYTES = 512  # memory of an entry in addition to its value
+ENTRY_BYTES = 512  # memory of an entry with a short key, in addition to its value
 
 
 class ByteCache(Generic[Key, Value]):

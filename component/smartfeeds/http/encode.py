@@ -25,7 +25,7 @@ from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.sharing import NO_SHARING, FeedWindow, RelatedFeed, RelatedKind, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
-CACHE_BYTES = 16 * 1024 * 1024
+CACHE_BYTES = 8 * 1024 * 1024
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 

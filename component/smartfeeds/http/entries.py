@@ -48,7 +48,7 @@ GET_ITEM = Operation(
     cors=True,
 )
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
-CACHE_BYTES = 8 * 1024 * 1024
+CACHE_BYTES = 4 * 1024 * 1024
 _SUFFIXES = {form.suffix: form for form in n.OF_ENTRY}
 
 
@@ -108,7 +108,8 @@ class Entries:
         if reply is None:
             body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer, reply_node)
             reply = page_reply(body, {"ETag": f'"{tag}"', **access_headers(public=public, bearer=False)})
-            self._pages.put((tag, public), reply, len(body))
+            # Most browsers want it compressed, and the reply keeps that form, too.
+            self._pages.put((tag, public), reply, reply.size_bytes + len(body) // 2)
         return call.zipped(reply)
 
     def reply(self, call: HttpCall, answer: ItemShown, form: Representation, *, sync: bool = False) -> Reply:

@@ -42,7 +42,10 @@ from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
-CACHE_BYTES = 8 * 1024 * 1024
+# Each change of a feed makes its cached pages useless, so a larger cache would have more pages that nobody gets again.
+CACHE_BYTES = 4 * 1024 * 1024
+REQUEST_BYTES = 768  # memory of a `FeedRequest` without its longer texts
+ACTOR_BYTES = 512  # memory of the address that belongs to a token, and of its parts
 # A pause costs a turn of the event loop, which is as much as joining a small page. The loop may be late by 50 ms.
 PAUSE_EVERY_S = 0.005
 SUFFIXES = n.by_suffix(n.DOCUMENTS_OF_FEED)
@@ -111,6 +114,13 @@ class FeedRequest:
     bearer: bool = False
     frame: Frame | None = None
     style: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of the request. Clients choose the query, which may have 8 KB, and send a token each time."""
+        query = self.place.query
+        texts = (query.view, query.since or "", query.until or "", self.credential)
+        return REQUEST_BYTES + sum(map(len, texts)) + (ACTOR_BYTES if self.credential else 0)
 
     @property
     def mark(self) -> str:
@@ -286,7 +296,7 @@ class Feeds:
                 if self._busy_s > PAUSE_EVERY_S:
                     await asyncio.sleep(0)
                     self._busy_s = 0.0
-        self._cache.put(request, (answer.version, reply), len(reply.body))
+        self._cache.put(request, (answer.version, reply), request.size_bytes + reply.size_bytes)
         return reply
 
     def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
@@ -354,7 +364,7 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
 
 
 # Writing the addresses takes as long as reading the query of the request, and feeds have few views.
-@lru_cache(1_024)
+@lru_cache(256)
 def _links(site_url: str, name: str, view: str, self_suffix: str, hub_url: str, *, smart: bool) -> str:
     """The header Link: the other representations of the feed if it is a Smart Feed (SF-112; ESS-024), and its hub
     (SF-074). The address of the response itself is the same as in its document (WS-082)."""

@@ -23,7 +23,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.shared_work import SharedWork
 
 MAX_BYTES = 5_000_000
-CACHE_BYTES = 64 * 1024 * 1024
+CACHE_BYTES = 16 * 1024 * 1024  # browsers cache the images as well
 # Browsers ask again after a day. A failure is tried again after five minutes, not for each reader.
 STORED_S, FAILED_S = 86_400, 300
 ACCEPT = "image/avif,image/webp,image/png,image/jpeg,image/gif"
@@ -84,7 +84,8 @@ class Images:
             body = b""
         reply = _image_reply(body)
         stored_s = FAILED_S if reply is None else STORED_S
-        self._cache.put(address, (reply, self._now_us() + stored_s * US_PER_S), len(body) if reply else 0)
+        size_bytes = len(address) + (reply.size_bytes if reply else 0)
+        self._cache.put(address, (reply, self._now_us() + stored_s * US_PER_S), size_bytes)
         return reply
 
 

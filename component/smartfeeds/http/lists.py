@@ -51,7 +51,6 @@ NEWEST_MOST = 1_000
 READ_AT_ONCE = 16  # feeds to read concurrently
 SEARCHED = 8  # newest items of a feed among which the newest that is not deleted is searched
 CACHE_BYTES = 8_388_608
-HEAD_BYTES = 2_048  # memory of a response in addition to its body
 ENTRY_BYTES = 256  # memory of an NNO entry in addition to its address
 CACHE_US = 10 * US_PER_S
 CHANGED = "changed"  # the value of `sort`
@@ -188,7 +187,7 @@ class Lists:
                 left_out = total - len(nodes)
                 reply = await asyncio.to_thread(_document, call, n.OPML, make, left_out, zipped=zipped)
                 whole = _WholeList(self._now_us(), left_out, reply)
-                self._cache.put(key, whole, len(reply.body) + HEAD_BYTES)
+                self._cache.put(key, whole, reply.size_bytes)
             assert whole.reply is not None
             return whole.reply
 

@@ -16,6 +16,8 @@ from aiohttp import HttpVersion11, web
 
 GZIP_FROM_BYTES = 1_024
 GZIP_LEVEL = 4
+# Memory of a response without its body and own headers: the objects, and the common headers in the bytes of the head.
+REPLY_BYTES = 512
 _NO_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 # No browser may guess a media type, frame a page, or send its address to other hosts.
 _COMMON = {
@@ -46,6 +48,11 @@ class Reply:
             body = gzip.compress(self.body, GZIP_LEVEL, mtime=0)
             self._zipped.append(replace(self, body=body, headers={**self.headers, "Content-Encoding": "gzip"}))
         return self._zipped[0]
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of the response: its body, and its headers as texts and as the bytes of the head."""
+        return len(self.body) + REPLY_BYTES + 2 * sum(map(len, self.headers.values()))
 
     def with_headers(self, **headers: str) -> "Reply":
         """The same with more headers; an underscore stands for a hyphen."""

@@ -11,7 +11,7 @@ from functools import partial
 
 from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
-from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings
+from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
 from smartfeeds.core.mirror import Direction
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Node, NodeState
 from smartfeeds.core.person import Person
@@ -30,6 +30,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 # Items that one step looks at, and rows that it removes: 5 to 20 ms, during which other writes wait.
 ITEM_CHUNK = 200
 ROW_CHUNK = 500
+_NAMED = 1  # the place of a job in the phase FOLLOWERS that has seen rows which name the person
 
 ErasureSteps = Erasure | MoreSteps[Erasure]
 
@@ -82,12 +83,17 @@ def sole_nodes(tx: ReadTx, jid: str) -> list[Node]:
 
 
 def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: ErasureSettings) -> Erasure:
-    """Stores the job to erase a person, or returns the open one with these settings. From now on the JID is blocked.
+    """Stores the job to erase a person, or adds these settings to the open one. From now on the JID is blocked.
 
-    Raises FeedError if the person is an admin, or owns nodes alone for which nothing was decided.
+    Raises FeedError if the person is an admin or the next owner, or owns nodes alone for which nothing was decided.
     """
     if person.jid in context.policy.admins:
         raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is an admin; remove it from pubsub.admins first")
+    if settings.nodes == person.jid:
+        raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is erased and cannot own nodes; name another next owner")
+    former = tx.erasure(person)
+    if former is not None and former.is_open:
+        settings = merged_settings(former.settings, settings)
     names = [node.name for node in sole_nodes(tx, person.jid)]
     if names and not settings.nodes:
         raise FeedError(
@@ -97,7 +103,6 @@ def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: Erasu
         )
     if not tx.person_salt():
         tx.set_person_salt(context.new_id().encode())
-    former = tx.erasure(person)
     job = Erasure(person.digest(tx.person_salt()), person.jid, settings, ErasurePhase.NODES, 0, context.now_us)
     if former is not None:
         job = (
@@ -281,14 +286,21 @@ def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -
 def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure | None:
     """Waits until the followers have received the deletions under the ids that they know, if an id names the person."""
     deleted_nos = tx.deleted_nodes()
-    if not job.settings.now:
-        names_rows = bool(deleted_nos or job.counts["ids"] or tx.mention_rows(person))
-        return None if names_rows and (deleted_nos or _is_behind(tx, job)) else _next_phase(job)
-    for node_no in deleted_nos:
-        node = tx.node_by_no(node_no)
-        if node is not None and isinstance(reap(tx, context, node), MoreSteps):
-            return job
-    return _next_phase(job)
+    if job.settings.now:
+        for node_no in deleted_nos:
+            node = tx.node_by_no(node_no)
+            if node is not None and isinstance(reap(tx, context, node), MoreSteps):
+                return job
+        return _next_phase(job)
+    if deleted_nos:
+        return None
+    if not _is_behind(tx, job):
+        return _next_phase(job)
+    if job.place == _NAMED:
+        return None
+    # Searched once: this reads whole tables, and a job that waits is looked at every few seconds.
+    is_named = bool(job.counts["ids"] or tx.mention_rows(person))
+    return replace(job, place=_NAMED) if is_named else _next_phase(job)
 
 
 def _is_behind(tx: ReadTx, job: Erasure) -> bool:

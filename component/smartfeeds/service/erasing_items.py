@@ -25,7 +25,9 @@ def belongs_to(context: Context, node: Node, item: Item, person: Person) -> bool
     """Returns whether the present version of an item is the person's: published here, or merged from elsewhere."""
     if item.publisher == person.jid:
         return True
-    return node.kind is NodeKind.FEED and person.is_in(item.sync or b"") and person.is_in(_top(context, node, item))
+    return (
+        node.kind is NodeKind.FEED and person.is_in(item.sync or b"") and person.is_endpoint(_top(context, node, item))
+    )
 
 
 def _top(context: Context, node: Node, item: Item) -> str:
@@ -38,7 +40,7 @@ def erase_item(tx: WriteTx, context: Context, node: Node, item: Item, person: Pe
         return _erase_generic(tx, context, node, item, person)
     service = endpoint(context.policy.domain, "")
     shared = read_shared(context, node, item)
-    version = without_author(shared.version, person.is_in, service)
+    version = without_author(shared.version, person.is_endpoint, service)
     atom_id, _ = id_and_updated(item.payload)
     former = b"" if person.is_in(atom_id or item.id) else item.payload
     item_id = erased_id(node, item) if person.is_in(item.id) else item.id
@@ -77,11 +79,11 @@ def strip_item(tx: WriteTx, context: Context, node: Node, item: Item, person: Pe
 
 def _stripped(context: Context, dialect: Dialect, version: Version, person: Person) -> Version:
     service = endpoint(context.policy.domain, "")
-    nameless = without_author(version, person.is_in, service)
+    nameless = without_author(version, person.is_endpoint, service)
     own = [
         after
         for before, after in zip(version.conflicts, nameless.conflicts, strict=True)
-        if person.is_in(before.top.by)
+        if person.is_endpoint(before.top.by)
     ]
     if own and dialect is FEEDSYNC:
         try:

@@ -30,7 +30,7 @@ versions.json        changes and conflicts by the person in items of others
 subscriptions.json   subscriptions of the person
 affiliations.json    rights of the person
 tokens.json          bearer tokens and sessions, without secrets
-other.json           contacts, files, chat settings, and other rows of the person
+other.json           contacts, files, chat settings, and the columns of other rows that name the person
 
 Not in this export: logs, backups, replicas of the database, copies at other services and at readers, and the texts of
 others that mention the person.
@@ -83,10 +83,10 @@ def _versions(node: Node, item: Item, version: Version, person: Person) -> Itera
                 "by": one.by,
             }
             for one in part.history
-            if person.is_in(one.by)
+            if person.is_endpoint(one.by)
         ]
         if stamps:
-            own = part is not version and person.is_in(part.top.by)
+            own = part is not version and person.is_endpoint(part.top.by)
             yield {
                 "node": node.name,
                 "id": item.id,
@@ -131,8 +131,9 @@ def export_rows(tx: ReadTx, person: Person) -> Mapping[str, object]:
             "contacts": [{"address": address, "jid": contact} for address, contact in tx.contact_keys(jid)],
             "files": [file._asdict() for file in tx.files_owned(jid)],
             "chat": None if chat is None else asdict(chat),
+            # Not the texts: those of others have secrets of hub subscriptions, and documents of closed nodes.
             "rows": [
-                {"table": row.table, "column": row.column, "text": str(row.text)}
+                {"table": row.table, "column": row.column, "spellings": person.spellings_in(row.text)}
                 for row in (*tx.text_rows(person), *tx.mention_rows(person))
             ],
         },

@@ -1,14 +1,14 @@
 """What the store can look up ahead for a request (`core.touches`)."""
 
-from smartfeeds.core.cursor import SPAN, Cursor, parse_cursor
+from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.position import cursors_in
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import split_name
 from smartfeeds.service import requests as r
 
 # Ids of one request, and items of a group: the look-up of a batch with many requests stays short.
 MOST_ITEMS = 100
-_CURSOR = "cursor:"
 _MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
 
 
@@ -40,6 +40,5 @@ def _new_items(request: r.Request) -> int:
 def _cursors(page: ResultSetRequest | None) -> tuple[Cursor, ...]:
     """Returns the cursors of a page. The use case reads the positions again, and refuses what is none."""
     texts = [text for text in (page.after, page.before) if text] if page is not None else []
-    parts = [part for text in texts for part in text.removeprefix(_CURSOR).split(SPAN)[:2]]
-    cursors = [cursor for cursor in map(parse_cursor, parts) if cursor is not None and cursor.checksum]
-    return tuple(cursor for cursor in cursors if cursor.offset < MOST_ITEMS)
+    cursors = [cursor for text in texts for cursor in cursors_in(text)]
+    return tuple(cursor for cursor in cursors if cursor.checksum and cursor.offset < MOST_ITEMS)

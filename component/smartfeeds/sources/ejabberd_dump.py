@@ -43,7 +43,8 @@ _ITEM, _STATE, _NODE = b"pubsub_item", b"pubsub_state", b"pubsub_node"
 _SUBSCRIPTION = b"pubsub_subscription"
 _TABLES: Final = (_NODE, _STATE, _ITEM)
 # The beginning of an item: its id, and the number of its node.
-_ITEM_NODE: Final = re.compile(rb"\s*+\{pubsub_item,\s*+\{<<[^<>]*+>>,\s*+(\d++)\}")
+_ITEM_NODE: Final = re.compile(rb"\s*+\{pubsub_item,\s*+\{<<[^<>]*+>>,\s*+(\d{1,18}+)\}")
+_MOST_NODES: Final = 10**18  # the temporary file stores numbers of 64 bits
 _PAYLOAD: Final = "payload"  # the last attribute of an item, in every version of ejabberd
 _STATE_FIELDS: Final = ("stateid", "affiliation", "subscriptions")
 _ANY_NODE: Final = UnreadableItem("items", "items that cannot be read may be of this node")
@@ -116,7 +117,9 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
             problems.append(MovedProblem(record.place, error.text))
             continue
         match fields:
-            case {"nodeid": (bytes(owner), bytes(name)), "id": int(number), "options": list(options)}:
+            case {"nodeid": (bytes(owner), bytes(name)), "id": int(number), "options": list(options)} if (
+                abs(number) < _MOST_NODES
+            ):
                 owners = fields.get("owners")
                 nodes[number] = _Node(owner, name, number, options, owners if isinstance(owners, list) else ())
                 hosts[text_of(owner)] = hosts.get(text_of(owner), 0) + 1
@@ -158,7 +161,7 @@ def _files(path: Path) -> list[Path]:
     except OSError as error:
         raise DocumentError(f"cannot read {path}: {error.strerror}") from None
     if not files:
-        raise DocumentError(f"{path} is an empty folder; write the tables into it with ejabberdctl dump_table")
+        raise DocumentError(f"{path} has no files; name the folder into which ejabberdctl dump_table has written")
     return files
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.times import US_PER_S, within_years
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.erlang_terms import Term, parse_term
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
@@ -22,7 +22,7 @@ from smartfeeds.sources.ejabberd_values import (
     read_options,
     subscribe_fields,
 )
-from smartfeeds.sources.foreign_database import ForeignRows, open_database
+from smartfeeds.sources.foreign_database import ForeignRows, open_database, text_of_value
 
 # The names of `AFFILIATIONS` and the subscription states by the letters in the tables.
 _AFFILIATION_LETTERS: Final = {"o": "owner", "p": "publisher", "u": "publish_only", "m": "member", "c": "outcast"}
@@ -44,34 +44,36 @@ def read_ejabberd_sql(source: str, host: str) -> Iterator[MovedNode | MovedProbl
     of ejabberd, ConfigError for a host that is not in it.
     """
     with open_database(source) as rows:
-        chosen_host = choose_host({str(name): int(count) for name, count in rows(_BY_HOST)}, host)
+        chosen_host = choose_host({text_of_value(name): int(count) for name, count in rows(_BY_HOST)}, host)
         yield from personal_nodes(next(rows(_PERSONAL))[0])
         options = _subscribe_options(rows)
         for number, name in list(rows(_NODES, (chosen_host,))):
-            yield _node(rows, number, name, options)
+            yield _node(rows, number, text_of_value(name), options)
 
 
 def _subscribe_options(rows: ForeignRows) -> dict[str, FormFields]:
     """The options of all subscriptions by their ids. Few subscriptions have any: the plugin `flat` stores none."""
     pairs: defaultdict[str, list[tuple[str, Term]]] = defaultdict(list)
     for subid, name, value in rows(_SUBSCRIBE_OPTIONS):
-        pairs[subid].append((name.lower(), value))
+        pairs[text_of_value(subid)].append((text_of_value(name).lower(), text_of_value(value)))
     return {subid: subscribe_fields(options) for subid, options in pairs.items()}
 
 
-def _node(rows: ForeignRows, number: int, name: str, subscribe_options: Mapping[str, FormFields]) -> MovedNode:
+def _node(rows: ForeignRows, number: object, name: str, subscribe_options: Mapping[str, FormFields]) -> MovedNode:
     problems: list[MovedProblem] = []
     pairs: list[tuple[str, Term]] = []
-    for option, value in rows(_OPTIONS, (number,)):
+    for name_of_option, value in rows(_OPTIONS, (number,)):
+        option = text_of_value(name_of_option)
         try:
-            pairs.append((option, parse_term(value.encode("utf-8", "surrogateescape"))))
+            pairs.append((option, parse_term(text_of_value(value).encode("utf-8", "surrogateescape"))))
         except FeedError as error:
             problems.append(MovedProblem(f"option pubsub#{option}", error.text))
     options, unreadable = read_options(pairs)
-    affiliations = {owner: "owner" for (owner,) in rows(_OWNERS, (number,))}
+    affiliations = {text_of_value(owner): "owner" for (owner,) in rows(_OWNERS, (number,))}
     subscriptions: list[MovedSubscription] = []
-    for jid, affiliation_letter, states in rows(_STATES, (number,)):
-        if affiliation := AFFILIATIONS.get(_AFFILIATION_LETTERS.get(affiliation_letter or "", "")):
+    for row in rows(_STATES, (number,)):
+        jid, affiliation_letter, states = map(text_of_value, row)
+        if affiliation := AFFILIATIONS.get(_AFFILIATION_LETTERS.get(affiliation_letter, "")):
             affiliations[jid] = affiliation
         parts = [text.partition(":") for text in states.split(",")]
         subscription, lost = moved_subscription(
@@ -84,16 +86,20 @@ def _node(rows: ForeignRows, number: int, name: str, subscribe_options: Mapping[
     return MovedNode(name, options, affiliations, subscriptions, items, [*problems, *unreadable])
 
 
-def _items(rows: ForeignRows, number: int) -> Iterator[MovedItem]:
+def _items(rows: ForeignRows, number: object) -> Iterator[MovedItem]:
     for item_id, publisher, created, modified, payload in rows(_ITEMS, (number,)):
         yield MovedItem(
-            item_id, publisher, _time_us(created), _time_us(modified), payload.encode("utf-8", "surrogateescape")
+            text_of_value(item_id),
+            text_of_value(publisher),
+            _time_us(created),
+            _time_us(modified),
+            text_of_value(payload).encode("utf-8", "surrogateescape"),
         )
 
 
-def _time_us(value: str | int) -> int | None:
+def _time_us(value: object) -> int | None:
     """A time in microseconds: a number in the schema of 2026, before that megaseconds, seconds and microseconds."""
     if isinstance(value, int):
-        return value
-    match = _TIME.fullmatch(value)
+        return within_years(value)
+    match = _TIME.fullmatch(text_of_value(value))
     return (int(match[1]) * 1_000_000 + int(match[2])) * US_PER_S + int(match[3]) if match else None

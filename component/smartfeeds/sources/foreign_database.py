@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from smartfeeds.core.stores import without_password
 from smartfeeds.errors import ConfigError, DocumentError
 
 POSTGRESQL: Final = ("postgresql://", "postgres://")
@@ -31,6 +32,11 @@ def is_database(source: str) -> bool:
             f"{kind} databases cannot be read; copy the tables to a SQLite file, for example with mysql2sqlite, and"
             " name the file (docs/moving-in.md, Data in MySQL)"
         )
+    if "://" in source and not source.startswith(POSTGRESQL):
+        raise ConfigError(
+            f"{without_password(source)} is no address of a database that can be read; name a file, or an address such"
+            " as postgresql://USER@HOST/DATABASE"
+        )
     return source.startswith(POSTGRESQL) or is_sqlite(Path(source))
 
 
@@ -41,6 +47,13 @@ def is_sqlite(path: Path) -> bool:
             return file.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
     except OSError:
         return False
+
+
+def text_of_value(value: object) -> str:
+    """Returns the text of a column that has texts: SQLite stores a value of any type in each column."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return "" if value is None else str(value)
 
 
 @contextmanager
@@ -56,7 +69,7 @@ def _open_sqlite(path: Path) -> Iterator[ForeignRows]:
     def read(statement: str, params: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         try:
             yield from connection.execute(statement, tuple(params))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeEncodeError) as error:  # SQLite takes no text that is no UTF-8
             raise DocumentError(f"cannot read {path}: {error}") from None
 
     try:
@@ -74,6 +87,9 @@ def _open_sqlite(path: Path) -> Iterator[ForeignRows]:
 @contextmanager
 def _open_postgresql(url: str) -> Iterator[ForeignRows]:
     numbers = itertools.count()
+    if url.partition("://")[2].partition("/")[0].count("@") > 1:
+        # libpq would take the end of the password for the host, and repeat it.
+        raise DocumentError("cannot read the address of the database: percent-encode the signs of the password")
     try:
         import psycopg  # a service on SQLite runs without it
         from psycopg.conninfo import conninfo_to_dict
@@ -84,7 +100,8 @@ def _open_postgresql(url: str) -> Iterator[ForeignRows]:
         shown = " ".join(f"{key}={parts[key]}" for key in ("host", "dbname") if key in parts)  # without the password
         connection = psycopg.connect(url)
     except psycopg.Error as error:
-        raise DocumentError(f"cannot open the PostgreSQL database: {error}".strip()) from None
+        reason = without_password(str(error).strip())
+        raise DocumentError(f"cannot open the PostgreSQL database: {reason}") from None
 
     def read(statement: str, params: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         try:

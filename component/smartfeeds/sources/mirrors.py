@@ -4,7 +4,7 @@ The mirrors are rows of a table in the store, which is read again and again beca
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -177,6 +177,7 @@ class Mirrors:
         self._tools = tools
         self._delivery = delivery
         self._followed: frozenset[str] = frozenset()
+        self._differs = False  # whether another process has stored other mirrors of its configuration
         self._tasks: set[asyncio.Task[None]] = set()
         self._attaching: asyncio.Task[None] | None = None
         self._started = False
@@ -236,6 +237,7 @@ class Mirrors:
         if self._stopped:
             return  # the end of a service takes seconds, in which the look at the store goes on
         rows = {row.mirror.name: row for row in await self._service.read(lambda tx, _context: tx.mirrors())}
+        self._compare(rows.values())
         owns = self._delivery.ownership.owns_name
         ended: list[Mirror] = []
         for name, run in list(self.runs.items()):
@@ -256,6 +258,15 @@ class Mirrors:
         for mirror in ended:
             self._leave(mirror)
         await self._attach()
+
+    def _compare(self, rows: Iterable[MirrorRow]) -> None:
+        """Logs once that another process has another configuration: only that of the owner of the shard is stored."""
+        stored = {row.mirror for row in rows if row.configured}
+        differs = stored != set(self._configured)
+        if differs and not self._differs:
+            names = [sorted(mirror.name for mirror in mirrors) for mirrors in (stored, self._configured)]
+            _log.warning("mirrors_differ", stored=names[0], configured=names[1])
+        self._differs = differs
 
     def wake(self, _node_nos: Collection[int]) -> None:
         """Nodes have changed: one of them may be new, and the node of a mirror."""

@@ -8,7 +8,8 @@ import contextlib
 import errno
 import mmap
 import re
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,9 @@ _ITEM_END: Final = re.compile(rb"\s*\)\s*;?\s*")
 _NEXT_ITEM: Final = re.compile(rb"(?<!\\)\nitem\(")
 _MAX_NODE_BYTES: Final = 64 * 1024 * 1024
 _BLANK_BYTES: Final = 64  # line ends behind the last item
+# Bytes behind the beginnings of later items that damaged items may read in all. In a crafted list every item could read
+# all that follow it: 100 kB would take a minute.
+_REREAD_BYTES: Final = 32 * 1024 * 1024
 
 
 def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
@@ -73,7 +77,8 @@ def _folder_of(source: Path, host: str) -> Path:
     """Returns the folder of a component."""
     if not source.is_dir():
         raise DocumentError(
-            f"cannot read {source}: no folder; name the data folder of Prosody, such as /var/lib/prosody"
+            f"{source} is neither a folder nor a SQLite database; name the data folder of Prosody, such as"
+            " /var/lib/prosody"
         )
     if (source / _NODES).is_dir() and (not host or unquote_to_bytes(source.name).decode("utf-8", "replace") == host):
         return source
@@ -86,12 +91,20 @@ def _folder_of(source: Path, host: str) -> Path:
         return hosts[host]
     if not host and len(hosts) == 1:
         return next(iter(hosts.values()))
-    names = ", ".join(hosts) or "none"
-    raise DocumentError(f"{source} has no nodes of {host or 'a single component'}; name one with --host: {names}")
+    raise no_host(str(source), host, hosts)
+
+
+def no_host(source: str, host: str, hosts: Iterable[str]) -> DocumentError:
+    """Returns the error for a source without nodes of `host`, with advice. `hosts` are components with nodes."""
+    names = ", ".join(hosts)
+    if not names:
+        return DocumentError(f"{source} has no nodes of any component; is it the data of the Prosody that serves them?")
+    return DocumentError(f"{source} has no nodes of {host or 'a single component'}; name one with --host: {names}")
 
 
 def _read_node(path: Path) -> ProsodyNode:
     with _errors_named(path):
+        _check_regular(path)
         if path.stat().st_size > _MAX_NODE_BYTES:
             raise DocumentError(f"{path} is larger than {_MAX_NODE_BYTES} bytes")
         data = path.read_bytes()
@@ -105,6 +118,12 @@ def _read_node(path: Path) -> ProsodyNode:
         name = unquote_to_bytes(path.stem).decode("utf-8", "surrogateescape")
     parts = (_plain(table.fields.get(part)) for part in ("config", "affiliations", "subscribers"))
     return ProsodyNode(name, *(part if isinstance(part, Mapping) else {} for part in parts))
+
+
+def _check_regular(path: Path) -> None:
+    """Raises DocumentError for a pipe or a device: opening or reading it may never end. Raises OSError."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DocumentError(f"cannot read {path}: it is no regular file; remove it")
 
 
 def _plain(value: LuaValue) -> Plain:
@@ -130,6 +149,7 @@ def read_items(path: Path) -> Iterator[MovedItem | MovedProblem]:
     """
     with contextlib.ExitStack() as files:
         try:
+            _check_regular(path)
             file = files.enter_context(path.open("rb"))
             if not path.stat().st_size:  # an empty file cannot be mapped
                 return
@@ -143,7 +163,7 @@ def read_items(path: Path) -> Iterator[MovedItem | MovedProblem]:
 
 
 def _items(data: memoryview, name: str) -> Iterator[MovedItem | MovedProblem]:
-    position, size = 0, len(data)
+    position, size, reread_bytes = 0, len(data), 0
     while position < size:
         start = _ITEM.match(data, position)
         try:
@@ -162,6 +182,10 @@ def _items(data: memoryview, name: str) -> Iterator[MovedItem | MovedProblem]:
             if following is None:
                 return
             position = following.start() + 1
+            reread_bytes += max(0, error.position - position)
+            if reread_bytes > _REREAD_BYTES:
+                yield UnreadableItem(f"file {name}", f"too many damaged items; all behind byte {position} are left out")
+                return
         else:
             position = closing.end()
             yield _item(table, name)

@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from smartfeeds.errors import DocumentError
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem
-from smartfeeds.sources.foreign_database import ForeignRows, is_database, open_database
-from smartfeeds.sources.prosody_files import read_prosody_files, time_us
+from smartfeeds.sources.foreign_database import ForeignRows, is_database, open_database, text_of_value
+from smartfeeds.sources.prosody_files import no_host, read_prosody_files, time_us
 from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
 
 _HOSTS: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pubsub_nodes' ORDER BY host"""
@@ -39,14 +38,11 @@ def _read(rows: ForeignRows, host: str) -> Iterator[MovedNode | MovedProblem]:
     if not host and len(hosts) == 1:
         host = hosts[0]
     if host not in hosts:
-        names = ", ".join(hosts) or "none"
-        raise DocumentError(
-            f"the database has no nodes of {host or 'a single component'}; name one with --host: {names}"
-        )
+        raise no_host("the database", host, hosts)
     records: dict[str, dict[str, Plain]] = {}
     for user, key, kind, value in rows(_NODES, (host,)):
         try:
-            records.setdefault(str(user), {})[str(key)] = _value(str(kind), value)
+            records.setdefault(text_of_value(user), {})[text_of_value(key)] = _value(str(kind), value)
         except (ValueError, RecursionError):
             yield MovedProblem(f"node {user!r}", f"its {key} is no JSON and is left out")
     for user, record in records.items():
@@ -63,7 +59,7 @@ def _read(rows: ForeignRows, host: str) -> Iterator[MovedNode | MovedProblem]:
 
 def _value(kind: str, value: object) -> Plain:
     """Returns a stored value. Raises ValueError for broken JSON."""
-    text = value if isinstance(value, str) else str(value)
+    text = text_of_value(value)
     if kind == "json":
         return json.loads(text)  # type: ignore[no-any-return]
     return text
@@ -71,5 +67,5 @@ def _value(kind: str, value: object) -> Plain:
 
 def _items(rows: ForeignRows, host: str, user: str) -> Iterator[MovedItem | MovedProblem]:
     for key, when, publisher, value in rows(_ITEMS, (host, f"pubsub_{user}")):
-        payload = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
-        yield MovedItem(str(key), str(publisher or ""), time_us(when), None, payload)
+        payload = text_of_value(value).encode("utf-8", "surrogateescape")
+        yield MovedItem(text_of_value(key), text_of_value(publisher), time_us(when), None, payload)

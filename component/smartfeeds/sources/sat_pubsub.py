@@ -7,6 +7,7 @@ from typing import Final
 from lxml import etree
 
 from smartfeeds.core.options import PUBSUB, FormFields
+from smartfeeds.core.stores import without_password
 from smartfeeds.core.times import EPOCH, US_PER_S
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.formats.xml import strict_parser
@@ -53,7 +54,8 @@ def read_sat_pubsub(source: str, _host: str) -> Iterator[MovedNode | MovedProble
     """
     if not source.startswith(POSTGRESQL):
         raise ConfigError(
-            f"sat-pubsub stores its nodes in PostgreSQL; give postgresql://USER@HOST/DATABASE, not {source}"
+            "sat-pubsub stores its nodes in PostgreSQL; give postgresql://USER@HOST/DATABASE, not"
+            f" {without_password(source)}"
         )
     with open_database(source) as rows:
         _check_version(next(rows(_VERSION), ("",))[0])

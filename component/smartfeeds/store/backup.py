@@ -21,8 +21,10 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
     part = target.with_name(target.name + ".part")
     if target.exists():
         raise StoreError(f"the backup {target} exists already; name another file")
-    make_private(part)
     try:
+        for suffix in ("", "-journal"):  # of a copy that was killed
+            part.with_name(part.name + suffix).unlink(missing_ok=True)
+        make_private(part)
         part.open("ab").close()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

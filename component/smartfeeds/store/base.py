@@ -25,6 +25,7 @@ from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
 from smartfeeds.store.sql_river import RiverReads
+from smartfeeds.store.sql_server import ServerReads
 from smartfeeds.store.sql_source_push import SourcePushReads, SourcePushWrites
 from smartfeeds.store.sql_sources import SourceReads, SourceWrites
 
@@ -42,6 +43,7 @@ class ReadTx(
     PushReads,
     RecordReads,
     RiverReads,
+    ServerReads,
     SourceReads,
     SourcePushReads,
 ):
@@ -112,6 +114,9 @@ class Store(Protocol):
 
     async def open(self) -> None:
         """Opens the store as its `OpenMode` allows. Raises StoreError with advice."""
+
+    def prepare_close(self) -> None:
+        """The service ends. From now on a database that does not answer delays no work for long."""
 
     async def close(self) -> None:
         """Finishes running work and closes the store."""

@@ -23,11 +23,9 @@ READ_BUDGET_S = 0.002
 # full group of 256 publishes takes 5 ms, and 8 ms in a feed of a million items. So only groups with slow writes end
 # early, and such groups gain little from a shared commit, which takes about 5 ms.
 WRITE_BUDGET_S = 0.02
-# Attempts of a work that runs alone. Each of them waits for a connection that was lost, and a deadlock with another
-# process ends one of the two works, so three are enough in nearly all cases.
+# Attempts of a work that runs alone. A lost connection needs a second one, because each attempt waits for the new
+# connection. A work that deadlocks with several other processes may be the one that is ended a few times.
 ATTEMPTS = 5
-
-_ROLLBACKS = STORE_RETRIES.labels("rollback")
 
 
 class ReadBatches:
@@ -77,6 +75,7 @@ class WriteBatches:
     def __init__(self, engine: Engine, reader: ReadAhead) -> None:
         self._engine = engine
         self._tx = WriteTx(engine, reader)
+        self._reason = ""  # of the last rollback, for metrics
 
     def run(self, works: list[QueuedWork]) -> int:
         try:
@@ -86,19 +85,20 @@ class WriteBatches:
         count = self._commit(works)
         if count:
             return count
-        _ROLLBACKS.inc()
+        STORE_RETRIES.labels(self._reason).inc()
         until = time.monotonic() + WRITE_BUDGET_S
         for position, work in enumerate(works):
             if position and time.monotonic() > until:
                 return position
-            for _ in range(ATTEMPTS):
+            for attempts_left in reversed(range(ATTEMPTS)):
                 try:
                     self._engine.begin()
                 except StoreError as error:
                     return _fail(works[position:], error) + position
                 self._commit([work], last=True)
-                if not isinstance(work.error, TransientError):
+                if not attempts_left or not isinstance(work.error, TransientError):
                     break
+                STORE_RETRIES.labels(self._reason).inc()
             if work.again is not None:
                 return position + 1
         return len(works)
@@ -120,6 +120,7 @@ class WriteBatches:
                 count += 1
                 # After an error the database may have ended the transaction, even if the work changed nothing.
                 if work.error is not None and (self._tx.changes != before or isinstance(work.error, StoreError)):
+                    self._reason = _retry_reason(work.error)
                     return int(last)
                 if work.again is not None:
                     break
@@ -129,6 +130,7 @@ class WriteBatches:
         except UnknownOutcomeError as error:
             return _fail(works[:count], error)  # a second run would repeat what may have happened
         except StoreError as error:
+            self._reason = _retry_reason(error)
             if last:
                 _fail(works, error)
             return int(last)
@@ -136,6 +138,10 @@ class WriteBatches:
             self._tx.forget()
             self._engine.rollback()
         return count
+
+
+def _retry_reason(error: BaseException) -> str:
+    return error.reason if isinstance(error, TransientError) else "rollback"
 
 
 def _fail(works: list[QueuedWork], error: StoreError) -> int:

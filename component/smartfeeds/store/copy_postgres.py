@@ -189,10 +189,8 @@ class PostgresCopy:
 
 
 def _version(session: PostgresSession) -> str | None:
-    try:
+    with migrate.database_named(session.name):
         return postgres_version(session)
-    except StoreError as error:
-        raise StoreError(f"the database {session.name}: {error}") from None
 
 
 def _columns(table: TableShape) -> sql.Composed:

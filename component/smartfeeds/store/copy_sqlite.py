@@ -13,7 +13,7 @@ from smartfeeds.store.copying import OWN_TABLES, TableShape
 from smartfeeds.store.engine import Row
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.schema_blocks import schema_blocks
-from smartfeeds.store.sqlite_engine import make_private, missing, store_error
+from smartfeeds.store.sqlite_engine import make_private, missing, restoring_path, store_error
 
 # The index of words is a virtual table, whose number of a row has no column of its own.
 _DOCUMENT = "document"
@@ -35,6 +35,8 @@ def sqlite_target(path: Path) -> Iterator["SqliteCopy"]:
     """Yields a database to write, locked against a service. It is created if it does not exist. Raises StoreError."""
     if not path.parent.is_dir():
         raise StoreError(f"the folder {path.parent} does not exist; create it")
+    if not path.exists() and restoring_path(path).exists():
+        raise missing(path)
     make_private(path)
     with _locked(path) as connection:
         # A copy that is interrupted by a power loss begins again, so only its end needs to reach the disk.
@@ -99,10 +101,8 @@ class SqliteCopy:
 
     def begin(self, source: str) -> None:
         marker = migrate.copy_marker(source)
-        try:
+        with migrate.database_named(self._path):
             version = migrate.version(self._connection)
-        except StoreError as error:
-            raise StoreError(f"the database {self._path}: {error}") from None
         if version == marker:
             return
         if version is not None:

@@ -9,6 +9,7 @@ parameters only (xep-map 248).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
@@ -44,7 +45,13 @@ class AheadRows(NamedTuple):
 class TransientError(StoreError):
     """The transaction failed without effect and may succeed when it runs again: a lost connection, a deadlock, a row
     that another process has added at the same time.
+
+    `reason` is a label of metrics: `lost`, `deadlock`, `serialization`, `unique` or `rollback`.
     """
+
+    def __init__(self, text: str, reason: str = "lost") -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 class OverBudgetError(Exception):
@@ -102,6 +109,9 @@ class Engine(Protocol):
 
     def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
         """Reads what these touches name. With `lock` the nodes are locked. None if the engine does not gain from it."""
+
+    def database_state(self) -> DatabaseState | None:
+        """Returns the state of the server; None if the database is a file."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         """Returns all rows of a query."""

@@ -10,7 +10,9 @@ import fcntl
 import hashlib
 import math
 import os
+import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Collection
@@ -28,6 +30,9 @@ LOCK = "lock"  # the file that processes lock
 ABANDONED_S = 3_600.0
 BUFFER_BYTES = 262_144  # a thread writes this much at a time
 
+# The name of a file. A database that somebody else has written may have another text, such as a path, in its place.
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
@@ -35,6 +40,11 @@ Arguments = TypeVarTuple("Arguments")
 def folder_of(database: Path) -> Path:
     """The folder for the files of a database."""
     return database.with_name(f"{database.name}{FILES_SUFFIX}")
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text is the digest of a file, and therefore its name in a folder."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def copy_files(source: Path, target: Path) -> int:
@@ -51,10 +61,12 @@ def copy_files(source: Path, target: Path) -> int:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o700)
         for folder in _folders(source):
+            if folder.is_symlink():
+                raise StoreError(f"{folder} is a link, and cannot have files of feeds; remove it")
             (part / folder.name).mkdir(mode=0o700)
             for name in names_in(folder):
                 try:
-                    shutil.copy2(folder / name, part / folder.name / name)
+                    _copy(folder / name, part / folder.name / name)
                     count += 1
                 except FileNotFoundError:
                     continue  # no item used it any more
@@ -63,6 +75,14 @@ def copy_files(source: Path, target: Path) -> int:
     except OSError as error:
         raise failure(error, "cannot be copied") from error
     return count
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copies a file. Raises OSError, and StoreError for another kind of file: a link in a backup could lead to any file
+    of this machine, which the service would then show to readers."""
+    if not stat.S_ISREG(source.lstat().st_mode):
+        raise StoreError(f"{source} is no regular file, and cannot be one of a feed; remove it")
+    shutil.copy2(source, target, follow_symlinks=False)
 
 
 class FolderLock:
@@ -134,6 +154,8 @@ class FileFolder:
         return await asyncio.to_thread(self._open, digest)
 
     def _open(self, digest: str) -> IO[bytes] | None:
+        if not is_digest(digest):
+            return None
         try:
             return self.path_of(digest).open("rb")
         except FileNotFoundError:

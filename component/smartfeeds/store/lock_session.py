@@ -9,13 +9,12 @@ import asyncio
 import contextlib
 import os
 import selectors
-import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
@@ -25,8 +24,12 @@ from smartfeeds.core.letters import EVERY_PROCESS
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import OpenMode, WriteTx
+from smartfeeds.store.engine import TransientError
+from smartfeeds.store.heard_letters import HeardLetters
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.migrate import database_named, next_step
+from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, oldest_postgres_program, postgres_version
 from smartfeeds.store.notices import (
     ChangeNotice,
     JoinNotice,
@@ -38,7 +41,10 @@ from smartfeeds.store.notices import (
     read_notice,
 )
 from smartfeeds.store.postgres_engine import PostgresEngine
+from smartfeeds.store.postgres_errors import postgres_error
+from smartfeeds.store.postgres_programs import session_name
 from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.telemetry import NOTICES
 
 T = TypeVar("T")
 
@@ -54,10 +60,9 @@ NOTICE_S: Final = 0.01
 # A letter that was not read for so long is for a process that has ended. A process that was without a session reads the
 # letters that were sent meanwhile.
 LETTER_S: Final = 60.0
-# A letter has the time of its statement. It is committed, and its notice arrives, a little later.
-OVERLAP: Final = timedelta(seconds=2)
 # A statement takes milliseconds. Only a server that hangs, while its kernel still answers, needs longer.
 CLOSE_S: Final = 5.0
+_SENT, _RECEIVED = NOTICES.labels("sent"), NOTICES.labels("received")
 
 _VIEW: Final[LiteralString] = """
 SELECT classid::bigint, objid::bigint, count(*), clock_timestamp() FROM pg_locks
@@ -95,7 +100,11 @@ CREATE UNLOGGED TABLE IF NOT EXISTS letter (
 """
 
 
-class SessionLostError(StoreError):
+# Work with the connection, and the future of its result.
+_Job = tuple[Callable[[], Any], "asyncio.Future[Any] | None"]
+
+
+class SessionLostError(TransientError):
     """The session has ended, and with it every lock."""
 
 
@@ -105,30 +114,6 @@ class LockView:
 
     members: Members
     held: frozenset[int]
-
-
-class HeardLetters:
-    """What the sessions of a process have read, one after the other. `at` is the time of the database until which
-    everything was read, None before the first beat.
-
-    No letter may be read twice: presence from before would replace what has arrived since.
-    """
-
-    def __init__(self) -> None:
-        self.at: datetime | None = None
-        self._letters: set[tuple[int, datetime]] = set()  # after `at`; a crash of the server begins the numbers anew
-
-    def note_time(self, at: datetime) -> None:
-        """Notes a beat."""
-        # What was sent before the first beat is not for this process.
-        self.at = at if self.at is None else max(self.at, at - OVERLAP)
-        self._letters = {letter for letter in self._letters if letter[1] > self.at}
-
-    def is_new(self, letter_no: int, sent: datetime) -> bool:
-        """Whether a letter was not read before. It counts as read now."""
-        is_new = (letter_no, sent) not in self._letters
-        self._letters.add((letter_no, sent))
-        return is_new
 
 
 class LockSession:
@@ -143,7 +128,7 @@ class LockSession:
         instance: str,
         events: SessionEvents,
         reader: TraitsReader,
-        heard: "HeardLetters",
+        heard: HeardLetters,
     ) -> None:
         self._session = session
         self._connection = connection = session.connection
@@ -152,7 +137,9 @@ class LockSession:
         self._instance = instance
         self._events = events
         self._loop = asyncio.get_running_loop()
-        self._jobs: deque[tuple[Callable[[], Any], asyncio.Future[Any] | None]] = deque()
+        self._jobs: deque[_Job] = deque()
+        # Run when no other job waits. Strangers cause letters, and a flood of them must not hold up the beats.
+        self._letters: deque[_Job] = deque()
         self._changed: set[int] = set()
         self._guard = threading.Lock()  # of the attributes below, and of the pipe
         self._notice_at_s: float | None = None
@@ -162,8 +149,6 @@ class LockSession:
         self._heard = heard
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
-        # A descriptor of its own: that of the connection may be another file after the thread has closed it.
-        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
@@ -175,7 +160,7 @@ class LockSession:
         lease_s: float,
         events: SessionEvents,
         reader: TraitsReader,
-        heard: "HeardLetters | None" = None,
+        heard: HeardLetters | None = None,
     ) -> Self:
         """Connects and joins the members without a link. `reader` indexes items, as in the store. `heard` is what the
         former session of this process has read. Raises StoreError."""
@@ -252,7 +237,7 @@ class LockSession:
             assert row is not None
             self._notify(letter_text(self._instance, recipient, row[0]))
 
-        await self.run(send)
+        await self._queue(self._letters, send)
 
     async def remove_letters(self) -> None:
         """Removes letters that were not read in time."""
@@ -266,11 +251,14 @@ class LockSession:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Runs work with the connection, in the thread, in the order of the calls. Raises what it raises."""
+        return await self._queue(self._jobs, work)
+
+    async def _queue(self, jobs: "deque[_Job]", work: Callable[[], T]) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
         with self._guard:
             if self._is_over or self._ending:
                 raise SessionLostError("the lock session has ended; the service opens another one")
-            self._jobs.append((work, future))
+            jobs.append((work, future))
         self._wake()
         return await future
 
@@ -298,12 +286,11 @@ class LockSession:
         end = asyncio.create_task(asyncio.to_thread(self._thread.join))
         ended, _ = await asyncio.wait((end,), timeout=CLOSE_S)
         if not ended:
-            with contextlib.suppress(OSError):  # the connection ended meanwhile
-                self._socket.shutdown(socket.SHUT_RDWR)
+            self._session.answers.shut_down()
         try:
             await end
         finally:
-            self._socket.close()
+            self._session.answers.close()
 
     def _wake(self) -> None:
         with self._guard:
@@ -325,7 +312,9 @@ class LockSession:
                     self._send_notice()
                     connection.pgconn.consume_input()
                     while (notice := connection.pgconn.notifies()) is not None:
-                        self._read_notice(notice.extra.decode())
+                        self._read_notice(notice.extra.decode(errors="replace"))
+                while self._letters:
+                    self._run_jobs()
                 self._run_jobs()
             except psycopg.Error as error:
                 reason = str(error).strip()
@@ -335,12 +324,14 @@ class LockSession:
             self._is_over = True
             os.close(self._wake_read)
             os.close(self._wake_write)
-        while self._jobs:
-            self._settle(self._jobs.popleft()[1], error=SessionLostError(f"the lock session was lost: {reason}"))
+        for job in (*self._jobs, *self._letters):
+            self._settle(job[1], error=SessionLostError(f"the lock session was lost: {reason}"))
         if not self._ending:
             self._call(self._events.on_lost, reason)
 
     def _pause_s(self) -> float | None:
+        if self._letters:
+            return 0.0
         with self._guard:
             return None if self._notice_at_s is None else max(0.0, self._notice_at_s - time.monotonic())
 
@@ -352,18 +343,23 @@ class LockSession:
             return
 
     def _run_jobs(self) -> None:
+        """Runs all jobs, and one letter."""
         while self._jobs:
-            work, future = self._jobs.popleft()
-            try:
-                result = work()
-            except Exception as error:  # noqa: BLE001 - the caller receives it
-                is_end = self._connection.closed
-                lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
-                self._settle(future, error=lost)
-                if is_end:
-                    raise psycopg.OperationalError(str(error)) from None
-            else:
-                self._settle(future, result)
+            self._run_job(*self._jobs.popleft())
+        if self._letters:
+            self._run_job(*self._letters.popleft())
+
+    def _run_job(self, work: Callable[[], Any], future: "asyncio.Future[Any] | None") -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - the caller receives it
+            is_end = self._connection.closed
+            lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
+            self._settle(future, error=lost)
+            if is_end:
+                raise psycopg.OperationalError(str(error)) from None
+        else:
+            self._settle(future, result)
 
     def _settle(
         self, future: "asyncio.Future[Any] | None", result: object = None, error: Exception | None = None
@@ -397,6 +393,7 @@ class LockSession:
             changed, self._changed = self._changed, set()
             self._notice_at_s = None
         self._notify(change_text(self._instance, changed))
+        _SENT.inc()
 
     def _notify(self, text: str) -> None:
         # A transaction of its own, after the commit of the change: NOTIFY in the transaction of a write would make the
@@ -409,6 +406,7 @@ class LockSession:
     def _read_notice(self, payload: str) -> None:
         notice = read_notice(payload, self._instance)
         if isinstance(notice, ChangeNotice):
+            _RECEIVED.inc()
             self._call(self._events.on_changed, notice.node_nos)
         elif isinstance(notice, JoinNotice):
             self._call(self._events.on_joined)
@@ -449,7 +447,7 @@ class _LockedSession(PostgresSession):
         # A database that has vanished without a word must not hold a beat for longer than the lease.
         options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"
         url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
-        super().__init__(replace(address, url=url))
+        super().__init__(replace(address, url=url), kind="locks")
         self._lease_settings = {
             "idle_session_timeout": timeout_ms,
             "idle_in_transaction_session_timeout": timeout_ms,
@@ -469,9 +467,10 @@ class _LockedSession(PostgresSession):
         self.open_at_once()
         connection = self.connection
         try:
+            connection.execute("SELECT set_config('application_name', %s, false)", (session_name(instance),))
+            self._check_schema()
             for name, value in self._lease_settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
-            connection.execute("SELECT set_config('application_name', %s, false)", (f"smartfeeds {instance} locks",))
             connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, _UNLINKED))
             with connection.transaction():
                 # Processes that start together would both create the table, and one of them would fail.
@@ -481,7 +480,19 @@ class _LockedSession(PostgresSession):
             # The others pass stanzas on to this process at once, and not only after their next beat.
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, join_text(instance)))
         except psycopg.Error as error:
+            failure = postgres_error(error, f"{self.name}, lock session", lost=connection.closed)
             self.close()
-            raise StoreError(
-                f"the database {self.name}: the lock session cannot be set up: {str(error).strip()}"
-            ) from error
+            raise failure from error
+        except StoreError:
+            self.close()
+            raise
+
+    def _check_schema(self) -> None:
+        """Raises StoreError, or NewerSchemaError if a newer program has upgraded the schema since this one started.
+
+        The lock makes the check wait for an upgrade that runs. An upgrade that starts after it sees this session.
+        """
+        with self.connection.transaction():
+            self.execute("SELECT pg_advisory_xact_lock_shared(?)", (SCHEMA_LOCK,))
+            with database_named(self.name):
+                next_step(postgres_version(self), oldest_postgres_program(self), OpenMode.READ)

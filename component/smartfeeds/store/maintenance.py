@@ -8,7 +8,7 @@ from pathlib import Path
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
-from smartfeeds.store.sqlite_engine import missing, store_error
+from smartfeeds.store.sqlite_engine import missing, restoring_path, store_error
 
 BUSY_S = 5.0  # wait for another process that has locked the file
 
@@ -51,6 +51,8 @@ def check_writable(path: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StoreError(f"the folder {folder} is not writable; give this user write permission")
     if not path.exists():
+        if restoring_path(path).exists():
+            raise missing(path)
         return
     try:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=BUSY_S)) as connection:

@@ -10,7 +10,8 @@ newer database, unless it knows that schema. So the processes of a service can b
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from importlib import resources
 from pathlib import Path
@@ -102,6 +103,12 @@ def oldest_of(revision: str) -> str:
     return COMPATIBLE.get(revision, revision)
 
 
+def works_with(program: str, target: str) -> bool:
+    """Returns whether a program that was made for the schema `program` can work with the schema `target`."""
+    order = {revision: position for position, revision in enumerate(REVISIONS)}
+    return program in order and order[program] >= order[oldest_of(target)]
+
+
 def next_step(revision: str | None, oldest: str | None, mode: OpenMode) -> Step:
     """Returns what to do with a database of the schema `revision`, which is None for an empty database.
 
@@ -131,6 +138,15 @@ def next_step(revision: str | None, oldest: str | None, mode: OpenMode) -> Step:
     return Step.UPGRADE
 
 
+@contextmanager
+def database_named(name: object) -> Iterator[None]:
+    """Puts the name of the database before the text of a StoreError."""
+    try:
+        yield
+    except StoreError as error:
+        raise type(error)(f"the database {name}: {error}") from error
+
+
 def oldest_program(connection: sqlite3.Connection) -> str | None:
     """Returns the oldest schema whose programs can work with the database, None if the database does not say it."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'compatibility'").fetchone():
@@ -147,17 +163,16 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
     is newer.
     """
     try:
-        step = next_step(version(connection), oldest_program(connection), mode)
-        if step is Step.CREATE:
-            create(connection)
-            # Another process, perhaps of another version, may have created the schema first.
+        with database_named(path):
             step = next_step(version(connection), oldest_program(connection), mode)
-        if step is Step.UPGRADE:
-            upgrade(path, HEAD)
+            if step is Step.CREATE:
+                create(connection)
+                # Another process, perhaps of another version, may have created the schema first.
+                step = next_step(version(connection), oldest_program(connection), mode)
+            if step is Step.UPGRADE:
+                upgrade(path, HEAD)
     except sqlite3.Error as error:
         raise store_error(error, str(path)) from error
-    except StoreError as error:
-        raise type(error)(f"the database {path}: {error}") from error
 
 
 def create(connection: sqlite3.Connection) -> None:

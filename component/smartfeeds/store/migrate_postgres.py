@@ -11,7 +11,7 @@ import psycopg
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.migrate import HEAD, Step, next_step, oldest_of
+from smartfeeds.store.migrate import HEAD, Step, database_named, next_step, oldest_of
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession
 
@@ -51,17 +51,16 @@ def oldest_postgres_program(session: PostgresSession) -> str | None:
 def prepare_postgres(session: PostgresSession, mode: OpenMode = OpenMode.SERVE) -> None:
     """Ensures that the database has the schema of this code (`migrate.prepare`). Raises StoreError."""
     try:
-        step = _step(session, mode)
-        if step is Step.CREATE:
-            create_schema(session)
-            # Another process, perhaps of another version, may have created the schema first.
+        with database_named(session.name):
             step = _step(session, mode)
-        if step is Step.UPGRADE:
-            upgrade_postgres(session.address, HEAD)
+            if step is Step.CREATE:
+                create_schema(session)
+                # Another process, perhaps of another version, may have created the schema first.
+                step = _step(session, mode)
+            if step is Step.UPGRADE:
+                upgrade_postgres(session.address, HEAD)
     except psycopg.Error as error:
-        raise postgres_error(error, session.name) from error
-    except StoreError as error:
-        raise type(error)(f"the database {session.name}: {error}") from error
+        raise postgres_error(error, session.name, lost=not session.is_open) from error
 
 
 def _step(session: PostgresSession, mode: OpenMode) -> Step:

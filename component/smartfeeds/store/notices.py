@@ -12,6 +12,9 @@ from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS
 # PostgreSQL refuses a payload of 8,000 bytes.
 PAYLOAD_BYTES: Final = 7_900
 _MANY: Final = "*"
+# Of a number of a node or of a letter. Every role that may connect to the database can send notices, and Python raises
+# ValueError for a text with thousands of digits.
+_DIGITS: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,13 @@ def read_notice(text: str, instance: str) -> ChangeNotice | LetterNotice | JoinN
             if numbers == _MANY:
                 return ChangeNotice(None)
             parts = numbers.split(",")
-            return ChangeNotice(tuple(map(int, parts))) if all(part.isdecimal() for part in parts) else None
-        case [_, "letter", recipient, number] if number.isdecimal():
+            return ChangeNotice(tuple(map(int, parts))) if all(map(_is_number, parts)) else None
+        case [_, "letter", recipient, number] if _is_number(number):
             is_mine = recipient in (instance, EVERY_PROCESS, ANY_PROCESS)
             return LetterNotice(int(number), is_claimed=recipient == ANY_PROCESS) if is_mine else None
         case _:
             return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import psycopg
 
+from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
@@ -18,6 +19,7 @@ from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, Transien
 from smartfeeds.store.postgres_ahead import look_ahead
 from smartfeeds.store.postgres_errors import has_rolled_back, postgres_error, sqlstate_of
 from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.store.postgres_state import STATEMENTS, to_state
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import ITEM, Table
 from smartfeeds.store.sql_tallies import BLOCKS
@@ -85,6 +87,9 @@ class PostgresEngine:
         self.run("SET LOCAL statement_timeout = 0")
         self.run("RELEASE SAVEPOINT bounded")
         return result
+
+    def database_state(self) -> DatabaseState | None:
+        return to_state(*self.rows_of([(statement, ()) for statement in STATEMENTS]))
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         return self.rows_of([(sql, params)])[0]
@@ -191,7 +196,8 @@ class PostgresEngine:
                 ) from error
             raise failure from error
         if status != "COMMIT":
-            raise TransientError(f"the database {self._session.name}: the transaction had failed before its commit")
+            text = f"the database {self._session.name}: the transaction had failed before its commit"
+            raise TransientError(text, "rollback")
 
     def rollback(self) -> None:
         if self._session.drop():

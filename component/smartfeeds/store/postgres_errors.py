@@ -25,7 +25,7 @@ _ADVICE = {
     "57014": "a statement took too long and was cancelled; look for long transactions of other programs",
     "25P03": "the transaction was idle for too long and was ended; the machine may be overloaded",
     "55P03": "a row is locked for too long; look for long transactions of other programs",
-    "28P01": "the password is wrong; check store.password_file and the user in store.url",
+    "28P01": "the password is missing or wrong; check it, its file (store.password_file, --password-file) and the user",
     "28000": "the server rejects the user; check store.url and pg_hba.conf of the server",
     "3D000": "it does not exist; create it with createdb, or check store.url",
     "42501": "the user may not do this; make it the owner of the database",
@@ -45,16 +45,24 @@ _TEXTS = {
     "no pg_hba.conf entry": "28000",
     "pg_hba.conf rejects": "28000",
     "authentication failed": "28000",
-    "does not exist": "3D000",
     "too many clients": "53300",
+    "too many connections": "53300",
+    'role "': "28000",
+    "does not exist": "3D000",
     "remaining connection slots": "53300",
     "the database system is": "57P03",
     "session is read-only": "25006",
     "session is not read-only": "25006",
     "server is in hot standby mode": "25006",
 }
-# What may be gone at the next attempt: works of the store run again after it.
-_TRANSIENT = {"40001", "40P01", "23505", "57P01", "57P02", "57P03", "25P03", "53300"}
+_LOST = "lost"
+# What may be gone at the next attempt: works of the store run again after it. SQLSTATE -> the reason in metrics.
+_TRANSIENT = {
+    "40001": "serialization",
+    "40P01": "deadlock",
+    "23505": "unique",
+    **dict.fromkeys(("57P01", "57P02", "57P03", "25P03", "53300"), _LOST),
+}
 # What a new attempt to connect may find gone. A server that was just promoted may still be read-only.
 _PASSING = {"", "57P03", "57P01", "57P02", "53300", "25006"}
 
@@ -94,5 +102,7 @@ def postgres_error(error: Exception, name: str, *, lost: bool = False) -> StoreE
     if advice is None:
         advice = UNREACHABLE if lost or isinstance(error, psycopg.OperationalError) else "it cannot be used"
     reason = " ".join(str(error).split())
-    kind = TransientError if lost or state in _TRANSIENT else StoreError
-    return kind(f"the database {name}: {advice} ({reason})")
+    text = f"the database {name}: {advice} ({reason})"
+    if lost or state in _TRANSIENT:
+        return TransientError(text, _TRANSIENT.get(state, _LOST))
+    return StoreError(text)

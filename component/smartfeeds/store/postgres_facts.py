@@ -9,12 +9,13 @@ import psycopg
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.store.postgres_errors import postgres_error
-from smartfeeds.store.postgres_session import CONNECT_S, connect
+from smartfeeds.store.postgres_session import connect
+from smartfeeds.store.postgres_state import FREE_CONNECTIONS
 
 _APPLICATION = "smartfeeds doctor"
 # Other users' sessions have no backend_type for a user without rights, but they have a database. The sessions of the
-# doctor itself do not count. NULL is no limit, and LEAST ignores it.
-_FACTS = """
+# doctor itself do not count.
+_FACTS = f"""
 WITH client AS (
     SELECT usename, datname, coalesce(application_name, '') AS name FROM pg_stat_activity
     WHERE datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
@@ -31,30 +32,25 @@ SELECT current_setting('server_version_num')::int,
     current_setting('synchronous_commit'),
     current_setting('synchronous_standby_names'),
     (SELECT count(*) FROM pg_stat_replication)::int,
-    (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))::int,
+    (SELECT CASE WHEN count(*) = 0 OR count(sync_state) > 0
+        THEN count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) END FROM pg_stat_replication)::int,
     current_setting('fsync')::bool,
     current_setting('full_page_writes')::bool,
     current_setting('autovacuum')::bool,
-    least(
-        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-            - coalesce(current_setting('reserved_connections', true), '0')::int - (SELECT count(*) FROM client),
-        (SELECT nullif(rolconnlimit, -1) - (SELECT count(*) FROM client WHERE usename = current_user)
-            FROM pg_roles WHERE rolname = current_user),
-        (SELECT nullif(datconnlimit, -1) - (SELECT count(*) FROM client WHERE datname = current_database())
-            FROM pg_database WHERE datname = current_database())
-    )::int,
+    {FREE_CONNECTIONS},
     (SELECT count(*) FROM ours)::int,
     (SELECT count(*) FROM ours WHERE name LIKE 'smartfeeds % locks')::int
-"""
+"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresFacts:
     """The state of a server and a database. `version` is `server_version_num`; `clock_apart_s` is the difference of the
-    clocks, positive if the server is ahead. `pools_transactions` says that two clients share one connection of a
-    pooler. `schema` is the version of our tables, None if there are none; `has_tables` is true for any tables.
-    `free_connections` is what the limits of the server, the user and the database permit beside the open ones, of which
-    `connections` belong to `processes` of the service.
+    clocks, positive if the server is ahead. `synchronous_standbys` is None if this user may not see the states of
+    standbys. `pools_transactions` says that two clients share one connection of a pooler. `schema` is the version of
+    our tables, None if there are none; `has_tables` is true for any tables. `free_connections` is what the limits of
+    the server, the user and the database permit beside the open ones, of which `connections` belong to `processes` of
+    the service.
     """
 
     version: int
@@ -66,7 +62,7 @@ class PostgresFacts:
     synchronous_commit: str
     standby_names: str
     standbys: int
-    synchronous_standbys: int
+    synchronous_standbys: int | None
     fsync: bool
     full_page_writes: bool
     autovacuum: bool
@@ -100,7 +96,7 @@ def read_facts(address: StoreAddress) -> PostgresFacts:
 
 
 def _connect(address: StoreAddress) -> psycopg.Connection[tuple[Any, ...]]:
-    return connect(address, _APPLICATION, autocommit=True, connect_timeout=CONNECT_S)
+    return connect(address, _APPLICATION, autocommit=True)
 
 
 def _is_shared(first: psycopg.Connection[tuple[Any, ...]], second: psycopg.Connection[tuple[Any, ...]]) -> bool:

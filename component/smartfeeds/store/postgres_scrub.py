@@ -14,7 +14,7 @@ from psycopg import sql
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.store.postgres_errors import postgres_error
-from smartfeeds.store.postgres_session import CONNECT_S, connect
+from smartfeeds.store.postgres_session import connect
 from smartfeeds.store.scrub import BUSY_S, MAX_LIVE_BYTES, ScrubResult
 
 # Works of a running service wait meanwhile. They wait for a lock for 20 s (`postgres_session`).
@@ -80,7 +80,7 @@ def _write_anew(connection: _Connection, table: str) -> None:
 
 
 def _connect(address: StoreAddress) -> _Connection:
-    return connect(address, "smartfeeds gdpr", autocommit=True, connect_timeout=CONNECT_S)
+    return connect(address, "smartfeeds gdpr", autocommit=True)
 
 
 def _outlive_snapshots(connection: _Connection, busy_s: float) -> bool:

@@ -14,18 +14,30 @@ from typing import Any
 
 import psycopg
 from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8BinaryDumper
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
+from smartfeeds.store.postgres_answers import AnswerLimit, AnswerSocket
 from smartfeeds.store.postgres_errors import may_connect_later, postgres_error
+from smartfeeds.telemetry import STORE_ROUND_TRIPS
 
 # psycopg warns of the errors that follow in a pipeline after the one that it raises.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 CONNECT_S = 5  # for each host of the address
+# A network that loses all packets answers nothing, and TCP alone would wait for 15 minutes, or for ever without data
+# (PostgreSQL 15 manual, section 34.1.2; tcp(7)). The address may set other values.
+_NETWORK: dict[str, Any] = {
+    "connect_timeout": CONNECT_S,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 # A failover takes seconds. Works wait this long for a connection that was lost. After that they fail, and the works
 # after them try again.
 RECONNECT_S = 5.0
@@ -53,22 +65,36 @@ def connect(address: StoreAddress, application: str, **options: Any) -> psycopg.
     """Returns a connection that the server lists under the name `application`. `options` are those of psycopg.connect.
     Raises psycopg.Error.
     """
-    return psycopg.connect(address.url, password=address.password or None, application_name=application, **options)
+    own = conninfo_to_dict(address.url)
+    network = {name: value for name, value in _NETWORK.items() if name not in own}
+    password = address.password or None
+    return psycopg.connect(address.url, password=password, application_name=application, **network, **options)
 
 
 class PostgresSession:
-    """A connection that `statement_timeout_ms` bounds (0: no bound).
+    """A connection that `statement_timeout_ms` bounds (0: no bound). `kind` is a label of its metrics.
 
-    `open_at_once` fails when the server cannot be reached, `renew` waits some seconds for it.
+    `open_at_once` fails when the server cannot be reached, `renew` waits some seconds for it. Whoever shares `limit`
+    ends statements without an answer: it calls `limit.enforce` with `answers`.
     """
 
-    def __init__(self, address: StoreAddress, *, statement_timeout_ms: int = 0) -> None:
+    def __init__(
+        self,
+        address: StoreAddress,
+        *,
+        statement_timeout_ms: int = 0,
+        kind: str = "read",
+        limit: AnswerLimit | None = None,
+    ) -> None:
         self.name = address.name
         self.address = address
+        self.answers = AnswerSocket()
+        self._limit = limit or AnswerLimit()
         self._settings = {**_SETTINGS, "statement_timeout": str(statement_timeout_ms)}
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None
         self._queue: list[Statement] = []
+        self._trips = STORE_ROUND_TRIPS.labels(kind)
         self._is_begun = False  # whether the server knows of the transaction
         self._is_ending = False  # whether the response to the end of a snapshot was not read yet
 
@@ -100,20 +126,23 @@ class PostgresSession:
         return is_lost or (self.is_open and self.connection.info.transaction_status is TransactionStatus.INERROR)
 
     def open_at_once(self) -> None:
-        """Opens the connection. Raises StoreError with advice."""
+        """Opens the connection. Raises StoreError with advice; TransientError if the server may be back later."""
         try:
             self._open()
         except psycopg.Error as error:
-            raise postgres_error(error, self.name) from error
+            raise postgres_error(error, self.name, lost=may_connect_later(error)) from error
 
     def renew(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Opens the connection if it is not open, with a growing pause between attempts. Raises StoreError."""
         until = time.monotonic() + RECONNECT_S
         pause_s = _FIRST_PAUSE_S
         while not self.is_open:
+            if self._limit.is_over:
+                raise StoreError(f"the database {self.name}: it does not answer, and the service ends")
             try:
                 self._open()
             except psycopg.Error as error:
+                self._limit.note_failure()
                 if not may_connect_later(error) or time.monotonic() + pause_s > until:
                     raise postgres_error(error, self.name, lost=True) from error
                 # With jitter, because all connections of all processes are lost at the same time.
@@ -126,8 +155,10 @@ class PostgresSession:
             self.address,
             "smartfeeds",
             autocommit=True,
-            connect_timeout=CONNECT_S,
-            prepare_threshold=2,
+            # Each statement is prepared when it is first used. If it was used before, and the server skips its
+            # preparation after an error in the same pipeline, psycopg 3.3 believes that it is prepared. Then each
+            # further use fails: prepared statement "_pg3_0" does not exist.
+            prepare_threshold=0,
             client_encoding="utf8",
         )
         version = connection.info.server_version
@@ -140,17 +171,24 @@ class PostgresSession:
         # All integers have one type: otherwise the server would plan each statement again for small and large numbers.
         for kind in (int, bool):
             connection.adapters.register_dumper(kind, _INTEGER)
-        calls = ", ".join("set_config(%s, %s, false)" for _ in self._settings)
-        connection.execute(f"SELECT {calls}", [part for pair in self._settings.items() for part in pair])
         self._use(connection)
+        calls = ", ".join("set_config(%s, %s, false)" for _ in self._settings)
+        try:
+            with self.answers:
+                connection.execute(f"SELECT {calls}", [part for pair in self._settings.items() for part in pair])
+        except psycopg.Error:
+            self.close()
+            raise
 
     def _use(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self.answers.attach(connection.fileno())
         self._connection = connection
         self._cursor = connection.cursor(binary=True)
 
     def close(self) -> None:
         """Closes the connection if it is open."""
         self._is_ending = False
+        self.answers.close()
         if self._connection is not None:
             self._connection.close()
         self._connection = self._cursor = None
@@ -166,8 +204,9 @@ class PostgresSession:
         """
         connection = self.connection.pgconn
         connection.send_query(b"ROLLBACK")
-        while connection.flush():
-            _wait(connection.socket, select.POLLOUT)
+        with self.answers:
+            while connection.flush():
+                _wait(connection.socket, select.POLLOUT)
         self._is_ending = True
 
     def finish_ending(self) -> None:
@@ -177,11 +216,12 @@ class PostgresSession:
         self._is_ending = False
         connection = self.connection.pgconn
         try:
-            while connection.is_busy():
-                _wait(connection.socket, select.POLLIN)
-                connection.consume_input()
-            while connection.get_result() is not None:
-                pass
+            with self.answers:
+                while connection.is_busy():
+                    _wait(connection.socket, select.POLLIN)
+                    connection.consume_input()
+                while connection.get_result() is not None:
+                    pass
         except psycopg.OperationalError:
             self.close()
 
@@ -208,7 +248,8 @@ class PostgresSession:
     def copy(self, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:
         """Adds rows to a table by COPY, after the queued statements. Raises as `execute`."""
         self.flush()
-        with self.connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+        statement = f"COPY {table} ({columns}) FROM STDIN".encode()
+        with self.answers, self.connection.cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
 
@@ -230,7 +271,8 @@ class PostgresSession:
             # nobody would know whether such a commit has happened.
             self.flush()
         queue, self._queue = self._queue, []
-        with self.connection.pipeline():
+        self._trips.inc()
+        with self.answers, self.connection.pipeline():
             self._run(queue)
             cursor = self.connection.execute("COMMIT")
         return cursor.statusmessage or ""
@@ -254,11 +296,13 @@ class PostgresSession:
     def _send(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self._cursor is None:
             raise psycopg.OperationalError("the connection is closed")
+        self._trips.inc()
         if not self._queue and len(statements) == 1:
             sql, params = statements[0]
-            return [self._cursor.execute(to_psycopg(sql), params).fetchall()]
+            with self.answers:
+                return [self._cursor.execute(to_psycopg(sql), params).fetchall()]
         queue, self._queue = self._queue, []
-        with self.connection.pipeline():
+        with self.answers, self.connection.pipeline():
             self._run(queue)
             cursors = [self.connection.cursor(binary=True).execute(to_psycopg(sql), row) for sql, row in statements]
             return [cursor.fetchall() for cursor in cursors]
@@ -273,7 +317,9 @@ class PostgresSession:
         self.flush()
         if self._connection is None:
             raise psycopg.OperationalError("the connection is closed")
-        self._connection.execute(script.encode(), prepare=False)
+        self._trips.inc()
+        with self.answers:
+            self._connection.execute(script.encode(), prepare=False)
 
 
 _INTEGER: type[Dumper] = Int8BinaryDumper

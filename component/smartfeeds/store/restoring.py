@@ -13,9 +13,9 @@ from smartfeeds.store.backup import copy_database
 from smartfeeds.store.copy_sqlite import SqliteCopy
 from smartfeeds.store.copying import Progress, no_progress, table_digests
 from smartfeeds.store.digests import FeedDigest, RowsHash, TableDigest, feed_digests
-from smartfeeds.store.files import copy_files, folder_of, sync_folder
+from smartfeeds.store.files import copy_files, folder_of, is_digest, sync_folder
 from smartfeeds.store.lock import lock_database
-from smartfeeds.store.sqlite_engine import missing, store_error
+from smartfeeds.store.sqlite_engine import missing, restoring_path, store_error
 
 BEFORE = ".before-restore"  # the suffix of what a restored backup replaces
 _LOGS = ("", "-wal", "-shm")  # SQLite finds the log of a database by its name
@@ -87,7 +87,7 @@ def _missing_files(connection: sqlite3.Connection, path: Path) -> list[str]:
         return []  # the schema is older than uploaded files
     folder = folder_of(path)
     digests = [str(row[0]) for row in connection.execute("SELECT DISTINCT digest FROM file ORDER BY 1")]
-    return [digest for digest in digests if not (folder / digest[:2] / digest).exists()]
+    return [digest for digest in digests if not (is_digest(digest) and (folder / digest[:2] / digest).is_file())]
 
 
 def restore_backup(
@@ -96,18 +96,23 @@ def restore_backup(
     """Puts a backup and its uploaded files in the place of the database. Returns the paths of what was there before.
 
     With `replace` the former database and its files are renamed; without it, StoreError is raised if there is one. The
-    service must not run. Raises StoreError.
+    service must not run. A restore that was interrupted is taken back first. Raises StoreError.
     """
     release = lock_database(database, "smartfeeds restore")
+    # The database is renamed first and appears last, so that it is missing while the parts do not belong together.
+    parts = (*(_with(database, log) for log in _LOGS), files)
+    new = restoring_path(database)
+    new_files = folder_of(new)
     try:
-        former = [path for path in (*(_with(database, log) for log in _LOGS), files) if path.exists()]
+        if new.exists() and not database.exists():
+            _take_back(parts, database)
+        former = [path for path in parts if path.exists()]
         if former and not replace:
             raise StoreError(f"{former[0]} exists; use --replace to rename it to {_before(former[0], database).name}")
-        for path in former:
+        # Also if the path itself does not exist: `_take_back` must not confuse two restores.
+        for path in parts:
             if _before(path, database).exists():
                 raise StoreError(f"{_before(path, database)} exists from an earlier restore; remove it or move it away")
-        new = database.with_name(f"{database.name}.restoring")
-        new_files = folder_of(new)
         new.unlink(missing_ok=True)
         shutil.rmtree(new_files, ignore_errors=True)
         # Everything is copied first: an interrupted restore leaves the former database as it was.
@@ -124,6 +129,16 @@ def restore_backup(
         raise StoreError(f"the backup cannot be restored: {error.strerror} ({error.filename})") from error
     finally:
         release()
+
+
+def _take_back(parts: tuple[Path, ...], database: Path) -> None:
+    """Gives the former database and its files their names back, after a restore that was interrupted."""
+    for path in reversed(parts):
+        before = _before(path, database)
+        if before.exists():
+            if path.is_dir():
+                shutil.rmtree(path)  # the files of the backup
+            before.rename(path)
 
 
 def _with(database: Path, suffix: str) -> Path:

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
 from smartfeeds.core.erasures import Erasure, ErasurePhase, load_report
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.person import Person
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
@@ -51,10 +52,12 @@ class BlockReads(NodeReads):
             return None
         if self._number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
             return Refusal.ERASING
-        names = [bare, domain]
         salt = self.person_salt()
-        if salt and "@" in bare:
-            names.append(f"{DIGEST_PREFIX}{Person(bare).digest(salt).hex()}")
+        names: list[str] = []
+        for jid in same_addresses(Jid(bare.rpartition("@")[0], domain)):
+            names += [str(jid), jid.domain]
+            if salt and jid.local:
+                names.append(f"{DIGEST_PREFIX}{Person(str(jid)).digest(salt).hex()}")
         if self._is_on(ListKind.DENY, names):
             return Refusal.DENIED
         has_allowed = "SELECT EXISTS (SELECT 1 FROM block WHERE kind = ?)"

@@ -101,7 +101,7 @@ class ErasureReads(BlockReads):
 
     def person_rows(self, person: Person) -> list[PersonRow]:
         """Returns the rows of a person that are removed at once (`JidUse.ROW`). The cost grows with the tables."""
-        return self._rows_with(JidUse.ROW, person)
+        return [row for row in self._rows_with(JidUse.ROW, person) if person.has_address(row.text)]
 
     def mention_rows(self, person: Person) -> list[PersonRow]:
         """Returns the rows that are removed because they name a person (`JidUse.MENTION`). The cost grows with the

@@ -45,6 +45,9 @@ class SqlStore:
         self._reads = WorkQueue(readers, READ_BATCH, slow_read_s)
         self._long_reads = WorkQueue(long_readers, 1, slow_read_s)
 
+    def prepare_close(self) -> None:
+        """Does nothing here: SQLite answers, or fails."""
+
     async def _finish(self) -> None:
         """Rejects further works and waits for those that are queued."""
         every = (self._reads, self._long_reads, self._writes)

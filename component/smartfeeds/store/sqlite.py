@@ -31,6 +31,7 @@ from smartfeeds.store.sqlite_engine import (
     SqliteEngine,
     make_private,
     missing,
+    restoring_path,
     store_error,
 )
 from smartfeeds.store.work_queue import BatchRunner, QueuedWork
@@ -47,8 +48,8 @@ BUSY_S = 5.0  # wait for another process that has locked the file
 SLOW_READ_S = 0.001  # a page of 50 takes 0.12 ms, one of 500 items 1.5 ms
 # The writer changes pages of every index of an item, and a page that leaves its cache before the commit may be written
 # to the log twice. Readers use few pages at once, which the cache of the operating system has anyway.
-WRITER_CACHE_KIB = 16384
-READER_CACHE_KIB = 4096
+WRITER_CACHE_KIB = 8192
+READER_CACHE_KIB = 2048
 # Readers search the log in segments of about 4,000 pages. With this limit they search one segment, and syncs are rare.
 CHECKPOINT_PAGES = 4000
 # A checkpoint copies the log into the database and syncs it. On the writing connection it would take 45 ms for 4,000
@@ -98,10 +99,11 @@ class SqliteStore(SqlStore):
         if self._connections:
             raise StoreError("the store is already open")
         _check_writable(self.path)
+        # An empty database must not take the place of one whose restore was interrupted.
+        if not self.path.exists() and (not self._mode.creates or restoring_path(self.path).exists()):
+            raise missing(self.path)
         if self._mode.creates:
             make_private(self.path)
-        elif not self.path.exists():
-            raise missing(self.path)
         try:
             writers = [] if self._mode is OpenMode.READ else [await self._connect(self._writer)]
             readers = [await self._connect(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]

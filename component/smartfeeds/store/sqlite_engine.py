@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
@@ -40,8 +41,18 @@ _ADVICE = {
 _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 
+def restoring_path(path: Path) -> Path:
+    """Returns the file with the new contents of a database, while `smartfeeds restore` runs or after it was killed."""
+    return path.with_name(f"{path.name}.restoring")
+
+
 def missing(path: Path) -> StoreError:
     """Returns the error for a missing database file, for commands that do not create one."""
+    if restoring_path(path).exists():
+        return StoreError(
+            f"the database {path.absolute()} does not exist, because smartfeeds restore was interrupted; "
+            "run smartfeeds restore --replace again"
+        )
     return StoreError(f"the database {path.absolute()} does not exist; {CREATE_IT}")
 
 
@@ -108,6 +119,9 @@ class SqliteEngine:
 
     # Cursors are always read to their end. An open cursor would keep its snapshot, and the write-ahead log could not
     # shrink.
+
+    def database_state(self) -> DatabaseState | None:
+        return None
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         if self._left is not None:

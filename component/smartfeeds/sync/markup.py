@@ -271,8 +271,9 @@ def _record(node: Element, syntax: DialectSyntax, sequence: int | None = None, o
     return record
 
 
-# Versions of one item share most records. A look-up takes a fifth of the time of reading the attributes.
-@lru_cache(8192)
+# Versions of one item share most records, and are read after each other. A look-up takes a fifth of the time of reading
+# the attributes.
+@lru_cache(1_024)
 def _record_of(
     attributes: tuple[tuple[str, str], ...], syntax: DialectSyntax, sequence: int | None, names: frozenset[str]
 ) -> HistoryRecord:

@@ -20,7 +20,8 @@ _CONTACT_CHANGES = frozenset({"subscribe", "subscribed", "unsubscribe", "unsubsc
 
 
 class StanzaRelay:
-    """Passes stanzas on by `post`, whose parameters are the recipient and the letter.
+    """Passes stanzas on by `post`, whose parameters are the recipient and the letter. It returns whether the
+    letter will be sent.
 
     `instance` is the id of this process. `has_others` returns whether another process has a connection now.
     """
@@ -28,7 +29,7 @@ class StanzaRelay:
     def __init__(
         self,
         instance: str = "",
-        post: Callable[[str, bytes], object] = lambda _recipient, _data: None,
+        post: Callable[[str, bytes], bool] = lambda _recipient, _data: False,
         has_others: Callable[[], bool] = lambda: False,
     ) -> None:
         self.instance = instance
@@ -43,10 +44,9 @@ class StanzaRelay:
     def hand_over(self, element: etree._Element) -> bool:
         """Passes a stanza to another process if this process stops. Returns whether it did."""
         # A response is for this process, which waits for it.
-        is_handed = self._is_leaving and not (element.tag == _IQ and element.get("type") in ("result", "error"))
-        if is_handed:
-            self._post(ANY_PROCESS, write_letter(LetterTopic.HANDED, etree.tostring(element, with_tail=False)))
-        return is_handed
+        if not self._is_leaving or (element.tag == _IQ and element.get("type") in ("result", "error")):
+            return False
+        return self._post(ANY_PROCESS, write_letter(LetterTopic.HANDED, etree.tostring(element, with_tail=False)))
 
     def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
         """Shows a stanza to all other processes. `work` is the task that handles it, if there is one."""

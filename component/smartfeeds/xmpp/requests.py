@@ -6,6 +6,7 @@ we requested.
 """
 
 import asyncio
+import re
 from dataclasses import dataclass
 
 from lxml import etree
@@ -14,15 +15,15 @@ from smartfeeds.errors import LinkError
 from smartfeeds.xmpp.framer import start_of
 
 PREFIX = "call-"
+# The id of a request of this domain. Strangers send responses with any id, and a part of it names a recipient.
+_ID = re.compile(rf"{PREFIX}([0-9A-Za-z]{{1,16}})-[0-9]{{1,18}}", re.ASCII)
 _RESPONSES = frozenset({"result", "error"})
 
 
 def instance_of(iq: etree._Element) -> str:
     """Returns the process that a response is for, empty if the stanza is no response to a request of this service."""
-    stanza_id = iq.get("id") or ""
-    if iq.get("type") not in _RESPONSES or not stanza_id.startswith(PREFIX):
-        return ""
-    return stanza_id.removeprefix(PREFIX).partition("-")[0]
+    match = _ID.fullmatch(iq.get("id") or "")
+    return match[1] if match is not None and iq.get("type") in _RESPONSES else ""
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from smartfeeds.demo.process import HOST
 from smartfeeds.errors import LinkError
 from support.client import ClientFactory
 from support.faketime import FakeTime
+from support.listener import Listener
 from support.servers import TestServer
 
 WAIT_S = 20.0
@@ -48,19 +49,18 @@ class Wire:
     def __init__(self, port: int) -> None:
         self._port = port
         self._tasks: list[asyncio.Task[None]] = []
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self.dead = False
 
     async def open(self) -> int:
         """Listens; returns the port."""
-        self._server = await asyncio.start_server(self._accept, HOST, 0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        self._listener = Listener(self._accept)
+        return self._listener.port
 
     async def close(self) -> None:
         """Ends everything."""
-        assert self._server is not None
-        self._server.close()
+        assert self._listener is not None
+        await self._listener.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

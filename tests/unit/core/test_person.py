@@ -4,8 +4,10 @@ from urllib.parse import quote
 
 import pytest
 
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.person import Person
 from smartfeeds.errors import ConfigError
+from smartfeeds.service.syncing import endpoint
 
 BOB = Person("bob@example.org")
 
@@ -33,12 +35,69 @@ def test_spellings_name_the_person(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["kbob@example.org", "bob@example.org.uk", "bob@example.organic", "rob@example.org", "bob at example.org"]
+    "text",
+    [
+        "kbob@example.org",
+        "bob@example.org.uk",
+        "bob@example.organic",
+        "rob@example.org",
+        "bob at example.org",
+        "\u00e9bob@example.org",
+        "feeds.example%2F%C3%A9bob@example.org",
+        quote(quote("feeds.example/\u00e9bob@example.org", safe=""), safe=""),
+        quote("x+bob@example.org", safe=""),
+        "feeds.example%2Fbob@example.org%C3%A9.net",
+        "bob@example.org-sales.net",
+    ],
 )
 def test_other_addresses_do_not(text: str) -> None:
     """[OPS-004] The rows of a namesake must stay."""
     assert not BOB.is_in(text)
     assert BOB.replaced(text, "x") == text
+
+
+# Local parts may contain signs that separate an address from the text around it (RFC 7622 section 3.3.1).
+NAMESAKES = [
+    "x!bob@example.org",
+    "x=bob@example.org",
+    "\u00e9bob@example.org",
+    "x%21bob@example.org",
+    "x%2fbob@example.org",
+    "?bob@example.org",
+    "bob@example.org-sales.net",
+    "bob@example.org.md",
+]
+
+
+@pytest.mark.parametrize("jid", NAMESAKES)
+@pytest.mark.parametrize("encodings", [0, 1])
+def test_namesakes_keep_their_endpoints(jid: str, encodings: int) -> None:
+    """[OPS-023] The endpoint of another person is never that of this person, also encoded once more on the way."""
+    assert parse_jid(jid) is not None
+    by = endpoint("feeds.example", jid)
+    for _ in range(encodings):
+        by = quote(by, safe="")
+
+    assert not BOB.is_endpoint(by)
+    assert Person(jid).is_endpoint(by)
+    assert not BOB.has_address(jid)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        endpoint("feeds.example", "bob@example.org"),
+        quote(endpoint("feeds.example", "bob@example.org/phone"), safe=""),
+        "feeds.example/Bob@example.org",
+        "bob@example.org",
+        "xmpp:bob@example.org?;node=blog",
+        "gateway.example%2Fbob%5C40example.org@gateway.example",
+        "Bob <bob@example.org>",
+    ],
+)
+def test_endpoints_of_the_person(by: str) -> None:
+    """[OPS-023] Endpoints of this service, and those that other services write."""
+    assert BOB.is_endpoint(by)
 
 
 def test_letters_beyond_ascii() -> None:

@@ -9,6 +9,7 @@ from smartfeeds.core.position import (
     AtItem,
     AtTime,
     PagePosition,
+    cursors_in,
     kinds_of_positions,
     parse_position,
 )
@@ -111,3 +112,22 @@ def test_parse_position_of_an_id_as_long_as_a_uid_may_be_is_read() -> None:
 def test_kinds_of_positions_have_no_id_where_items_move(view: View, kinds: tuple[str, ...]) -> None:
     """[SF-025] [SF-031] What disco announces is what `parse_position` reads."""
     assert kinds_of_positions(view) == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "cursors"),
+    [
+        (f"cursor:{TEXT0}", (C0,)),
+        (f"c{TEXT0}", (CREATED_C0,)),
+        (f"{TEXT1}~{TEXT0}", (C1, C0)),
+        (f"cursor:{TEXT0}~{TEXT_LATER}", (C0, LATER)),
+        (f"{TEXT0}~x", ()),
+        ("~".join([TEXT0] * 3), ()),
+        (f"cursor:cursor:{TEXT0}", ()),
+        ("time:1304942400", ()),
+        ("id:a", ()),
+        ("", ()),
+    ],
+)
+def test_cursors_in_a_uid_are_read_without_a_view(text: str, cursors: tuple[Cursor, ...]) -> None:
+    assert cursors_in(text) == cursors

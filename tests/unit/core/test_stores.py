@@ -79,6 +79,9 @@ def test_other_address_is_refused(url: str) -> None:
         "postgresql://a:hush@@db.example/feeds",
         "postgresql://a:hush@db.example",
         "postgresql:feeds?password=hush",
+        "POSTGRESQL://a:hush@db.example/feeds",
+        "mysql://a:hu/sh@hush@db.example/feeds",
+        "mysql://db.example/feeds?password=hush",
     ],
 )
 def test_password_in_an_address_is_refused_and_not_shown(url: str) -> None:

@@ -10,6 +10,7 @@ from smartfeeds.delivery import indexing
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.errors import StoreError
+from smartfeeds.telemetry import REGISTRY
 from support.faketime import FakeTime, settle
 from support.world import FEED, World, memory_store, running_world
 
@@ -87,6 +88,34 @@ async def test_waiters_are_woken_by_what_another_process_writes_to_their_nodes()
         assert calls == [("w", (1,))] * 3
         watched.wake([2])
         assert calls[-1] == ("w", (2,))
+
+
+async def test_changes_without_a_notice_are_counted() -> None:
+    """[OPS-082] Those of nodes that had waiters at the look before. The look had to stand in for the notice."""
+    async with running_world(memory_store()) as world:
+        await world.create(FEED)
+        waiters = Noted("w", [])
+        waiters.node_nos = [1]
+        watched = WatchedNodes(world.service, waiters)
+        counts: list[float] = []
+
+        async def look() -> None:
+            before = REGISTRY.get_sample_value("smartfeeds_unannounced_changes_total")
+            await watched.look()
+            after = REGISTRY.get_sample_value("smartfeeds_unannounced_changes_total")
+            assert before is not None
+            assert after is not None
+            counts.append(after - before)
+
+        await look()
+        await world.publish("a")
+        watched.wake([1])
+        await look()
+        await world.publish("b")
+        await look()
+        await look()
+
+    assert counts == [0.0, 0.0, 1.0, 0.0]
 
 
 async def test_index_that_fails_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from smartfeeds.core.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.locks import ShardLocks, SoleReading
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
-from smartfeeds.errors import ConfigError, LinkError, StoreError
+from smartfeeds.errors import ConfigError, LinkError, NewerSchemaError, StoreError
 from smartfeeds.push.fencing import FencedSender
 from support.world import memory_store, running_world
 
@@ -182,6 +182,24 @@ async def test_lost_locks_end_everything_at_once_and_new_ones_are_opened() -> No
         await process.ownership.write_marks(lambda _tx: None)
     await process.step()
     assert process.ownership.owned == ALL_SHARDS and len(process.locks) == 2
+
+
+async def test_database_of_a_newer_program_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-091] A newer program has upgraded the database while this process had no locks. To try again is no help."""
+    process = Process(Table())
+    await process.ownership.start()
+    process.locks[0].error = StoreError("the connection was lost")
+    await process.step()
+    monkeypatch.setattr(process.ownership, "_open_locks", refuse)
+    monkeypatch.setattr(process.ownership, "_sleep", lambda _seconds: asyncio.sleep(0))
+    async with asyncio.timeout(60):
+        with pytest.raises(NewerSchemaError):
+            await process.ownership.run()
+    assert process.ownership.owned == frozenset()
+
+
+async def refuse() -> ShardLocks:
+    raise NewerSchemaError("its schema 9999 is newer")
 
 
 async def test_locks_that_are_lost_during_a_hand_over_end_the_work_of_all_shards() -> None:

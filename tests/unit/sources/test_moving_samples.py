@@ -238,6 +238,7 @@ def test_nodes_of_other_services_and_users_are_left_out(tmp_path: Path, sources:
         ("ejabberd-23.01-mnesia/pubsub_item.dump", "has no table pubsub_node, pubsub_state; dump all tables"),
         ("ejabberd-23.01.sqlite.sql", "is no text dump of mnesia"),
         ("missing", "cannot read .*No such file"),
+        ("prosody-0.12-files", "has no files; name the folder into which ejabberdctl dump_table has written"),
     ],
 )
 def test_other_files_are_refused_with_advice(file: str, message: str) -> None:

@@ -283,6 +283,8 @@ def test_empty_tables_may_be_arrays_and_broken_json_is_a_problem(tmp_path: Path)
     ("source", "host", "kind", "advice"),
     [
         ("nowhere", HOST, DocumentError, "name the data folder of Prosody"),
+        (__file__, HOST, DocumentError, "is neither a folder nor a SQLite database"),
+        (str(SAMPLES), HOST, DocumentError, "has no nodes of any component; is it the data of the Prosody"),
         ("x" * 300, HOST, DocumentError, "cannot read x*: File name too long"),
         (str(SAMPLES / "prosody-0.12-files"), "other.example", DocumentError, "name one with --host: pubsub.localhost"),
         ("mysql://localhost/prosody", HOST, ConfigError, "copy the tables to a SQLite file"),

@@ -1,5 +1,6 @@
 """Stanzas between processes that share a component name."""
 
+import pytest
 from lxml import etree
 
 from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, LetterTopic, split_letter
@@ -13,13 +14,16 @@ def stanza(text: str) -> etree._Element:
 
 
 class Post:
-    """Notes what is posted."""
+    """Notes what is posted, unless it is full."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_full: bool = False) -> None:
         self.letters: list[tuple[str, bytes]] = []
+        self._is_full = is_full
 
-    def __call__(self, recipient: str, data: bytes) -> None:
-        self.letters.append((recipient, data))
+    def __call__(self, recipient: str, data: bytes) -> bool:
+        if not self._is_full:
+            self.letters.append((recipient, data))
+        return not self._is_full
 
 
 def relay(post: Post, *, has_others: bool = True) -> StanzaRelay:
@@ -42,6 +46,22 @@ def test_own_response_and_request_stay() -> None:
         assert not relay(post).return_answer(stanza(text))
     assert not relay(post, has_others=False).return_answer(stanza("<iq type='result' id='call-b-1'/>"))
     assert post.letters == []
+
+
+@pytest.mark.parametrize("name", ["*", "?", "", "b 7", "\u00e9", "b" * 17, "b-c", "b" * 9_000])
+def test_strangers_choose_no_recipient(name: str) -> None:
+    """[TOP-012] [PG-072] The id of a response names its process, and strangers send responses with any id."""
+    post = Post()
+    assert not relay(post).return_answer(stanza(f"<iq type='result' id='call-{name}-1'/>"))
+    assert not relay(post).return_answer(stanza(f"<iq type='result' id='call-b-{name}'/>"))
+    assert post.letters == []
+
+
+def test_process_that_cannot_pass_a_request_on_answers_it() -> None:
+    """[TOP-034]"""
+    leaving = relay(Post(is_full=True))
+    leaving.leave()
+    assert not leaving.hand_over(stanza("<iq type='get' id='1'/>"))
 
 
 def test_process_that_stops_passes_requests_on_but_keeps_its_responses() -> None:

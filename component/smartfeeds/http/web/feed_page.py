@@ -29,7 +29,7 @@ from smartfeeds.http.web.sanitise import link_of
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.texts import N_
 
-CACHE_BYTES = 8 * 1024 * 1024
+CACHE_BYTES = 4 * 1024 * 1024
 _NNO = list_path(n.NNO.suffix)
 _WORDS = {n.JSON: N_("ActivityStreams, with cursors"), n.ESS: N_("times and checksums of the entries")}
 _RAIL = 20  # authors and categories beside the entries

@@ -20,7 +20,7 @@ from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.highlight import beginning, mark_text, snippet
 from smartfeeds.service.river import ChangedNodes, River
 
-CACHE_BYTES = 4 * 1024 * 1024
+CACHE_BYTES = 2 * 1024 * 1024
 TITLE = 160
 # Of a text that is longer than this only the beginning is read, unless a search found words below it: cards show
 # little of the text, and reading one with many tags takes 50 ms.

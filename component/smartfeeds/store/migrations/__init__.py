@@ -1,6 +1,7 @@
 """The schema's migrations: alembic versions written in plain SQL, run in one transaction."""
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 from alembic import command, op
@@ -11,7 +12,9 @@ from sqlalchemy.pool import NullPool
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import TransientError
 from smartfeeds.store.migrate import oldest_of, statements
+from smartfeeds.store.postgres_programs import SESSIONS, outdated_programs
 
 LOCATION = "smartfeeds.store:migrations"
 
@@ -39,7 +42,8 @@ def run(path: Path, target: str) -> None:
 def run_on_postgres(address: StoreAddress, target: str) -> None:
     """Runs the versions up to `target`: all of them, or none. Raises StoreError.
 
-    One process at a time does it. Another process that starts meanwhile waits, and has nothing left to do.
+    One process at a time does it. Another process that starts meanwhile waits, and has nothing left to do. No version
+    runs while processes use the database whose programs cannot work with the target.
     """
     from smartfeeds.store.migrate_postgres import SCHEMA_LOCK
     from smartfeeds.store.postgres_session import connect
@@ -52,18 +56,39 @@ def run_on_postgres(address: StoreAddress, target: str) -> None:
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
 
-    _run(engine, target)
+    _run(engine, target, _refuse_outdated_programs)
 
 
-def _run(engine: Engine, target: str) -> None:
+def _refuse_outdated_programs(connection: Connection, target: str) -> None:
+    """Raises StoreError if a process uses the database that could not work with the target.
+
+    A process that starts joins the others under the same advisory lock (`lock_session`), so none is overlooked.
+    """
+    revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    if revision == target:
+        return  # another process has upgraded the schema
+    programs = outdated_programs(connection.exec_driver_sql(SESSIONS), target)
+    if programs:
+        raise StoreError(
+            f"its schema {revision} cannot be upgraded to {target}, because older programs use it that cannot work "
+            f"with {target}: {', '.join(programs)}; stop these processes, then start this program again"
+        )
+
+
+def _run(
+    engine: Engine, target: str, check: Callable[[Connection, str], None] = lambda _connection, _target: None
+) -> None:
     config = configuration()
     try:
         with engine.begin() as connection:
+            check(connection, target)
             config.attributes["connection"] = connection
             command.upgrade(config, target)
             _set_compatibility(connection)
     except (exc.SQLAlchemyError, CommandError) as error:
-        raise StoreError(f"its migration to {target} failed and was undone: {error}") from error
+        is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+        kind = TransientError if is_lost else StoreError
+        raise kind(f"its migration to {target} failed and was undone: {error}") from error
 
 
 def _set_compatibility(connection: Connection) -> None:

@@ -1,0 +1,12 @@
+"""The state of the database server, read by the statements of its engine."""
+
+from smartfeeds.core.database_state import DatabaseState
+from smartfeeds.store.sql_nodes import NodeReads
+
+
+class ServerReads(NodeReads):
+    """The part of ReadTx that is about the server."""
+
+    def database_state(self) -> DatabaseState | None:
+        """Returns the state of the server; None if the database is a file. It waits for no lock."""
+        return self._db.database_state()

@@ -1,0 +1,103 @@
+"""A service that starts while PostgreSQL is away, or that loses its sessions during the start."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from smartfeeds.app import App
+from smartfeeds.cli import run
+from smartfeeds.cli.run import start_app
+from smartfeeds.errors import StoreError
+from support.component import settings
+from support.postgres import PostgresServer
+
+DEADLINE_S = 60.0
+# Steps of a start with open sessions: the first beat on the lock session, and reads and writes of the store.
+STEPS = ("ownership.start", "mirrors.start", "polls.start")
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("smartfeeds.store.postgres_session.RECONNECT_S", 0.1)
+
+
+def admin(postgres: PostgresServer, statement: str, url: str) -> None:
+    """Runs a statement with the name of the database in place of {}."""
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(statement.format(url.rpartition("/")[2]).encode())
+
+
+def refuse(postgres: PostgresServer, url: str) -> None:
+    """Ends all sessions of a database, and lets nobody in."""
+    admin(postgres, "ALTER DATABASE {} ALLOW_CONNECTIONS false", url)
+    admin(postgres, "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '{}'", url)
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_start_that_loses_its_sessions_is_repeated(
+    postgres: PostgresServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """[CAM-001] [CAM-011] The second attempt finds a database that lets nobody in, the third one succeeds."""
+    apps: list[App] = []
+
+    def make() -> App:
+        app = App(settings(1, url, store={"files": tmp_path / "files"}))
+        apps.append(app)
+        part = getattr(app, step.split(".")[0])
+        start = part.start
+
+        async def lose_and_start() -> None:
+            await asyncio.to_thread(refuse, postgres, url)
+            await start()
+
+        if len(apps) == 1:
+            monkeypatch.setattr(part, "start", lose_and_start)
+        if len(apps) == 3:
+            admin(postgres, "ALTER DATABASE {} ALLOW_CONNECTIONS true", url)
+        return app
+
+    with capture_logs() as logs:
+        async with asyncio.timeout(DEADLINE_S):
+            app = await start_app(make, asyncio.Event())
+            assert app is not None
+            await app.stop()
+
+    assert len(apps) == 3 and app is apps[2]
+    reasons = [entry["reason"] for entry in logs if entry["event"] == "start_repeated"]
+    assert len(reasons) == 2
+    assert "is not currently accepting connections" in reasons[1]
+
+
+async def test_stop_ends_the_wait_for_a_server(tmp_path: Path) -> None:
+    """[CAM-011] Nobody listens on this port."""
+    stop = asyncio.Event()
+
+    def make() -> App:
+        stop.set()
+        return App(settings(1, "postgresql://nobody@127.0.0.1:1/feeds", store={"files": tmp_path / "files"}))
+
+    async with asyncio.timeout(DEADLINE_S):
+        assert await start_app(make, stop) is None
+
+
+async def test_start_without_the_database_is_not_repeated(postgres: PostgresServer, tmp_path: Path) -> None:
+    """[PG-006]"""
+    address = postgres.url("nowhere")
+
+    with pytest.raises(StoreError, match="it does not exist; create it with createdb"):
+        await start_app(
+            lambda: App(settings(1, address, store={"files": tmp_path / "files"})),
+            asyncio.Event(),
+        )

@@ -1,0 +1,188 @@
+"""A PostgreSQL server that is stopped or hangs: its kernel acknowledges what it receives, and no answer ever comes."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.app import App
+from smartfeeds.core.stores import parse_store
+from smartfeeds.errors import StoreError, UnknownOutcomeError
+from smartfeeds.store import postgres_answers
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.postgres import PostgresStore
+from smartfeeds.store.postgres_answers import AnswerLimit
+from smartfeeds.store.postgres_session import connect
+from store.values import add_feed, item, read_payload
+from support.component import settings
+from support.postgres import PostgresServer, running_postgres
+
+DEADLINE_S = 60.0
+NEVER_S = 1_000.0
+SHORT_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server that only the tests here use, because they stop it."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> Iterator[str]:
+    """The address of an empty database. Connecting to a stopped server takes the shortest time that libpq knows."""
+    yield f"{server.create_database()}?connect_timeout=1"
+    server.thaw()
+
+
+@pytest.fixture(autouse=True)
+def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smartfeeds.store.postgres_session.RECONNECT_S", 0.1)
+    monkeypatch.setattr(postgres_answers, "ENDING_ANSWER_S", SHORT_S)
+
+
+class Outage:
+    """Stops the server, and makes it go on. Only meanwhile the connections wait for a short time."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.limit = AnswerLimit(NEVER_S)
+        self._server = server
+
+    def begin(self, limit_s: float = SHORT_S) -> None:
+        self._server.freeze()
+        self.limit.limit_s = limit_s
+
+    def end(self) -> None:
+        self.limit.limit_s = NEVER_S
+        self._server.thaw()
+
+
+@pytest.fixture
+def outage(server: PostgresServer) -> Outage:
+    return Outage(server)
+
+
+@asynccontextmanager
+async def opened(url: str, outage: Outage) -> AsyncIterator[PostgresStore]:
+    """A store with a feed."""
+    store = PostgresStore(parse_store(url), read_payload, limit=outage.limit)
+    async with asyncio.timeout(DEADLINE_S):
+        await store.open()
+        await store.write(add_feed())
+        yield store
+        await store.close()
+
+
+def published(item_id: str, after: Callable[[], object] = lambda: None) -> Callable[[WriteTx], None]:
+    """A work that publishes an item to the feed, and calls `after` before the commit."""
+
+    def work(tx: WriteTx) -> None:
+        node = tx.node("feed")
+        assert node is not None
+        key_us = node.last_modified_us + 1
+        tx.set_keys(node.node_no, key_us, key_us)
+        tx.put_item(node.node_no, item(item_id, key_us))
+        after()
+
+    return work
+
+
+async def test_read_from_a_server_that_hangs_fails_and_the_next_one_is_answered(url: str, outage: Outage) -> None:
+    """[CAM-002] [CAM-007]"""
+
+    def count(tx: ReadTx) -> int:
+        outage.begin()
+        return tx.node_count()
+
+    async with opened(url, outage) as store:
+        with pytest.raises(StoreError, match="the server cannot be reached; check that it runs"):
+            await store.read(count)
+        outage.end()
+
+        assert await store.read(lambda tx: tx.node_count()) == 1
+
+
+async def test_write_on_a_server_that_hangs_before_the_commit_fails(url: str, outage: Outage) -> None:
+    """[CAM-002] The work may run again, because nothing was stored."""
+
+    def work(tx: WriteTx) -> None:
+        outage.begin()
+        published("one")(tx)
+
+    async with opened(url, outage) as store:
+        with pytest.raises(StoreError, match="the server cannot be reached") as failure:
+            await store.write(work)
+        assert not isinstance(failure.value, UnknownOutcomeError)
+        outage.end()
+
+        await store.write(published("one"))
+
+
+async def test_commit_on_a_server_that_hangs_has_an_unknown_outcome(url: str, outage: Outage) -> None:
+    """[PG-006] [CAM-002] The server may commit when it goes on, so the work does not run again."""
+    runs: list[str] = []
+
+    def begin() -> None:
+        runs.append("one")
+        outage.begin()
+
+    async with opened(url, outage) as store:
+        with pytest.raises(UnknownOutcomeError, match="the write may have happened or not"):
+            await store.write(published("one", begin))
+        outage.end()
+
+        assert runs == ["one"]
+        await store.write(published("two"))
+
+
+async def test_close_does_not_wait_for_a_server_that_hangs(url: str, outage: Outage) -> None:
+    """[CAM-002] Works that wait behind the first one fail with it."""
+    is_frozen = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def begin() -> None:
+        outage.begin(NEVER_S)
+        loop.call_soon_threadsafe(is_frozen.set)
+
+    async with opened(url, outage) as store:
+        first = asyncio.create_task(store.write(published("one", begin)))
+        await is_frozen.wait()
+        works = [store.write(published(f"other{number}")) for number in range(3)]
+        works += [store.read(lambda tx: tx.node_count()) for _ in range(3)]
+        tasks = [asyncio.create_task(work) for work in works]
+        await asyncio.sleep(0)  # the tasks queue their works
+        store.prepare_close()
+
+        with pytest.raises(UnknownOutcomeError):
+            await first
+        errors = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(error, StoreError) for error in errors), errors
+
+
+async def test_service_ends_while_the_server_hangs(server: PostgresServer, url: str, tmp_path: Path) -> None:
+    """[CAM-002] Deliveries, shards and presence are stored at the end, and each of them fails."""
+    app = App(settings(1, url, store={"files": tmp_path / "files", "lease_s": 1.0}))
+    async with asyncio.timeout(DEADLINE_S):
+        await app.start()
+        server.freeze()
+        await app.stop()
+
+    with pytest.raises(StoreError, match="closed"):
+        await app.service.read(lambda tx, _context: tx.node_count())
+
+
+@pytest.mark.parametrize(("options", "user_timeout_ms"), [("", 30_000), ("&tcp_user_timeout=7000", 7_000)])
+def test_connection_notices_a_network_that_loses_all_packets(url: str, options: str, user_timeout_ms: int) -> None:
+    """[CAM-008] The address may set another time."""
+    with connect(parse_store(url + options), "smartfeeds test") as connection:
+        peer = socket.socket(fileno=connection.fileno())
+        try:
+            assert peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == user_timeout_ms
+            assert peer.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
+        finally:
+            peer.detach()

@@ -1,0 +1,85 @@
+"""The mirrors of the configuration, if processes with different configurations use one PostgreSQL database."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
+from zlib import crc32
+
+import pytest
+import structlog
+
+from smartfeeds.app import App
+from smartfeeds.config import Settings
+from smartfeeds.core.shards import SHARDS, shard_of_name
+from smartfeeds.sources.mirrors import CONFIGURED
+from support.postgres import PostgresServer
+
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@contextlib.asynccontextmanager
+async def running(url: str, *mirrors: str) -> AsyncIterator[App]:
+    """A process without a link, with mirrors of these names."""
+    app = App(
+        Settings(
+            component={"jid": "feeds.example.org", "link": "off"},
+            store={"url": url, "lease_s": 60.0},
+            http={"listen": ""},
+            mirror=[
+                {"name": name, "node": name, "address": f"xmpp:other.example.org?;node={name}", "direction": "out"}
+                for name in mirrors
+            ],
+        )
+    )
+    await app.start()
+    try:
+        yield app
+    finally:
+        await app.stop()
+
+
+async def names(app: App) -> list[str]:
+    """The mirrors that are stored."""
+    return sorted(row.mirror.name for row in await app.service.read(lambda tx, _context: tx.mirrors()))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - a process reports no event when it takes shards
+            await asyncio.sleep(0.01)
+
+
+def instance_at(shard: int) -> str:
+    """An id of a process that takes its shards from this one on."""
+    return next(text for text in map("{:08x}".format, count()) if crc32(text.encode()) % SHARDS == shard)
+
+
+async def test_owner_stores_its_mirrors_and_the_next_owner_stores_others(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[PG-077] A process with another configuration changes nothing, and logs that it differs."""
+    shard = shard_of_name(CONFIGURED)
+    instances = iter((instance_at(shard), instance_at((shard + SHARDS // 2) % SHARDS)))
+    monkeypatch.setattr("smartfeeds.system.new_instance", lambda: next(instances))
+    async with contextlib.AsyncExitStack() as stack:
+        async with running(url, "alpha", "beta") as first:
+            with structlog.testing.capture_logs() as logs:
+                second = await stack.enter_async_context(running(url, "gamma"))
+                await until(lambda: len(first.ownership.owned) == len(second.ownership.owned) == SHARDS // 2)
+                await second.ownership.settle()
+            assert first.ownership.owns_name(CONFIGURED)
+            assert await names(first) == ["alpha", "beta"]
+            (event,) = (log for log in logs if log["event"] == "mirrors_differ")
+            assert (event["configured"], event["stored"]) == (["gamma"], ["alpha", "beta"])
+        # The first process has ended.
+        await until(lambda: second.ownership.owns_name(CONFIGURED))
+        await second.ownership.settle()
+        assert await names(second) == ["gamma"]

@@ -1,0 +1,51 @@
+"""Each cache of a process has a bound in bytes, and docs/operator.md has the same bounds.
+
+The tests read the source, so a new cache without a row fails.
+"""
+
+import re
+from pathlib import Path
+
+from smartfeeds.http import encode, entries, feeds, images, lists
+from smartfeeds.http.web import feed_page, river_page
+from smartfeeds.store import sqlite
+
+PACKAGE = Path(__file__).parents[2] / "component" / "smartfeeds"
+PAGE = (Path(__file__).parents[2] / "docs" / "operator.md").read_text("utf-8")
+MIB = 1024 * 1024
+HTTP_CACHES = {
+    "JSON of items": encode.CACHE_BYTES,
+    "pages of feeds for programs, and documents for feed readers": feeds.CACHE_BYTES,
+    "web pages of items": entries.CACHE_BYTES,
+    "items in web pages of feeds": feed_page.CACHE_BYTES,
+    "items in the river": river_page.CACHE_BYTES,
+    "lists of all feeds": lists.CACHE_BYTES,
+    "images of other hosts": images.CACHE_BYTES,
+}
+SQLITE_CACHES = {
+    "SQLite, the connection that writes": sqlite.WRITER_CACHE_KIB * 1024,
+    "SQLite, each of the three connections that read": sqlite.READER_CACHE_KIB * 1024,
+}
+MOST_BYTES = 60 * MIB
+
+
+def test_bounds_of_all_caches_are_documented() -> None:
+    """[CAM-012]"""
+    section = PAGE.partition("\n## Memory\n")[2].partition("\n## ")[0]
+    rows = {name: int(mib) * MIB for name, mib in re.findall(r"(?m)^\| ([^|]+) \| (\d+) MiB \|", section)}
+    assert rows == {**HTTP_CACHES, **SQLITE_CACHES}
+    assert f"{MOST_BYTES // MIB} MiB" in section
+
+
+def test_all_caches_together_have_a_small_bound() -> None:
+    """[CAM-012] With 66 MiB of program the process stays near 100 MiB, and near 130 MiB if people browse it, too."""
+    readers = sqlite.READERS + 1
+    total = sum(HTTP_CACHES.values()) + (sqlite.WRITER_CACHE_KIB + readers * sqlite.READER_CACHE_KIB) * 1024
+    assert readers == 3
+    assert total == MOST_BYTES
+
+
+def test_every_cache_by_bytes_has_a_row() -> None:
+    """[CAM-012]"""
+    makers = {path.stem for path in PACKAGE.rglob("*.py") if re.search(r"= ByteCache\(", path.read_text("utf-8"))}
+    assert makers == {"encode", "entries", "feed_page", "feeds", "images", "lists", "river_page"}

@@ -7,9 +7,10 @@ run:
 	@tools/setup run
 	@$(BIN)/smartfeeds demo serve
 
+# In the order of the folders: the files with long tests run first, so that no process waits for another one at the end.
 test:
 	@tools/setup test
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint:
 	@tools/setup lint

@@ -24,12 +24,16 @@ from smartfeeds.core.person import Person
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SHARED
+from smartfeeds.errors import StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, check_admitted
 from smartfeeds.service.erasing import begin_erasure, continue_erasure
 from smartfeeds.service.publishing import publish
+from smartfeeds.store import postgres_scrub
 from smartfeeds.store.base import ReadTx, Store, WriteTx
+from smartfeeds.store.lock_session import LockSession
+from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.person_columns import PERSON_COLUMNS, JidUse
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_scrub import scrub_postgres
@@ -369,6 +373,41 @@ def test_old_snapshots_and_large_databases_are_reported(postgres: PostgresServer
         assert scrub_postgres(address, busy_s=0) is ScrubResult.BUSY
     assert scrub_postgres(address, busy_s=60) is ScrubResult.CLEAN
     assert scrub_postgres(address, max_bytes=1) is ScrubResult.TOO_LARGE
+
+
+async def test_letters_between_processes_are_removed(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-025] A letter quotes a stanza, and stays until a process removes it."""
+    address = parse_store(database)
+    events = SessionEvents(*[lambda *_: None] * 3)
+    session = await LockSession.open(address, "a", lease_s=30.0, events=events, reader=read_traits)
+    await session.send_letter("gone", f"<message from='{JID}'/>".encode())
+    await session.send_letter("new", b"<presence/>")
+    await session.close()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE letter SET sent = sent - interval '1 min' WHERE recipient = 'gone'")
+        connection.execute("UPDATE letter SET sent = sent + interval '1 h' WHERE recipient = 'new'")
+        with monkeypatch.context() as patch:
+            patch.setattr(postgres_scrub, "_LETTER_AGE_S", 3_600)
+            assert scrub_postgres(address, busy_s=0) is ScrubResult.BUSY
+
+        assert scrub_postgres(address) is ScrubResult.CLEAN
+
+        assert connection.execute("SELECT recipient FROM letter").fetchall() == [("new",)]
+
+
+def test_role_that_does_not_own_the_tables_is_told_so(database: str) -> None:
+    """[OPS-025] PostgreSQL itself skips these tables with a warning."""
+    role = f"clerk_of_{database.rpartition('/')[2]}"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE node (name TEXT)")
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        try:
+            connection.execute(f"GRANT ALL ON node TO {role}".encode())
+            with pytest.raises(StoreError, match=f"{role} does not own the table node, .*connect as postgres, or make"):
+                scrub_postgres(parse_store(database.replace("postgres@", f"{role}@")))
+        finally:
+            connection.execute(f"DROP OWNED BY {role}".encode())
+            connection.execute(f"DROP ROLE {role}".encode())
 
 
 async def test_erasure_waits_for_writes_that_were_admitted(postgres: PostgresServer, database: str) -> None:

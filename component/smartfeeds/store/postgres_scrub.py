@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from smartfeeds.core.stores import StoreAddress
+from smartfeeds.errors import StoreError
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import connect
 from smartfeeds.store.scrub import BUSY_S, MAX_LIVE_BYTES, ScrubResult
@@ -39,18 +40,29 @@ SELECT count(*) FROM (
     UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
 ) AS snapshots WHERE age(xmin) > age(%(own)s::text::xid)
 """
+# VACUUM skips the table of another role with a warning only.
+_FOREIGN: Final = """
+SELECT relname, pg_get_userbyid(relowner), current_user FROM pg_class
+WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+    AND NOT pg_has_role(current_user, relowner, 'USAGE')
+ORDER BY relname LIMIT 1
+"""
+# A letter between processes may quote a stanza of the person. It is read within milliseconds (`lock_session`).
+_LETTER_AGE_S: Final = 5
 _Connection = psycopg.Connection[tuple[object, ...]]
 
 
 def scrub_postgres(address: StoreAddress, *, max_bytes: int = MAX_LIVE_BYTES, busy_s: float = BUSY_S) -> ScrubResult:
     """Writes all tables anew. Returns TOO_LARGE for a database beyond `max_bytes`: its tables would be locked for too
-    long. Returns BUSY if another transaction may still read old rows, or if a table stayed locked. Raises StoreError.
+    long. Returns BUSY if another transaction may still read old rows, or if a table stayed locked. Raises StoreError,
+    also if another role owns a table.
     """
     try:
         with closing(_connect(address)) as connection:
+            _refuse_foreign_tables(connection, address)
             if _number(connection, "SELECT pg_database_size(current_database())") > max_bytes:
                 return ScrubResult.TOO_LARGE
-            if not _outlive_snapshots(connection, busy_s):
+            if not (_outlive_letters(connection, busy_s) and _outlive_snapshots(connection, busy_s)):
                 return ScrubResult.BUSY
             connection.execute(f"SET lock_timeout = {_LOCK_MS}")
             for row in connection.execute(_TABLES).fetchall():
@@ -81,6 +93,33 @@ def _write_anew(connection: _Connection, table: str) -> None:
 
 def _connect(address: StoreAddress) -> _Connection:
     return connect(address, "smartfeeds gdpr", autocommit=True)
+
+
+def _refuse_foreign_tables(connection: _Connection, address: StoreAddress) -> None:
+    row = connection.execute(_FOREIGN).fetchone()
+    if row is not None:
+        table, owner, user = row
+        raise StoreError(
+            f"the database {address.name}: {user} does not own the table {table}, so its old bytes cannot be removed;"
+            f" connect as {owner}, or make {user} a member of this role, and repeat the command"
+        )
+
+
+def _outlive_letters(connection: _Connection, busy_s: float) -> bool:
+    """Removes the letters that were sent before now. Returns False if some are too young to be removed."""
+    if _number(connection, "SELECT count(*) FROM pg_class WHERE oid = to_regclass('letter')") == 0:
+        return True
+    began = connection.execute("SELECT clock_timestamp()").fetchone()
+    until_s = time.monotonic() + busy_s
+    while True:
+        connection.execute(
+            "DELETE FROM letter WHERE sent < clock_timestamp() - make_interval(secs => %s)", (_LETTER_AGE_S,)
+        )
+        if connection.execute("SELECT 1 FROM letter WHERE sent <= %s LIMIT 1", began).fetchone() is None:
+            return True
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(_PAUSE_S)
 
 
 def _outlive_snapshots(connection: _Connection, busy_s: float) -> bool:

@@ -1,7 +1,8 @@
 """A long life of the service at a low speed, with a cut of the link each minute: nothing may grow [CAM-059] [CAM-012].
 
 Memory, threads, open files and the log of the database are read every few seconds, and so are the latency of writes
-and the processor time. The samples are in `samples.jsonl` beside the history. `count` is the number of minutes.
+and the processor time. The samples are in `samples.jsonl` beside the history. `count` is the number of minutes. The caches
+are full before the first sample, so what grows afterwards is no cache.
 """
 
 import asyncio
@@ -14,13 +15,19 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from campaign.clients import Follower, Writer, new_session, walk, writes_again
+import aiohttp
+
+from campaign.clients import PAGE_ITEMS, Follower, Writer, new_session, read_page, walk, writes_again
 from campaign.history import Event, History, Kind, Status
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.pushes import SUBSCRIBER, PushWire, notified
-from campaign.service import Preload, Service
+from campaign.service import NODE, Preload, Service
 from support.servers import TestServer, run_server
 
+WARM_NODE = f"{NODE}-filler-0"  # without subscribers, and not in the history
+WARM_ITEMS = 12_000  # of 1 KB: more than the cache of JSON and the page caches of SQLite have room for
+WARM_CONTENT = "x" * 1_000
+WARM_WRITERS = 16
 SAMPLE_S = 5.0
 EVERY_S = 60.0  # between two faults
 WRITERS = 4
@@ -178,9 +185,10 @@ async def soak_piece(
     with Task(seed, count, folder).history(folder) as history:
         async with notified(server, history) as wire, new_session() as session:
             service = Service(preload, folder, component={"jid": server.take_name(), "port": wire.relay.port})
-            await service.prepare(subscriber=f"{SUBSCRIBER}@localhost")
+            await service.prepare(subscriber=f"{SUBSCRIBER}@localhost", fillers=1)
             await service.start()
             await wire.relay.ready()
+            await warm_up(service, session)
             follower = Follower(service, history, session, "f0")
             writers = [Writer(service, history, session, f"w{number}", seed) for number in range(WRITERS)]
             stop = asyncio.Event()
@@ -203,6 +211,25 @@ async def soak_piece(
     costs = write_costs(samples, history.events)
     problems = [*growth(samples), *cost_growth(*costs), *log_problems(service.said())]
     return judged(seed, cuts, history, problems, _notes(samples, history, *costs))
+
+
+async def warm_up(service: Service, session: aiohttp.ClientSession) -> None:
+    """Fills the caches of the service by writing and reading a feed of its own."""
+    headers = {"Authorization": f"Bearer {service.token}", "Accept": "application/json"}
+    items = iter([f"i{number}" for number in range(WARM_ITEMS)])
+
+    async def publish() -> None:
+        for item in items:
+            url, body = f"{service.url}/entries/{WARM_NODE}/{item}", {"title": item, "content": WARM_CONTENT}
+            async with session.put(url, json=body, headers=headers) as answer:
+                answer.raise_for_status()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(WARM_WRITERS):
+            group.create_task(publish())
+    query = {"since": "time:0", "timeout": "0", "max": str(PAGE_ITEMS)}
+    while "next" in (page := await read_page(session, service, WARM_NODE, query)):
+        query["since"] = f"cursor:{page['last_cursor']}"
 
 
 async def _cut(wire: PushWire, history: History) -> None:

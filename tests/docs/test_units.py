@@ -50,6 +50,14 @@ def test_unit_does_not_start_again_after_errors_that_only_an_operator_can_end(ro
     assert {int(code) for code in codes[1].split()} == {code.value for code in FINAL}
 
 
+@pytest.mark.parametrize("name", ["smartfeeds.service", "smartfeeds@.service"])
+def test_unit_stores_files_where_it_may_write(root: Path, name: str) -> None:
+    """The configuration is a credential, whose folder is read-only, and other folders are closed (ProtectSystem)."""
+    unit = text_of(root, name)
+    assert "\nStateDirectory=smartfeeds\n" in unit and "\nProtectSystem=strict\n" in unit
+    assert re.search(r"^Environment=SMARTFEEDS_STORE__(URL=sqlite:///|FILES=)/var/lib/smartfeeds/\w", unit, re.M)
+
+
 def test_systemd_waits_longer_than_the_watchdog_and_a_stop(root: Path) -> None:
     """[TOP-031] The watchdog of the process writes the reason to the log, so it must come first."""
     unit = text_of(root, "smartfeeds@.service")

@@ -26,7 +26,7 @@ SQLITE_CACHES = {
     "SQLite, the connection that writes": sqlite.WRITER_CACHE_KIB * 1024,
     "SQLite, each of the three connections that read": sqlite.READER_CACHE_KIB * 1024,
 }
-MOST_BYTES = 60 * MIB
+MOST_BYTES = 68 * MIB
 
 
 def test_bounds_of_all_caches_are_documented() -> None:
@@ -38,7 +38,7 @@ def test_bounds_of_all_caches_are_documented() -> None:
 
 
 def test_all_caches_together_have_a_small_bound() -> None:
-    """[CAM-012] With 66 MiB of program the process stays near 100 MiB, and near 130 MiB if people browse it, too."""
+    """[CAM-012] With 66 MiB of program the process stays near 100 MiB, and near 135 MiB if people browse it, too."""
     readers = sqlite.READERS + 1
     total = sum(HTTP_CACHES.values()) + (sqlite.WRITER_CACHE_KIB + readers * sqlite.READER_CACHE_KIB) * 1024
     assert readers == 3

@@ -1,8 +1,8 @@
 """A long life of the service at a low speed, with a cut of the link each minute: nothing may grow [CAM-059] [CAM-012].
 
 Memory, threads, open files and the log of the database are read every few seconds, and so are the latency of writes
-and the processor time. The samples are in `samples.jsonl` beside the history. `count` is the number of minutes. The caches
-are full before the first sample, so what grows afterwards is no cache.
+and the processor time. The samples are in `samples.jsonl` beside the history. `count` is the number of minutes. The
+caches are full before the first sample, so what grows afterwards is no cache.
 """
 
 import asyncio

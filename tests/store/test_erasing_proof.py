@@ -378,6 +378,9 @@ def test_old_snapshots_and_large_databases_are_reported(postgres: PostgresServer
 async def test_letters_between_processes_are_removed(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """[OPS-025] A letter quotes a stanza, and stays until a process removes it."""
     address = parse_store(database)
+    store = PostgresStore(address, read_traits)
+    await store.open()
+    await store.close()
     events = SessionEvents(*[lambda *_: None] * 3)
     session = await LockSession.open(address, "a", lease_s=30.0, events=events, reader=read_traits)
     await session.send_letter("gone", f"<message from='{JID}'/>".encode())

@@ -12,15 +12,21 @@ from campaign.group import LEASE_S, Group, Member
 from campaign.observer import Observer
 from support.postgres import PostgresServer
 
+LONGEST_HOLD_S = 4 * LEASE_S
+
 
 @dataclass
 class Breaker:
-    """What a fault needs. `takeovers` has the seconds until other sessions had all shards, by fault."""
+    """What a fault needs. No partition lasts longer than `longest_hold_s`.
+
+    `takeovers` has the seconds until other sessions had all shards, by fault.
+    """
 
     group: Group
     observer: Observer
     database: PostgresServer
     chance: random.Random
+    longest_hold_s: float = LONGEST_HOLD_S
     takeovers: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     problems: list[str] = field(default_factory=list)
     database_free: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -149,7 +155,7 @@ async def hold_database(breaker: Breaker, member: Member) -> None:
     takeover = breaker.begin("partition from the database", member)
     breaker.group.set_up(member, is_up=False)
     member.database.hold()
-    await breaker.pause(1.2 * LEASE_S, 4 * LEASE_S)
+    await breaker.pause(1.2 * LEASE_S, breaker.longest_hold_s)
     await takeover
     breaker.group.hit(member.name)
     await member.database.heal()
@@ -172,7 +178,7 @@ async def hold_link(breaker: Breaker, member: Member) -> None:
     breaker.group.history.fault("partition from the XMPP server")
     breaker.group.hit(member.name)
     member.link.hold()
-    await breaker.pause(0.5, 4 * LEASE_S)
+    await breaker.pause(0.5, breaker.longest_hold_s)
     breaker.group.hit(member.name)  # what it had sent arrives late
     await member.link.heal()
 
@@ -183,7 +189,7 @@ async def hold_both(breaker: Breaker, member: Member) -> None:
     breaker.group.set_up(member, is_up=False)
     member.database.hold()
     member.link.hold()
-    await breaker.pause(1.2 * LEASE_S, 4 * LEASE_S)
+    await breaker.pause(1.2 * LEASE_S, breaker.longest_hold_s)
     await takeover
     breaker.group.hit(member.name)
     await member.link.heal()

@@ -78,6 +78,8 @@ def test_table_of_texts_is_the_same_as_one_token_and_as_several(tokens: list[str
         "{ [",
         '{ "open',
         '{ ["k"] = }',
+        '{ { ["k"] = "v"; ["l"] = }; }',
+        '{ { ["k"] = "v"; ["l"] = { ["m"] = "v"; ["n"] = }; }; }',
         "{ k = }",
         '{ k = ["l"] = 1 }',
         "{ os.exit() }",

@@ -46,8 +46,8 @@ _END: Final = rb"\s*+[;,]"
 _ANY_TEXT: Final = rb'"' + _CHARACTERS + rb'"'
 _ANY_KEY: Final = rb"\s*+\[\s*+" + _ANY_TEXT + rb"\s*+\]\s*+=\s*+"
 # Not possessive, and neither is the repeat in front of group 8: in Python before 3.11.5, such as that of Debian 12, a
-# possessive repeat with parts goes on behind a part that matches half (CPython issues 101955, 106052). Fewer fields never
-# match: the end of the table must follow.
+# possessive repeat with parts goes on behind a part that matches half (CPython issues 101955, 106052). Fewer fields
+# never match: the end of the table must follow.
 _TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb")+"
 _FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb")+"
 _FIELD: Final = re.compile(rb"\s*+" + _KEY + rb"(?:" + _TEXT + rb"|\{(" + _TEXT_FIELDS + rb")\s*+\})" + _END, re.DOTALL)

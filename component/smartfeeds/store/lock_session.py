@@ -117,8 +117,8 @@ class LockSession:
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
-        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not hold up
-        # the beats.
+        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not hold
+        # up the beats.
         self._letters: deque[_Job] = deque()
         self._changed: set[int] = set()
         self._guard = threading.Lock()  # of the attributes below, and of the pipe

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from campaign.fuzz_target import Target
+from smartfeeds.core.rsscloud import CloudRequestError
 from smartfeeds.core.websub import HubRequestError, read_request
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.formats import erlang_terms, lua_terms
@@ -90,8 +91,13 @@ def read_calls(data: bytes) -> None:
     """Calls of rssCloud."""
     for prefers_soap in (False, True):
         _, call = read_remote_call(data, prefers_soap=prefers_soap)
-        if not isinstance(call, RemoteCallError):
-            (read_registration if is_registration(call) else read_notification)(call)
+        if isinstance(call, RemoteCallError):
+            continue
+        if is_registration(call):
+            with contextlib.suppress(CloudRequestError):  # refuses registrations only
+                read_registration(call)
+        else:
+            read_notification(call)
 
 
 def read_html(data: bytes) -> None:

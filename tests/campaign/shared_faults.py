@@ -216,8 +216,8 @@ PARTITIONS: dict[str, Fault] = {
     "hold-link": hold_link,
     "hold-both": hold_both,
 }
-# No two of these at a time, because most of them end only when another process has the shards. A process that starts takes
-# nothing over, and after a restart of the database a start takes up to half a minute.
+# No two of these at a time, because most of them end only when another process has the shards. A process that starts
+# takes nothing over, and after a restart of the database a start takes up to half a minute.
 NEEDS_ANOTHER = {
     "kill",
     "restart",

@@ -7,6 +7,7 @@ minutes.
 """
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -210,7 +211,7 @@ async def _settled(group: Group, observer: Observer, arrangement: Arrangement) -
     """The problems of the processes when nothing has broken them for a while: links, and equal shares [CAM-037]."""
     is_shared = arrangement.link == "always"
     names = [member.name for member in group.members]
-    if not await observer.shared(names, tolerance=1 if is_shared else SHARDS):
+    if not await observer.shared(names, math.ceil(SHARDS / len(names)) if is_shared else SHARDS):
         return ["the processes do not own equal parts of the shards"]
     links = len(names) if is_shared else 1
     with suppress(TimeoutError):

@@ -39,8 +39,7 @@ class Breaker:
 
     async def _measure(self, name: str, member: str) -> None:
         former = self.observer.sessions(member)
-        others_up = any(other.service.up.is_set() for other in self.group.members if other.name != member)
-        if not (former and others_up):  # nothing to take over, or no process that could
+        if not (former and self.observer.members - {member}):  # nothing to take over, or no process that could
             return
         try:
             self.takeovers[name].append(await self.observer.taken_over(former))

@@ -84,6 +84,13 @@ class Observer:
                 await asyncio.sleep(SAMPLE_S)
         return loop.time() - began_s
 
+    async def until_another(self, member: str) -> None:
+        """Returns when another process has a lock session, or after `RECOVERY_S`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RECOVERY_S):
+                while not self.members - {member}:  # noqa: ASYNC110 - the database reports no event
+                    await asyncio.sleep(SAMPLE_S)
+
     async def shared(self, members: Collection[str], most: int) -> bool:
         """Returns whether these processes own all shards, and none more than `most`, within `RECOVERY_S` [CAM-037]."""
         with suppress(TimeoutError):

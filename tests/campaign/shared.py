@@ -196,6 +196,8 @@ async def _break(breaker: Breaker, faults: Sequence[str], pause_s: float) -> Non
                 if name in NEEDS_ANOTHER:
                     await stack.enter_async_context(alone)
                 await stack.enter_async_context(member.free)
+                if name in NEEDS_ANOTHER:
+                    await breaker.observer.until_another(member.name)
                 await fault(breaker, member)
         finally:
             at_once.release()

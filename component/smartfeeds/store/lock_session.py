@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
 import psycopg
+import structlog
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
@@ -78,6 +79,8 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND usename = current_user AND application_name LIKE 'smartfeeds %% locks'
   AND greatest(query_start, state_change) < clock_timestamp() - make_interval(secs => %s::float8)
 """
+
+_log = structlog.get_logger()
 
 # Work with the connection, and the future of its result.
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any] | None"]
@@ -145,7 +148,11 @@ class LockSession:
         """Connects and joins the members without a link. `reader` indexes items, as in the store. `heard` is what the
         former session of this process has read. Raises StoreError."""
         session = _LockedSession(address, lease_s)
-        await asyncio.to_thread(session.prepare, instance)
+        try:
+            await asyncio.to_thread(session.prepare, instance)
+        except asyncio.CancelledError:
+            session.answers.shut_down()  # the thread would wait for a server that hangs, and the process for the thread
+            raise
         locks = cls(session, instance, events, reader, heard or HeardLetters())
         if locks._heard.at is not None:
             locks._jobs.append((partial(locks._read_missed, locks._heard.at), None))
@@ -255,13 +262,12 @@ class LockSession:
             self._ending = True
         self._wake()
         end = asyncio.create_task(asyncio.to_thread(self._thread.join))
-        ended, _ = await asyncio.wait((end,), timeout=CLOSE_S)
-        if not ended:
-            self._session.answers.shut_down()
         try:
-            await end
+            await asyncio.wait((end,), timeout=CLOSE_S)
         finally:
-            self._session.answers.close()
+            # Also when the caller is cancelled: the process could not end before its threads.
+            self._session.answers.shut_down()
+        await end
 
     def _wake(self) -> None:
         with self._guard:
@@ -289,7 +295,7 @@ class LockSession:
                 self._run_jobs()
             except psycopg.Error as error:
                 reason = str(error).strip()
-        connection.close()
+        self._session.close()
         with self._guard:
             # No job and no wake-up is added from here on: the numbers of the pipe may soon be those of other files.
             self._is_over = True
@@ -325,6 +331,8 @@ class LockSession:
             result = work()
         except Exception as error:  # noqa: BLE001 - the caller receives it
             is_end = self._connection.closed
+            if future is None and not is_end:
+                _log.exception("letter_failed", reason=repr(error))  # no caller waits for a letter that arrives
             lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
             self._settle(future, error=lost)
             if is_end:

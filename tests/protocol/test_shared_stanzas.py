@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 from lxml import etree
+from structlog.testing import capture_logs
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.xmpp.relay import StanzaRelay
@@ -66,6 +68,18 @@ async def test_contact_that_leaves_receives_what_waited(component: Component) ->
     await component.app.service.write(lambda tx, _context: tx.remove_contact(contact))
     await share(component, f"<presence type='unsubscribe' from='{BOBS}' to='{DOMAIN}'/>")
     assert len(await component.events(BOBS)) == 1
+
+
+async def test_shared_presence_of_a_user_on_the_block_list(component: Component) -> None:
+    """[TOP-013] [OPS-061] The user is still a contact."""
+    contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
+    await component.app.service.write(lambda tx, _context: tx.put_contact(contact))
+    await component.app.service.write(lambda tx, _context: tx.add_blocks(ListKind.DENY, {BOBS}))
+    with capture_logs() as events:
+        await share(component, f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>")
+        await share(component, f"<presence from='{BOB}' to='{DOMAIN}'/>")
+        await share(component, f"<presence from='{BOBS}/phone' to='{DOMAIN}'/>")
+    assert [event["event"] for event in events] == ["presence_refused"] * 2
 
 
 async def test_newest_item_comes_from_the_process_that_has_the_presence(component: Component) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -211,6 +212,34 @@ async def test_beat_overtakes_letters(url: str) -> None:
         may_go.set()
         await asyncio.gather(*tasks)
     assert order == ["work", "beat", *["letter"] * 5]
+
+
+async def test_beat_overtakes_letters_that_have_arrived(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[TOP-041] Any role that may connect to the database can send a flood of notices of letters."""
+    order: list[str] = []
+    read = LockSession._read_letter
+    monkeypatch.setattr(LockSession, "_read_letter", lambda *call: (order.append("letter"), read(*call)))
+    sent, arrived, may_go = threading.Event(), threading.Event(), threading.Event()
+    async with joined(url, "a") as first:
+
+        def receive() -> None:
+            sent.wait(DEADLINE_S)
+            first.session._connection.execute("SELECT 1")  # the response comes with the notices
+            arrived.set()
+            may_go.wait(DEADLINE_S)
+
+        tasks = [asyncio.create_task(first.session.run(receive))]
+        await asyncio.sleep(0)  # it is queued
+        with psycopg.connect(url, autocommit=True) as stranger:
+            query = "SELECT count(pg_notify(%s, 'x letter * ' || number)) FROM generate_series(1, 5) AS number"
+            stranger.execute(query, (lock_session.CHANNEL,))
+        sent.set()
+        await asyncio.to_thread(arrived.wait, DEADLINE_S)
+        tasks += [asyncio.create_task(first.session.run(partial(order.append, "beat"))) for _ in range(3)]
+        await asyncio.sleep(0)
+        may_go.set()
+        await asyncio.gather(*tasks)
+    assert order == [*["beat"] * 3, *["letter"] * 5]
 
 
 async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) -> None:

@@ -72,6 +72,30 @@ def test_blocklist(ready: Run) -> None:
     ready("blocklist", "add", "good.example", "--allow")
     rows = json.loads(ready("blocklist", "list", "--json").stdout)
     assert rows == [{"list": "deny", "name": "spam.example"}, {"list": "allow", "name": "good.example"}]
-    ready("blocklist", "remove", "spam.example")
+    assert "is no longer on the list deny" in ready("blocklist", "remove", "spam.example").stdout
+    assert "was not on the list deny" in ready("blocklist", "remove", "spam.example").stdout
     assert len(json.loads(ready("blocklist", "list", "--json").stdout)) == 1
     ready("blocklist", "add", "a@b/c", code=Exit.USAGE)
+
+
+@pytest.mark.parametrize("name", ["*", "*.spam.example", "eve@*.spam.example"])
+def test_blocklist_has_no_wildcards(ready: Run, name: str) -> None:
+    """[OPS-061] Such an entry would match nobody."""
+    assert "each of its subdomains" in " ".join(ready("blocklist", "add", name, code=Exit.USAGE).stderr.split())
+
+
+def test_block_of_an_erased_person_can_be_removed(ready: Run) -> None:
+    """[OPS-028] [OPS-061] The list has a digest of the person, whom the operator names."""
+    ready("node", "allow", "news", JID)
+    ready("gdpr", "erase", JID, "--yes", "--block")
+    assert "was not on the list" in ready("blocklist", "remove", "bob@example.org").stdout
+    assert "is no longer on the list" in ready("blocklist", "remove", JID).stdout
+    assert json.loads(ready("blocklist", "list", "--json").stdout) == []
+
+
+def test_other_spelling_of_the_domain_is_named(ready: Run) -> None:
+    """[OPS-020] [OPS-025] The service knows the two spellings as two users."""
+    letters, ascii_only = "zoe@b\u00fccher.example", "zoe@xn--bcher-kva.example"
+    assert ascii_only in ready("gdpr", "export", letters, "--output", "zoe.zip").stdout
+    assert letters in ready("gdpr", "erase", ascii_only, "--yes").stdout
+    assert "may also spell" not in ready("gdpr", "erase", JID, "--yes").stdout

@@ -13,6 +13,7 @@ from smartfeeds.cli.common import FILE, bare_jid, config_option, json_option, re
 from smartfeeds.cli.offline import read_offline, run_offline
 from smartfeeds.config_store import StoreSettings
 from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
+from smartfeeds.core.blocklist import same_addresses
 from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasureSettings
 from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
@@ -75,6 +76,7 @@ def export(jid: str, output: Path, config: Path | None) -> None:
         raise ConfigError(f"cannot write {output}: {error.strerror}; name another file") from None
     output.chmod(0o600)
     print_out(f"The data of {jid} is in {output}.")
+    _print_other_spellings(person)
 
 
 async def _parts(service: FeedService, person: Person) -> dict[str, bytes]:
@@ -119,6 +121,14 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     print_out(_scrub(store))
     print_out(_OUTSIDE)
     print_out(f"Removed files of feeds leave {store.files_folder} at the next clean-up of the service.")
+    _print_other_spellings(person)
+
+
+def _print_other_spellings(person: Person) -> None:
+    """A server may name itself by letters or in ASCII, and then the service knows two users."""
+    others = [str(jid) for jid in same_addresses(person.address)[1:]]
+    if others:
+        print_out(f"Servers may also spell this address {' or '.join(others)}: repeat the command for this spelling.")
 
 
 def _nodes(text: str) -> str:

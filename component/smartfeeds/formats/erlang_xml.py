@@ -16,12 +16,14 @@ _BINARY = rb"<<(" + BINARY + rb")>>"
 _PAIR = re.compile(rb"\s*+\{\s*+" + _BINARY + rb"\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+(,?+)")
 _PAIRS = rb"(?:\s*+\{\s*+<<" + BINARY + rb">>\s*+,\s*+<<" + BINARY + rb">>\s*+\}\s*+,?+)*+"
 # A comma, the beginning of an element, a text, and the end of a list and of the element around it: all that stand next
-# to each other. Most elements have one text, and are one part.
+# to each other. Most elements have one text, and are one part. The parts are not possessive: Python before 3.11.5, such
+# as that of Debian 12, does not match possessive repeats with groups (CPython issues 101955, 106052). Nothing backtracks
+# into them, because every part is optional.
 _PART = re.compile(
-    rb"\s*+(?:(,)\s*+)?+"
-    rb"(?:(\{\s*+xmlel\s*+,\s*+<<" + BINARY + rb">>\s*+,\s*+\[" + _PAIRS + rb"\s*+\])\s*+,\s*+\[\s*+)?+"
-    rb"(?:\{\s*+xmlcdata\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+)?+"
-    rb"(?:(\])(\s*+\})?+)?+"
+    rb"\s*+(?:(,)\s*+)?"
+    rb"(?:(\{\s*+xmlel\s*+,\s*+<<" + BINARY + rb">>\s*+,\s*+\[" + _PAIRS + rb"\s*+\])\s*+,\s*+\[\s*+)?"
+    rb"(?:\{\s*+xmlcdata\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+)?"
+    rb"(?:(\])(\s*+\})?)?"
 )
 _END = 4  # the group of the end of a list
 _HEAD = re.compile(rb"\{\s*+xmlel\s*+,\s*+" + _BINARY + rb"\s*+,\s*+\[")

@@ -46,7 +46,10 @@ _END: Final = rb"\s*+[;,]"
 _ANY_TEXT: Final = rb'"' + _CHARACTERS + rb'"'
 _ANY_KEY: Final = rb"\s*+\[\s*+" + _ANY_TEXT + rb"\s*+\]\s*+=\s*+"
 _TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb")++"
-_FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb")++"
+# Not possessive, and neither is the repeat in front of group 8: Python before 3.11.5, such as that of Debian 12, does not
+# match possessive repeats with groups or alternatives (CPython issues 101955, 106052). Fewer fields never match: the end
+# of the table must follow.
+_FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb")+"
 _FIELD: Final = re.compile(rb"\s*+" + _KEY + rb"(?:" + _TEXT + rb"|\{(" + _TEXT_FIELDS + rb")\s*+\})" + _END, re.DOTALL)
 _OPENING: Final = re.compile(_BLANKS + rb"\{")
 _TOKEN: Final = re.compile(
@@ -64,7 +67,7 @@ _TOKEN: Final = re.compile(
     + rb"|\{(?:\s*+"
     + _TEXT  # 7
     + _END
-    + rb")?+("
+    + rb")?("
     + _FIELDS  # 8
     + rb")\s*+\}|(\{)|(\})|"  # 9, 10
     + _SCALAR  # 11

@@ -120,7 +120,8 @@ class LockSession:
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
-        # Run when no other job waits. Strangers cause letters, and a flood of them must not hold up the beats.
+        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not hold up
+        # the beats.
         self._letters: deque[_Job] = deque()
         self._changed: set[int] = set()
         self._guard = threading.Lock()  # of the attributes below, and of the pipe
@@ -390,8 +391,8 @@ class LockSession:
         elif isinstance(notice, JoinNotice):
             self._call(self._events.on_joined)
         elif notice is not None:
-            # Not now: a notice may arrive in the middle of a statement.
-            self._jobs.append((partial(self._read_letter, notice), None))
+            # Not now: a notice may arrive in the middle of a statement. Any role may send notices of letters.
+            self._letters.append((partial(self._read_letter, notice), None))
             self._wake()
 
     def _read_missed(self, since: datetime) -> None:

@@ -22,7 +22,7 @@ from smartfeeds.core.last_items import LastItems
 from smartfeeds.core.presence import ONLINE, SHOWS, Availability, Contact, Resource
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.errors import FeedError, LinkError, StoreError
 from smartfeeds.service.answers import ask
 from smartfeeds.service.contacts import (
     AVAILABLE,
@@ -35,6 +35,7 @@ from smartfeeds.service.contacts import (
     ContactLeft,
     ContactProbe,
     NotifyRequested,
+    end_temporary,
     has_temporary,
     list_temporary,
 )
@@ -337,7 +338,11 @@ class Presences:
         """Ends the subscriptions that end with the presence, if any: a read costs less than an empty write."""
         bare = str(request.actor.bare)
         if await self._service.read(partial(has_temporary, bare=bare), turn=request.turn):
-            await self._service.handle(request)
+            await self._end(request)
+
+    async def _end(self, request: ContactLeft) -> None:
+        """Ends the subscriptions, also of users who may not use the service: the service wants it, not the user."""
+        await self._service.write(partial(end_temporary, request=request), turn=request.turn)
 
     def _presence(self, kind: str, address: str, jid: str) -> bytes:
         # The information of other addresses is that of a node, and changes with it.
@@ -374,9 +379,7 @@ class Presences:
                 jid = parse_jid(subscription.jid)
                 names = self.availability.resources_of(str(jid.bare)) if jid is not None else {}
                 if jid is not None and (jid.resource not in names if jid.resource else not names):
-                    await self._service.handle(
-                        ContactLeft(jid, subscription.service, (jid.resource,), is_offline=not names)
-                    )
+                    await self._end(ContactLeft(jid, subscription.service, (jid.resource,), is_offline=not names))
             if len(part) < STEP:
                 return
             after_no = part[-1].sub_no
@@ -424,5 +427,8 @@ async def _logged(work: Awaitable[object]) -> None:
         await work
     except LinkError:
         log.debug("presence_interrupted")
+    except FeedError as error:
+        # A user on a block list is still a contact, whose presence may come.
+        log.debug("presence_refused", reason=str(error))
     except StoreError as error:
         log.error("store_failed", reason=str(error))

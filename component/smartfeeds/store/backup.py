@@ -12,11 +12,14 @@ from smartfeeds.store.sqlite_engine import make_private, store_error
 PAGES_A_STEP = 2_000  # between two steps the progress is reported
 
 
-def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
+def copy_database(
+    source: Path, target: Path, on_progress: Callable[[int, int], None] | None = None, *, mode: str = "mode=rw"
+) -> None:
     """Copies the database `source` to the new file `target`, which appears only when it is complete and synced to disk.
 
-    `on_progress` receives the number of copied pages and the number of all pages. Other processes may read and write
-    meanwhile. Raises StoreError, also if `target` exists, and ConfigError if it cannot be written.
+    `on_progress` receives the number of copied pages and the number of all pages. `mode` is the parameter of the URI of
+    `source`. Other processes may read and write meanwhile, except with `immutable=1`. Raises StoreError, also if
+    `target` exists, and ConfigError if it cannot be written.
     """
     part = target.with_name(target.name + ".part")
     if target.exists():
@@ -30,7 +33,8 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(f"cannot write the backup {target}: {reason}; name another file") from None
     try:
-        with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(part)) as copy:
+        address = f"{source.absolute().as_uri()}?{mode}"
+        with closing(sqlite3.connect(address, uri=True)) as original, closing(sqlite3.connect(part)) as copy:
             # The snapshot lasts to the end. Without it every write by another process would restart the copy.
             original.execute("BEGIN")
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()

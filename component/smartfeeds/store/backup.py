@@ -1,12 +1,12 @@
 """Copies a SQLite database that is in use; the copy is the state of one moment (SF-028)."""
 
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from smartfeeds.errors import ConfigError, StoreError
+from smartfeeds.store.files import sync_folder
 from smartfeeds.store.sqlite_engine import make_private, store_error
 
 PAGES_A_STEP = 2_000  # between two steps the progress is reported
@@ -40,7 +40,7 @@ def copy_database(
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
             original.backup(copy, pages=PAGES_A_STEP, progress=_progress_call(on_progress))
         part.rename(target)
-        _sync(target.parent)
+        sync_folder(target.parent)
     except sqlite3.Error as error:
         part.unlink(missing_ok=True)
         raise store_error(error, f"{source} (backup to {target})") from error
@@ -50,12 +50,3 @@ def copy_database(
 
 def _progress_call(on_progress: Callable[[int, int], None] | None) -> Callable[[int, int, int], None] | None:
     return None if on_progress is None else lambda _status, left, total: on_progress(total - left, total)
-
-
-def _sync(folder: Path) -> None:
-    """Syncs a folder, so that a new name in it survives a power loss."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -68,7 +68,8 @@ def export(jid: str, output: Path, config: Path | None) -> None:
     """Write everything that the store has of the bare JID to a zip file."""
     if output.exists():
         raise ConfigError(f"{output} exists already; name another file")
-    run_offline(config, partial(_export, person=Person(jid), output=output))
+    person = Person(jid)
+    run_offline(config, partial(_export, person=person, output=output))
     print_out(f"The data of {jid} is in {output}.")
     _print_other_spellings(person)
 

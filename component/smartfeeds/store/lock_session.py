@@ -120,7 +120,7 @@ class LockSession:
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
-        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not hold up
+        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not delay
         # the beats.
         self._letters: deque[_Job] = deque()
         self._changed: set[int] = set()

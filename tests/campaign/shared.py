@@ -7,6 +7,7 @@ minutes.
 """
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +22,7 @@ from campaign.observer import SAMPLE_S, Observer
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.report import NO_LINK
 from campaign.service import Preload
-from campaign.shared_faults import FAULTS, LONGEST_HOLD_S, PARTITIONS, TAKEN_OVER, Breaker, Fault
+from campaign.shared_faults import FAULTS, LONGEST_HOLD_S, NEEDS_ANOTHER, PARTITIONS, Breaker, Fault
 from campaign.takeovers import SPAN_S
 from smartfeeds.core.shards import SHARDS
 from support.postgres import PostgresServer, running_postgres
@@ -186,16 +187,17 @@ async def _break(breaker: Breaker, faults: Sequence[str], pause_s: float) -> Non
     """Starts the faults one after the other; each has a random process."""
     members = breaker.group.members
     at_once = asyncio.Semaphore(len(members))
-    # A fault that another process must take over leaves at least one process alone.
     alone = asyncio.Semaphore(len(members) - 1)
 
     async def run(name: str, member: Member) -> None:
         fault = (FAULTS | PARTITIONS)[name]
         try:
             async with AsyncExitStack() as stack:
-                if name in TAKEN_OVER:
+                if name in NEEDS_ANOTHER:
                     await stack.enter_async_context(alone)
                 await stack.enter_async_context(member.free)
+                if name in NEEDS_ANOTHER:
+                    await breaker.observer.until_another(member.name)
                 await fault(breaker, member)
         finally:
             at_once.release()
@@ -211,7 +213,7 @@ async def _settled(group: Group, observer: Observer, arrangement: Arrangement) -
     """The problems of the processes when nothing has broken them for a while: links, and equal shares [CAM-037]."""
     is_shared = arrangement.link == "always"
     names = [member.name for member in group.members]
-    if not await observer.shared(names, tolerance=1 if is_shared else SHARDS):
+    if not await observer.shared(names, math.ceil(SHARDS / len(names)) if is_shared else SHARDS):
         return ["the processes do not own equal parts of the shards"]
     links = len(names) if is_shared else 1
     with suppress(TimeoutError):

@@ -30,7 +30,7 @@ from smartfeeds.service import erasing
 from smartfeeds.service.context import Context
 from smartfeeds.service.erasing import begin_erasure, continue_erasure, erasure_status
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.personal_export import PersonalData, export_items, export_rows, write_parts
+from smartfeeds.service.personal_export import export_items, export_rows, write_parts
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.scrub import ScrubResult, scrub
@@ -313,6 +313,14 @@ async def test_status_names_followers(world: World) -> None:
     assert [one.node for one in status.confirmations] == [FEED]
 
 
+async def exported(world: World) -> dict[str, bytes]:
+    """The files of an export of a store with few items."""
+    items = await world.service.read(partial(export_items, person=PERSON, after_no=0))
+    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
+    files = await world.service.read(lambda _, context: write_parts(context, PERSON, rows, *items[:3]))
+    return {name: b"".join(pieces) for name, pieces in files}
+
+
 async def test_export_has_everything_and_can_be_imported(world: World) -> None:
     """[OPS-020] Items as Atom with sync data, the rest as JSON; no secrets."""
     await world.publish("mine", actor=JID)
@@ -320,10 +328,7 @@ async def test_export_has_everything_and_can_be_imported(world: World) -> None:
     await world.publish("bobs", actor=JID)
     await world.publish("bobs", actor=BOB)
     await world.subscribe(JID)
-    data = PersonalData()
-    await world.service.read(partial(export_items, person=PERSON, after_no=0, data=data))
-    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
-    files = await world.service.read(lambda _, context: write_parts(context, PERSON, data, rows))
+    files = await exported(world)
 
     feed = etree.fromstring(files["items.atom"])
     assert len(feed.findall("{http://www.w3.org/2005/Atom}entry")) == 1
@@ -345,12 +350,11 @@ async def test_namesakes_keep_what_is_theirs(world: World) -> None:
         token = Token(f"{number}" * 12, bytes([number] * 32), other, SCOPES["read"], "*", "", T0_US, None)
         await world.service.write(lambda tx, _, token=token: tx.add_token(token))  # type: ignore[misc]
     await world.publish("mine", actor=JID)
-    data = PersonalData()
-    await world.service.read(partial(export_items, person=PERSON, after_no=0, data=data))
+    files = await exported(world)
 
     job = await erase(world.service)
 
-    assert [one["id"] for one in data.items] == ["mine"]
+    assert [item["id"] for item in json.loads(files["items.json"])] == ["mine"]
     assert job.counts["items-erased"] == 1
     assert job.counts["token"] == 0
     items = await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
@@ -376,8 +380,7 @@ async def test_an_export_has_no_secrets_of_others(world: World) -> None:
         settings=terms,
     )  # fmt: skip
     await world.service.write(lambda tx, _: tx.put_callback(callback))
-    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
-    files = await world.service.read(lambda _, context: write_parts(context, PERSON, PersonalData(), rows))
+    files = await exported(world)
 
     shown = b"".join(files.values())
     assert b"a secret of Bob" not in shown

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import parse_store
@@ -21,7 +23,7 @@ from smartfeeds.store import lock_session
 from smartfeeds.store.letter_table import LETTER_S, HeardLetters
 from smartfeeds.store.lock_session import LockSession, SessionLostError
 from smartfeeds.store.migrate import HEAD
-from smartfeeds.store.migrate_postgres import prepare_postgres
+from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, prepare_postgres
 from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.telemetry import REGISTRY
@@ -300,6 +302,73 @@ async def test_session_ends_although_the_server_hangs(url: str, monkeypatch: pyt
                     await beat
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+async def test_closing_that_is_cancelled_ends_although_the_server_hangs(url: str) -> None:
+    """[TOP-041] [CAM-002] A service that ends cancels its tasks, and its process ends after the last thread."""
+    async with joined(url, "a") as first:
+        pid = first.session._connection.info.backend_pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            beat = asyncio.create_task(first.session.beat())
+            closing = asyncio.create_task(first.session.close())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            closing.cancel()
+            async with asyncio.timeout(DEADLINE_S):
+                with pytest.raises(SessionLostError):
+                    await beat
+            first.session._thread.join(DEADLINE_S)
+            assert not first.session._thread.is_alive()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_opening_that_is_cancelled_ends_although_the_server_hangs(url: str) -> None:
+    """[TOP-041] [CAM-002] The beat of a process is cancelled after the lease. Its thread must not wait for ever."""
+    loop = asyncio.get_running_loop()
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
+        opening = asyncio.create_task(
+            LockSession.open(parse_store(url), "z", lease_s=LEASE_S, events=Peer("z").events(), reader=read_traits)
+        )
+        pid = await waiting_session(other)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            opening.cancel()
+            async with asyncio.timeout(DEADLINE_S):
+                await asyncio.wait((opening,))
+                await loop.shutdown_default_executor()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    assert opening.cancelled()
+
+
+async def waiting_session(connection: psycopg.Connection[Any]) -> int:
+    """The process of the server that waits for a lock, when there is one."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            row = connection.execute("SELECT pid FROM pg_locks WHERE NOT granted").fetchone()
+            if row is not None:
+                return int(row[0])
+            await asyncio.sleep(0.01)
+
+
+async def test_letter_that_cannot_be_read_is_logged(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[TOP-030] No caller waits for it, so nothing else would report the failure. The session goes on."""
+    async with joined(url, "a") as first, joined(url, "b") as second:
+
+        def fail(*_: object, **__: object) -> None:
+            raise ValueError("a fault")
+
+        monkeypatch.setattr(second.session._table, "read", fail)
+        with capture_logs() as logs:
+            await first.session.send_letter("b", b"<iq/>")
+            async with asyncio.timeout(DEADLINE_S):
+                while not logs:  # noqa: ASYNC110 - the thread reports no event
+                    await asyncio.sleep(0)
+        assert [(log["event"], log["reason"]) for log in logs] == [("letter_failed", "ValueError('a fault')")]
+        await second.session.beat()
 
 
 async def test_work_that_fails_leaves_the_session_usable(url: str) -> None:

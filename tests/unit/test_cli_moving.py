@@ -1,6 +1,7 @@
 """`smartfeeds import --from`: arguments, reports and exit codes."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -88,6 +89,28 @@ def test_refused_node_is_a_failure_and_the_others_are_moved(ready: Run, tmp_path
     assert listed(ready) == ["blog", "talk"]
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_nodes_that_moved_before_the_source_failed_are_reported(
+    options: tuple[str, ...], ready: Run, tmp_path: Path
+) -> None:
+    """[IMP-069] The nodes come in the order of their files."""
+    source = tmp_path / "prosody"
+    shutil.copytree(SAMPLE, source)
+    broken = source / "pubsub%2elocalhost" / "pubsub_private.list"
+    broken.unlink()
+    os.mkfifo(broken)
+
+    result = ready("import", "--from", "prosody", str(source), *options, code=Exit.FAILED)
+
+    moved = ["ünï/c ode?a=b&c", "blog", "geo"]
+    assert sorted(listed(ready)) == sorted(moved)
+    assert result.stderr.endswith("pubsub_private.list: it is no regular file; remove it\n")
+    if options:
+        assert [node["node"] for node in json.loads(result.stdout)["nodes"]] == moved
+    else:
+        assert result.stdout.endswith("3 nodes moved.\n")
+
+
 def test_mirror_removes_what_the_source_has_lost(ready: Run, tmp_path: Path) -> None:
     """[IMP-068]"""
     source = tmp_path / "prosody"
@@ -120,8 +143,10 @@ def test_bytes_that_are_no_text_end_neither_form_of_the_report(ready: Run, tmp_p
 def test_component_may_have_another_name(run: Run) -> None:
     """[IMP-065]"""
     run("init", "feeds.example.org")
-    result = run("import", "--from", "prosody", str(SAMPLE), code=Exit.FAILED)
-    assert "no nodes of feeds.example.org; name one with --host: pubsub.localhost" in " ".join(result.stderr.split())
+    result = run("import", "--from", "prosody", str(SAMPLE), code=Exit.CONFIG)
+    assert "no nodes of feeds.example.org; name another component with --host: pubsub.localhost" in " ".join(
+        result.stderr.split()
+    )
 
     run("import", "--from", "prosody", str(SAMPLE), "--host", HOST)
     subscriptions = json.loads(run("sub", "list", "--node", "blog", "--json").stdout)
@@ -137,6 +162,7 @@ def test_component_may_have_another_name(run: Run) -> None:
         (("import", ".", "--node", "a"), "require --from"),
         (("import", "postgresql://127.0.0.1/x", "--node", "a"), "require --from"),
         (("import", "--from", "prosody", ".", "--sync"), "--from does not work with"),
+        (("import", "--from", "prosody", ".", "--allow-private"), "--from does not work with"),
         (("import", "--from", "other", "."), "is not"),
     ],
 )

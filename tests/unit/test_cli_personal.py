@@ -1,12 +1,17 @@
 """`smartfeeds gdpr` and `smartfeeds blocklist` from a shell."""
 
 import json
+import os
+import stat
 import zipfile
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
+from smartfeeds.cli.files import whole_file
 from smartfeeds.console import Exit
+from smartfeeds.service import personal_export
 from support.shell import Run, shell_in
 
 JID = "zoe.distinctive@people.example.net"
@@ -38,13 +43,44 @@ def test_erase_status_and_export(ready: Run, tmp_path: Path) -> None:
     assert not any(JID.encode() in path.read_bytes() for path in files)
 
 
+def test_export_of_many_items_is_written_in_parts(ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-020] Parts of the store make one document of each kind, which only the operator can read."""
+    monkeypatch.setattr(personal_export, "ITEM_CHUNK", 2)
+    ready("node", "allow", "news", JID, "--as", "publisher")
+    names = [f"item-{number}" for number in range(5)]
+    for name in names:
+        ready("publish", "news", f"Text of {name}", "--id", name, "--by", JID)
+
+    ready("gdpr", "export", JID, "--output", "zoe.zip")
+
+    assert stat.S_IMODE((tmp_path / "zoe.zip").stat().st_mode) == 0o600
+    with zipfile.ZipFile(tmp_path / "zoe.zip") as archive:
+        assert archive.testzip() is None
+        assert [item["id"] for item in json.loads(archive.read("items.json"))] == names
+        entries = etree.fromstring(archive.read("items.atom")).findall("{http://www.w3.org/2005/Atom}entry")
+        assert [entry.findtext("{http://www.w3.org/2005/Atom}title") for entry in entries] == [
+            f"Text of {name}" for name in names
+        ]
+        assert json.loads(archive.read("versions.json")) == []
+    assert "zoe.zip exists already" in ready("gdpr", "export", JID, "--output", "zoe.zip", code=Exit.CONFIG).stderr
+
+
+def test_private_file_is_private_from_the_start(tmp_path: Path) -> None:
+    """[OPS-020] Also if a process that was killed has left its file behind."""
+    (tmp_path / ".zoe.zip.partial").touch(mode=0o644)
+    with whole_file(tmp_path / "zoe.zip", private=True) as file:
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+
+
 def test_repeated_erasure_keeps_the_block_and_reports_the_end(ready: Run) -> None:
     """[OPS-020] [OPS-028] The message of the first command asks for a second one with --now."""
     ready("node", "allow", "news", JID, "--as", "publisher")
     ready("publish", "news", "Hello", "--id", JID, "--by", JID)
     ready("sub", "add", "news", "bob@example.org")
     waiting = ready("gdpr", "erase", JID, "--yes", "--block", code=Exit.FAILED)
-    assert "or repeat the command with --now" in " ".join(waiting.stdout.split())
+    text = " ".join(waiting.stdout.split())
+    assert "shows the phase done: it then removes the bytes of deleted rows" in text
+    assert "To wait no longer, repeat it with --now." in text
 
     assert f"{JID} is erased." in ready("gdpr", "erase", JID, "--yes", "--now").stdout
 

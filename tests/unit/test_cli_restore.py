@@ -163,9 +163,11 @@ def test_backup_of_a_newer_program_is_refused(backup: Run) -> None:
 def test_backup_without_its_uploaded_files_fails_the_check(backup: Run) -> None:
     change(f"INSERT INTO file VALUES (1, 'f', '{DIGEST}', 'n', 'image/png', 3, 'o@x', 1, NULL)")
 
-    result = backup("restore", "--check", "copy.db", code=Exit.FAILED)
+    for arguments in (("--check",), ("--replace",)):
+        result = backup("restore", *arguments, "copy.db", code=Exit.FAILED)
+        assert f"The uploaded file {DIGEST} is missing." in result.stdout
+    assert items(backup) == [2, 0], "the rest is restored"
 
-    assert f"The uploaded file {DIGEST} is missing." in result.stdout
     folder = Path("copy.db-files") / DIGEST[:2]
     folder.mkdir(parents=True)
     (folder / DIGEST).touch()

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from smartfeeds.core.options import FormFields
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import UNREADABLE_MODEL, MovedItem, MovedNode, MovedProblem, MovedSubscription
 
+OTHER_DATA: Final = "name the data of the Prosody that serves them"
 Plain = str | int | float | bool | None | Mapping[str, "Plain"] | Sequence["Plain"]
 # The names of Prosody that are not those of XEP-0060 16.4.4.
 _NAMES: Final = {
@@ -27,6 +28,15 @@ class ProsodyNode:
     config: Mapping[str, Plain] = field(default_factory=dict)
     affiliations: Mapping[str, Plain] = field(default_factory=dict)
     subscribers: Mapping[str, Plain] = field(default_factory=dict)
+
+
+def read_record(name: str, record: Mapping[str, Plain]) -> ProsodyNode:
+    """Returns a node from the parts of its record. An empty table may be stored as an empty array."""
+    config, affiliations, subscribers = (record.get(part) for part in ("config", "affiliations", "subscribers"))
+    if config is not None and config != [] and not isinstance(config, Mapping):
+        config = {"access_model": UNREADABLE_MODEL[0]}
+    parts = (config, affiliations, subscribers)
+    return ProsodyNode(name, *(part if isinstance(part, Mapping) else {} for part in parts))
 
 
 def moved_node(node: ProsodyNode, items: Iterable[MovedItem | MovedProblem]) -> MovedNode:

@@ -1,13 +1,13 @@
 """Reads mod_pubsub of Prosody from its SQL storage (IMP-009, IMP-010): SQLite, or PostgreSQL by its address."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, check_host
 from smartfeeds.sources.foreign_database import ForeignRows, is_database, open_database, text_of_value
-from smartfeeds.sources.prosody_files import no_host, read_prosody_files, time_us
-from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
+from smartfeeds.sources.prosody_files import read_prosody_files, time_us
+from smartfeeds.sources.prosody_options import OTHER_DATA, Plain, moved_node, read_record
 
 _HOSTS: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pubsub_nodes' ORDER BY host"""
 _NODES: Final = """
@@ -24,7 +24,8 @@ _PERSONAL: Final = """SELECT 1 FROM prosody WHERE store = 'pep' AND host = ? LIM
 def read_prosody(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
     """Yields the nodes of a component of Prosody, from its data folder, or from its database.
 
-    Raises DocumentError if the source cannot be read, ConfigError for a database of another kind.
+    Raises DocumentError if the source cannot be read, ConfigError for a database of another kind, and if the source has
+    no nodes of the component.
     """
     if not is_database(source):
         yield from read_prosody_files(source, host)
@@ -34,24 +35,18 @@ def read_prosody(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
 
 
 def _read(rows: ForeignRows, host: str) -> Iterator[MovedNode | MovedProblem]:
-    hosts = [str(row[0]) for row in rows(_HOSTS)]
-    if not host and len(hosts) == 1:
-        host = hosts[0]
-    if host not in hosts:
-        raise no_host("the database", host, hosts)
+    check_host("the database", host, [text_of_value(row[0]) for row in rows(_HOSTS)], OTHER_DATA)
     records: dict[str, dict[str, Plain]] = {}
     for user, key, kind, value in rows(_NODES, (host,)):
+        record = records.setdefault(text_of_value(user), {})
         try:
-            records.setdefault(text_of_value(user), {})[text_of_value(key)] = _value(str(kind), value)
+            record[text_of_value(key)] = _value(str(kind), value)
         except (ValueError, RecursionError):
+            record[text_of_value(key)] = False  # neither a table nor a name
             yield MovedProblem(f"node {user!r}", f"its {key} is no JSON and is left out")
     for user, record in records.items():
         name = record.get("name")
-        parts = (record.get(part) for part in ("config", "affiliations", "subscribers"))
-        # An empty table may be stored as an empty array.
-        node = ProsodyNode(
-            name if isinstance(name, str) else user, *(part if isinstance(part, Mapping) else {} for part in parts)
-        )
+        node = read_record(name if isinstance(name, str) else user, record)
         yield moved_node(node, _items(rows, host, user))
     if any(True for _ in rows(_PERSONAL, (host,))):
         yield MovedProblem(f"host {host}", "personal nodes (mod_pep) are left out")

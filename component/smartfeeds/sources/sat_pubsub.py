@@ -35,11 +35,12 @@ _SUBSCRIPTIONS: Final = (
     "SELECT jid, resource, state FROM subscriptions JOIN entities USING (entity_id) WHERE node_id = ?"
     " ORDER BY jid, resource"
 )
+# The items of one request have one date: it is that of the transaction.
 _ITEMS: Final = (
     "SELECT item, publisher, data::text, created, updated, access_model <> 'open'"
     " OR EXISTS (SELECT 1 FROM item_jids_authorized AS jids WHERE jids.item_id = items.item_id)"
     " OR EXISTS (SELECT 1 FROM item_groups_authorized AS parts WHERE parts.item_id = items.item_id)"
-    " FROM items WHERE node_id = ?"
+    " FROM items WHERE node_id = ? ORDER BY item_id"
 )
 # Models without a counterpart. Such a node must not become readable by more users.
 _CLOSED_MODELS: Final = frozenset({"publisher-roster", "self-publisher", "publish-only"})

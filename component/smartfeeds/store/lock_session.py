@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
 import psycopg
+import structlog
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
@@ -79,6 +80,8 @@ WHERE datname = current_database() AND usename = current_user AND application_na
   AND greatest(query_start, state_change) < clock_timestamp() - make_interval(secs => %s::float8)
 """
 
+_log = structlog.get_logger()
+
 # Work with the connection, and the future of its result.
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any] | None"]
 
@@ -117,8 +120,8 @@ class LockSession:
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
-        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not hold
-        # up the beats.
+        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not delay
+        # the beats.
         self._letters: deque[_Job] = deque()
         self._changed: set[int] = set()
         self._guard = threading.Lock()  # of the attributes below, and of the pipe
@@ -146,7 +149,11 @@ class LockSession:
         """Connects and joins the members without a link. `reader` indexes items, as in the store. `heard` is what the
         former session of this process has read. Raises StoreError."""
         session = _LockedSession(address, lease_s)
-        await asyncio.to_thread(session.prepare, instance)
+        try:
+            await asyncio.to_thread(session.prepare, instance)
+        except asyncio.CancelledError:
+            session.answers.shut_down()  # the thread would wait for a server that hangs, and the process for the thread
+            raise
         locks = cls(session, instance, events, reader, heard or HeardLetters())
         if locks._heard.at is not None:
             locks._jobs.append((partial(locks._read_missed, locks._heard.at), None))
@@ -256,13 +263,12 @@ class LockSession:
             self._ending = True
         self._wake()
         end = asyncio.create_task(asyncio.to_thread(self._thread.join))
-        ended, _ = await asyncio.wait((end,), timeout=CLOSE_S)
-        if not ended:
-            self._session.answers.shut_down()
         try:
-            await end
+            await asyncio.wait((end,), timeout=CLOSE_S)
         finally:
-            self._session.answers.close()
+            # Also when the caller is cancelled: the process could not end before its threads.
+            self._session.answers.shut_down()
+        await end
 
     def _wake(self) -> None:
         with self._guard:
@@ -290,7 +296,7 @@ class LockSession:
                 self._run_jobs()
             except psycopg.Error as error:
                 reason = str(error).strip()
-        connection.close()
+        self._session.close()
         with self._guard:
             # No job and no wake-up is added from here on: the numbers of the pipe may soon be those of other files.
             self._is_over = True
@@ -326,6 +332,8 @@ class LockSession:
             result = work()
         except Exception as error:  # noqa: BLE001 - the caller receives it
             is_end = self._connection.closed
+            if future is None and not is_end:
+                _log.exception("letter_failed", reason=repr(error))  # no caller waits for a letter that arrives
             lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
             self._settle(future, error=lost)
             if is_end:

@@ -40,7 +40,7 @@ from smartfeeds.service.contacts import (
     list_temporary,
 )
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.requests import Request
 from smartfeeds.service.steps import WriteStep
 from smartfeeds.service.subscriptions import STEP
 from smartfeeds.xmpp import namespaces as ns
@@ -343,8 +343,8 @@ class Presences:
 
     async def _end(self, request: ContactLeft) -> None:
         """Ends the subscriptions, also of users who may not use the service: the service wants it, not the user."""
-        work: WriteStep[Answer] = partial(end_temporary, request=request)
-        await self._service.write(work, turn=request.turn)
+        steps: WriteStep[object] = partial(end_temporary, request=request)
+        await self._service.write(steps, turn=request.turn)
 
     def _presence(self, kind: str, address: str, jid: str) -> bytes:
         # The information of other addresses is that of a node, and changes with it.

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.formats.erlang_terms import Term, parse_term
-from smartfeeds.service.moved import MovedProblem, MovedSubscription
+from smartfeeds.service.moved import UNREADABLE_MODEL, MovedProblem, MovedSubscription
 from smartfeeds.sources.ejabberd_values import moved_subscription, read_options, subscribe_fields
 
 
@@ -33,6 +33,8 @@ def test_option_is_read(name: str, term: bytes, values: tuple[str, ...] | None) 
 def test_other_option_is_reported(term: Term) -> None:
     """[IMP-027]"""
     assert read_options([("title", term)]) == ({}, [MovedProblem("option pubsub#title", "the value cannot be read")])
+    closed = {"pubsub#access_model": UNREADABLE_MODEL}
+    assert read_options([("access_model", term)])[0] == closed, "without a value the node would be open"
 
 
 @pytest.mark.parametrize(

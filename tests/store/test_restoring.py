@@ -181,3 +181,20 @@ def test_data_of_an_earlier_restore_is_never_taken_back(database: Path) -> None:
 
     with pytest.raises(StoreError, match=r"feeds\.db\.before-restore exists from an earlier restore; remove it or"):
         restore_backup(backup, database, files, replace=True)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "CREATE TRIGGER evil AFTER INSERT ON node BEGIN DELETE FROM item; END",
+        "ALTER TABLE item RENAME TO items; CREATE VIEW item AS SELECT * FROM items",
+    ],
+)
+def test_backup_with_a_trigger_or_a_view_is_refused(tmp_path: Path, statements: str) -> None:
+    """[OPS-092] The service would run them."""
+    backup = tmp_path / "backup.db"
+    with closing(sqlite3.connect(backup, isolation_level=None)) as connection:
+        migrate.prepare(connection, backup)
+        connection.executescript(statements)
+    with pytest.raises(StoreError, match="which smartfeeds does not make"):
+        check_backup(backup)

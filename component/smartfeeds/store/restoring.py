@@ -71,6 +71,12 @@ def _schema(connection: sqlite3.Connection, path: Path) -> str:
         raise StoreError(f"the backup {path} is empty; name another backup")
     if schema not in migrate.REVISIONS and migrate.oldest_program(connection) not in migrate.REVISIONS:
         raise StoreError(f"the backup {path} has schema {schema}, which is newer than this program; upgrade smartfeeds")
+    # The service would run a crafted trigger, and a view in place of a table is not checked.
+    foreign = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
+    if foreign is not None:
+        raise StoreError(
+            f"the backup {path} has the {' '.join(foreign)}, which smartfeeds does not make; name another backup"
+        )
     return schema
 
 

@@ -99,6 +99,8 @@ def test_time_grows_with_the_size_only(piece: str) -> None:
         "{ [",
         '{ "open',
         '{ ["k"] = }',
+        '{ { ["k"] = "v"; ["l"] = }; }',
+        '{ { ["k"] = "v"; ["l"] = { ["m"] = "v"; ["n"] = }; }; }',
         "{ k = }",
         '{ k = ["l"] = 1 }',
         "{ os.exit() }",

@@ -15,7 +15,7 @@ from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
+from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T, TransientError
 from smartfeeds.store.postgres_ahead import look_ahead
 from smartfeeds.store.postgres_errors import has_rolled_back, postgres_error, sqlstate_of
 from smartfeeds.store.postgres_session import PostgresSession
@@ -161,6 +161,15 @@ class PostgresEngine:
             self._session.copy(table.name, table.value_columns, rows)
         except _ERRORS as error:
             raise self._error(error) from error
+
+    def merged(self, selects: Sequence[str], key: str, direction: Direction) -> str:
+        if not direction:
+            return " UNION ".join(selects)
+        # Only queries that are ordered themselves are merged. A UNION would read and sort all rows before the first one
+        # of a page: 560 ms for 40,000 rows, against 0.3 ms.
+        order = f"ORDER BY {key} {direction}, item_no {direction}"
+        ordered = " UNION ALL ".join(f"({select} {order})" for select in selects)
+        return f"SELECT DISTINCT ON ({key}, item_no) * FROM ({ordered}) AS parts {order}"  # noqa: S608 - names of columns
 
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         # A comparison of rows is one range of an index. Several ranges would be read whole and sorted (PG-037).

@@ -7,7 +7,7 @@ database. A process with a database of its own owns all shards, by the same code
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, Protocol, TypeVar
 
 import structlog
@@ -81,6 +81,7 @@ class Ownership:
         self._joined_linked = locks is not None  # the locks of a sole process count it with its link
         self._has_link = False
         self._is_leaving = False
+        self._is_over = False
         self._beat_s = -math.inf if locks is None else clock()
         self._letters_s = -math.inf
         self._moving: asyncio.Task[None] | None = None
@@ -157,6 +158,8 @@ class Ownership:
 
         Raises NewerSchemaError if a newer program has upgraded the database while this process had no locks.
         """
+        if self._is_over:
+            return  # a new lock session would count this process among the others
         try:
             async with asyncio.timeout(None if math.isinf(self._lease_s) else self._lease_s):
                 await self._beat()
@@ -186,6 +189,7 @@ class Ownership:
 
     async def stop(self) -> None:
         """Closes the locks. `release` comes first."""
+        self._is_over = True
         locks, self._locks = self._locks, None
         if locks is not None:
             with failures_logged():
@@ -193,11 +197,11 @@ class Ownership:
 
     # Locks.
 
-    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
-        """Runs work in a transaction that fails if this process has lost its shards. Raises StoreError."""
+    async def write_marks(self, works: Sequence[Callable[[WriteTx], T]]) -> list[T]:
+        """Runs works that fail if this process has lost its shards (`ShardLocks.write_marks`). Raises StoreError."""
         if self._locks is None:
             raise StoreError("this process owns no feeds now, because the lock session was lost")
-        return await self._locks.write_marks(work)
+        return await self._locks.write_marks(works)
 
     async def await_link(self) -> None:
         """Returns when this process has the lease of the component's link."""
@@ -232,6 +236,9 @@ class Ownership:
         if self._locks is None:
             self._locks = await self._open_locks()
             self._joined_linked = False
+            if self._is_over:  # since the locks are being opened
+                await self.stop()
+                return
         locks, began_s = self._locks, self._clock()
         view = await locks.beat()
         # The time before the beat: the database may have received it right after it was sent.

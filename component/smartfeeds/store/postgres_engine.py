@@ -23,7 +23,7 @@ from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.postgres_state import STATEMENTS, to_state
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import ITEM, Table
-from smartfeeds.store.sql_tallies import BLOCKS
+from smartfeeds.store.sql_tallies import BLOCKS, QUOTAS
 
 STATEMENT_STEPS = 50  # a statement costs as much as two rows
 ROW_STEPS = 25
@@ -145,6 +145,9 @@ class PostgresEngine:
             # As `sql_blocks.BlockWrites`, in the same round trip. Before the nodes are locked: who changes a list has
             # this lock, and may wait for a node.
             self.lock_text(BLOCKS, shared=True)
+            # In their order, as the nodes: otherwise groups of several processes could wait for each other in a circle.
+            for jid in sorted({touch.quota_of for touch in touches if touch.quota_of}):
+                self.lock_text(QUOTAS + jid)
         try:
             rows = look_ahead(self._session, touches, lock=lock)
         except _ERRORS as error:

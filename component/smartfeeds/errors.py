@@ -73,7 +73,12 @@ class NewerSchemaError(StoreError):
 
 
 class UnknownOutcomeError(StoreError):
-    """The connection to the database was lost during a commit. The write may or may not have happened."""
+    """The connection to the database was lost during a commit, and the database could not be asked again. The write may
+    or may not have happened."""
+
+
+# For the peer: a request that is sent again without a look may take effect twice.
+UNKNOWN_OUTCOME = "the database was lost while it stored the change: look whether it did before you repeat the request"
 
 
 class LinkError(SmartfeedsError):

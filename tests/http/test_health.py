@@ -1,14 +1,18 @@
 """What operators ask over HTTP: /healthz, /readyz, /metrics."""
 
 import re
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
+from smartfeeds.app import App
+from smartfeeds.config import Settings
 from smartfeeds.errors import StoreError
 from support.component import ALICE
 from support.metrics import metric_names
-from support.web import Got, Web
+from support.web import Got, Web, WebStarter
 
 PROBLEM = "application/problem+json"
 
@@ -46,6 +50,35 @@ async def test_readyz_says_that_the_link_is_away(web: Web) -> None:
     assert (await web.get("/healthz")).status == 200
     await web.component.link()
     assert (await web.get("/readyz")).status == 200
+
+
+async def test_readyz_of_a_standby_needs_no_link(start_web: WebStarter) -> None:
+    """[TOP-062] It serves HTTP while another process has the link."""
+    web = await start_web(component={"link": "lease"})
+    assert (await web.get("/readyz")).status == 200
+    await web.component.cut()
+    assert (await web.get("/readyz")).status == 200
+
+
+async def test_readyz_of_a_process_for_http_needs_no_link(tmp_path: Path) -> None:
+    """[TOP-062] [TOP-024] It has no secret either."""
+    app = App(
+        Settings(
+            component={"jid": "feeds.example.org", "link": "off"},
+            store={"url": f"sqlite:///{tmp_path / 'feeds.db'}"},
+            http={"listen": "127.0.0.1:0"},
+        )
+    )
+    await app.start()
+    try:
+        assert app.site is not None
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{app.site.listener.port}/readyz") as answer,
+        ):
+            assert (answer.status, await answer.json()) == (200, {"ready": True})
+    finally:
+        await app.stop()
 
 
 async def test_readyz_says_that_the_store_cannot_be_read(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from smartfeeds import telemetry
 from smartfeeds.core.tokens import Token, TokenScope
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.http import router, server
 from smartfeeds.http.negotiation import ATOM
 from smartfeeds.http.web.static_files import static_path
@@ -640,6 +640,19 @@ async def test_a_store_that_fails_is_told_as_503(web: Web, log: io.StringIO, mon
     is_problem(heard, 503)
     assert int(heard.headers["retry-after"]) > 0
     assert "/var/lib" in log.getvalue()
+
+
+async def test_change_that_may_have_happened_is_told_as_500(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[PG-006] After a 503 a client would send a new item again, which may be stored already."""
+
+    async def fail(*_values: object, **_more: object) -> Any:
+        raise UnknownOutcomeError("the database postgresql://db: the connection was lost")
+
+    monkeypatch.setattr(web.component.app.service, "handle", fail)
+    heard = await ask(web, request())
+    is_problem(heard, 500)
+    assert "retry-after" not in heard.headers
+    assert b"look whether it did" in heard.body and b"postgresql" not in heard.body
 
 
 async def test_nothing_of_requests_is_logged(web: Web, log: io.StringIO) -> None:

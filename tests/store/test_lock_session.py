@@ -248,7 +248,7 @@ async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) ->
         assert await first.session.lock([7]) == {7}
         await first.until(lambda: first.lost)
         with pytest.raises(SessionLostError):
-            await first.session.write_marks(lambda _tx: None)
+            await first.session.write_marks([lambda _tx: None])
         async with asyncio.timeout(DEADLINE_S):
             while not await second.session.lock([7]):  # noqa: ASYNC110 - the other session reports no event
                 await asyncio.sleep(0)
@@ -371,6 +371,35 @@ async def test_letter_that_cannot_be_read_is_logged(url: str, monkeypatch: pytes
         await second.session.beat()
 
 
+async def test_session_that_is_given_up_while_it_opens_is_closed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[TOP-041] A process that stops, or a database that answers too late. It would count as another process."""
+    prepared, may_go = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    prepare = lock_session._LockedSession.prepare
+
+    def prepare_slowly(session: lock_session._LockedSession, instance: str) -> None:
+        prepare(session, instance)
+        loop.call_soon_threadsafe(prepared.set)
+        assert may_go.wait(DEADLINE_S)
+
+    async with joined(url, "b") as second:
+        monkeypatch.setattr(lock_session._LockedSession, "prepare", prepare_slowly)
+        events = Peer("a").events()
+        opening = asyncio.create_task(
+            LockSession.open(parse_store(url), "a", lease_s=LEASE_S, events=events, reader=read_traits)
+        )
+        await prepared.wait()
+        opening.cancel()
+        await asyncio.sleep(0)
+        may_go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        # The server ends the session some time after the connection was closed.
+        async with asyncio.timeout(DEADLINE_S):
+            while (await second.session.beat()).members != Members(0, 1):
+                pass
+
+
 async def test_work_that_fails_leaves_the_session_usable(url: str) -> None:
     async with joined(url, "a") as first:
 
@@ -378,8 +407,8 @@ async def test_work_that_fails_leaves_the_session_usable(url: str) -> None:
             raise StoreError("no")
 
         with pytest.raises(StoreError, match="no"):
-            await first.session.write_marks(fail)
-        assert await first.session.write_marks(lambda _tx: 5) == 5
+            await first.session.write_marks([fail])
+        assert await first.session.write_marks([lambda _tx: 5, lambda _tx: 6]) == [5, 6]
 
 
 async def test_letters_that_were_sent_without_a_session_are_read_by_the_next_one(url: str) -> None:

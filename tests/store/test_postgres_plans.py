@@ -1,111 +1,395 @@
-"""Every statement of representative works is a few ranges of indexes, in a database of 100,000 items."""
+"""Every statement of the store is a few ranges of indexes, in a database of 100,000 items.
 
+The test reads the source of the store: a statement that no call below runs fails the test.
+"""
+
+import ast
+import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.model import Affiliation, Edge, KeyRange, Mark, Slice
+from smartfeeds import store as store_package
+from smartfeeds.core.blocklist import ListKind
+from smartfeeds.core.callbacks import Callback, CallbackKind
+from smartfeeds.core.chat import ChatRow
+from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
+from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
+from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
+from smartfeeds.core.files import FeedFile
+from smartfeeds.core.mirror import MirrorRow, make_mirror
+from smartfeeds.core.model import (
+    Affiliation,
+    Edge,
+    Item,
+    KeyRange,
+    Mark,
+    NodeEvent,
+    NodeKind,
+    OpenPurge,
+    Slice,
+    SubscriptionState,
+)
+from smartfeeds.core.person import Person
+from smartfeeds.core.presence import Contact, ContactState
+from smartfeeds.core.push_targets import PushOffer, PushTarget
+from smartfeeds.core.river import NodePlace
+from smartfeeds.core.sessions import Session
+from smartfeeds.core.source_entries import EntryKey, SourceEntry
+from smartfeeds.core.source_push import new_push
+from smartfeeds.core.sources import HostPause, PushKind, new_source
 from smartfeeds.core.stores import parse_store
+from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.core.touches import Touch
-from smartfeeds.core.view import BARE, CREATED, SMART, Order
+from smartfeeds.core.validators import KnownDocument, Validators
+from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
+from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import digest
-from store.values import item, read_payload, subscription, view
+from smartfeeds.store.sql_erasure import PersonRow
+from store.test_files import DIGEST, FILE_ID, feed_file, link
+from store.values import item, node, read_payload, subscription, view
 from support.postgres import PostgresServer
 
 ITEMS = 100_000
-LARGE = ("item", "facet", "subscription")
+LARGE = ("item", "facet", "subscription", "affiliation", "word", "node")
+FOLDER = Path(store_package.__file__).parent
+# Methods of an engine that run a statement, and methods of transactions that do so for others.
+_RUNNERS = ("rows", "row", "rows_of", "run", "run_many", "add", "add_many")
+_HELPERS = ("_change", "_number", "_part")
 # A search sorts the items that it finds, in both engines (PG-052). The look for consumers sorts the consumers.
 _SORTED = ("documents_with", "Scan on mark")
+# Partial indexes with a few rows, which may be read as a whole.
+_SHORT = ("node_deleted", "node_stale", "subscription_pending")
+# What reads or sorts a whole table, and why it may.
+_WHOLE = {
+    "mention_rows": "an erasure reads each table that may name the person, once",
+    "text_rows": "the same",
+    "nodes_created_by": "the same, because deleted nodes count too",
+    "totals": "for statistics; the cost is that of the nodes",
+    "changed_nodes": "sorts the hidden nodes that a user may read",
+    "pending_nodes": "sorts the nodes with requests",
+}
 
 _FILL = """
 INSERT INTO node (name, kind, state, creator, created_us, options, total, live, last_modified_us, last_created_us,
     audience, subscribed, indexed_us, indexed_no, stale)
-SELECT 'feed' || n, 'feed', 'live', 'alice@example.org', 1, '{}', 50000, 50000, 50000, 50000, 1, 1000, 50000, 100000, 0
-FROM generate_series(1, 2) n;
+SELECT 'feed' || n, 'feed', CASE WHEN n = 5 THEN 'deleted' ELSE 'live' END, 'alice' || n || '@example.org', 1, '{}',
+    CASE WHEN n < 3 THEN 50000 ELSE 1 END, CASE WHEN n < 3 THEN 50000 ELSE 1 END, 50000, 50000, 1, 1000, 50000, 100000,
+    0
+FROM generate_series(1, 5000) n;
 INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher, payload)
 SELECT 1 + n % 2, 'i' || n, n / 2, n / 2, 0, 0, 1, n / 2, n / 2, 'a@x', '' FROM generate_series(1, 100000) n;
 INSERT INTO facet (node_no, facet, modified_us, item_no, created_us, states)
 SELECT node_no, '\\xFACET', modified_us, item_no, created_us, 1 FROM item WHERE item_no % 3 = 0;
+INSERT INTO word (document, tokens)
+SELECT n * 32, array_to_tsvector(ARRAY['t' || n % 7]) FROM generate_series(1, 9000) n;
 INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, since_us, since_created_us, created_us,
     options)
 SELECT 1 + n % 2, 'u' || n || '@x', 'u' || n || '@x', '', 'feed', 's', 'subscribed', 0, 0, 0, '{}'
 FROM generate_series(1, 2000) n;
+INSERT INTO affiliation (node_no, jid, affiliation)
+SELECT 1 + n % 4, 'u' || n || '@x', 'member' FROM generate_series(1, 2000) n;
+-- A deleted node, whose rows are still to be removed.
+INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher, payload)
+VALUES (5, 'i', 1, 1, 0, 0, 1, 1, 1, 'a@x', '');
+INSERT INTO facet (node_no, facet, modified_us, item_no, created_us, states)
+SELECT node_no, '\\xFACET', modified_us, item_no, created_us, 1 FROM item WHERE node_no = 5;
+INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, since_us, since_created_us, created_us,
+    options)
+VALUES (5, 'u@x', 'u@x', '', 'feed', 's', 'subscribed', 0, 0, 0, '{}');
+INSERT INTO affiliation (node_no, jid, affiliation) VALUES (5, 'u@x', 'member');
 INSERT INTO mark (node_no, ord, consumer, key_us, cursor) VALUES (1, 'modified', 'push', 10, '');
 """
 
+# The sites of statements that have run, each with its file and line.
+_sites: set[tuple[str, int]] = set()
+
+
+class RecordingEngine(PostgresEngine):
+    """An engine that notes the lines of the store that run statements."""
+
+    method: ClassVar[str] = ""  # of the transaction that runs the statement
+
+    def _note(self) -> None:
+        frame = sys._getframe(2)
+        while frame is not None:
+            path = Path(frame.f_code.co_filename)
+            if path.parent == FOLDER and path.name.startswith("sql_"):
+                _sites.add((path.name, frame.f_lineno))
+                RecordingEngine.method = frame.f_code.co_name
+            frame = frame.f_back  # type: ignore[assignment]
+
+    def rows_of(self, queries: Sequence[tuple[str, Sequence[object]]]) -> list[list[Any]]:
+        self._note()
+        return super().rows_of(queries)
+
+    def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+        rows = list(params)
+        if rows:
+            self._note()
+        super().run_many(sql, rows)
+
+    def add(self, table: Any, values: Sequence[object]) -> int:
+        self._note()
+        return super().add(table, values)
+
+    def add_many(self, table: Any, rows: Sequence[Sequence[object]]) -> None:
+        self._note()
+        super().add_many(table, rows)
+
 
 class RecordingSession(PostgresSession):
-    """A session that remembers one execution of each statement."""
+    """A session that remembers one execution of each statement, and the method of the transaction that ran it."""
 
-    statements: dict[str, Sequence[object]] = {}  # noqa: RUF012 - one test uses it
+    statements: ClassVar[dict[str, tuple[Sequence[object], str]]] = {}
 
     def queue(self, statement: str, rows: Any) -> None:
         """Remembers the statement, too."""
         kept = list(rows)
         if kept:
-            self.statements.setdefault(statement, tuple(kept[0]))
+            self.statements.setdefault(statement, (tuple(kept[0]), RecordingEngine.method))
         super().queue(statement, kept)
 
     def _again_if_new(self, statements: Sequence[tuple[str, Any]]) -> list[list[tuple[Any, ...]]]:
         for statement, params in statements:
-            self.statements.setdefault(statement, tuple(params))
+            self.statements.setdefault(statement, (tuple(params), RecordingEngine.method))
         return super()._again_if_new(statements)
 
 
-def read_all(tx: ReadTx) -> None:
-    """Reads as pages, pulls, pushes and lists do."""
-    for shown in (BARE, SMART, CREATED, view("kind=new"), view("kind=new&order=created")):
+# A value for each type of a parameter of `ReadTx`.
+PERSON = Person("u4@x.example")
+ITEM = Item(2, "i2", 1, 1, b"", "a@x")
+SAMPLES: dict[object, object] = {
+    int: 1,
+    str: "feed1",
+    bool: True,
+    int | None: 5,
+    str | None: "a@x",
+    tuple[str, str]: ("", ""),
+    tuple[int, str, str]: (0, "", ""),
+    Collection[str]: ("a", "b"),
+    Sequence[str]: ("i2", "i4"),
+    Sequence[View]: [view("kind=new"), view("q=fox")],
+    Sequence[EntryKey]: [EntryKey("one", "x.example")],
+    Sequence[Touch]: [Touch("feed2", "a@x", ("i1",), feed="feed1")],
+    View: view("kind=new"),
+    Slice: Slice(SMART, 10),
+    Order: Order.MODIFIED,
+    Item: ITEM,
+    Person: PERSON,
+    FeedFile: feed_file(1),
+    Consumer: Consumer(1, PUSH),
+    CallbackKind: CallbackKind.HUB,
+    ListKind: ListKind.DENY,
+}
+
+
+def read_each(tx: ReadTx) -> None:
+    """Calls every method of a reading transaction."""
+    for name, method in inspect.getmembers(tx, inspect.ismethod):
+        if not name.startswith("_") and hasattr(ReadTx, name):
+            parameters = inspect.signature(method).parameters.values()
+            needed = {each.name: SAMPLES[each.annotation] for each in parameters if each.default is each.empty}
+            method(**needed)
+
+
+def read_more(tx: ReadTx) -> None:
+    """The statements that other values of parameters cause."""
+    for shown in (
+        BARE,
+        SMART,
+        CREATED,
+        *map(view, ("kind=new", "kind=new&order=created", "kind=new&author=a", "q=fox")),
+    ):
         for page in (
             Slice(shown, 50, newest=True),
             Slice(shown, 50, after=Edge(20_000, 40_000)),
             Slice(shown, 50, after=Edge(100, 200), before=Edge(40_000, 80_000), newest=True),
         ):
             tx.slice(1, page)
-    tx.slice(1, Slice(view("q=fox"), 50, newest=True))
-    tx.items(1, ["i2", "i4"])
-    tx.item_of_sync(1, "i2")
-    tx.group(1, Order.MODIFIED, 500, 3)
-    tx.conflicted(1)
+        tx.count(1, shown, before=Edge(10, 20))
+    ranges: list[KeyRange[Any]] = [KeyRange(10), KeyRange(10, after=5), KeyRange(10, before=5, newest=True)]
+    for part in ranges:
+        tx.conflicted(1, part)
+        tx.affiliations_of("u4@x", part)
+        tx.affiliations_of("u4@x", part, kind=Affiliation.OWNER)
+        tx.subscriptions_of("u4@x", part, now_us=5)
+    texts: list[KeyRange[str]] = [KeyRange(10), KeyRange(10, after="u4@x"), KeyRange(10, before="u4@x", newest=True)]
+    for text in texts:
+        tx.affiliations(1, text)
+        tx.affiliations(1, text, kind=Affiliation.MEMBER)
+        tx.subscribers(1, text, now_us=5)
+    for newest in (False, True):
+        tx.nodes("", 10, before="x", newest=newest)
+        tx.listed_nodes("u4@x", "", 10, before="x", newest=newest)
+    tx.addresses(owners=False, after="", limit=10)
+    tx.changed_nodes(None, 10)
+    for jid in (None, "u4@x"):
+        tx.changed_nodes(jid, 10, NodePlace(5, "x"))
     tx.changed_items(50, Edge(30_000, 60_000))
-    tx.changed_nodes("a@x", 10)
-    tx.subscription(1, "u4@x", "", now_us=5)
-    tx.subscriptions(1, 500, 100)
-    tx.subscriptions_on(1, "u4@x", now_us=5)
-    tx.subscriptions_of("u4@x", KeyRange(10), now_us=5)
-    tx.subscribers(1, KeyRange(10), now_us=5)
-    tx.subscribed_views(1)
-    tx.push_start(1, 10)
-    tx.subscriber_use(1, "u4@x", now_us=5)
-    tx.ended_leases(5, 10)
-    tx.behind()
-    tx.mark(1, Order.MODIFIED, PUSH)
-    tx.affiliations_of("a@x")
-    tx.listed_nodes("a@x", "", 10)
+    tx.pending_nodes(None, 10, now_us=5)
+    tx.callbacks_due(CallbackKind.HUB, 5, 10, without_hosts=("a",))
+    tx.callback_count(CallbackKind.HUB, node_no=1)
+    tx.callback_count(CallbackKind.HUB, host="h")
+    tx.known_enclosures(("a",), complete=False)
+    tx.look_ahead([Touch("feed1", "u4@x", ("i2",), feed="feed2", cursors=())])
 
 
-def write_all(tx: WriteTx) -> None:
-    """Writes as publishing, subscribing and pushing do."""
-    stored = tx.put_item(1, item("new", 60_000, "by=a | fox"))
-    tx.put_item(1, stored._replace(modified_us=60_001, revision=1))
+def publish_one(tx: WriteTx) -> None:
+    """The next count of a view begins with the count before it."""
+    tx.set_keys(1, 70_000, 70_000)
+    tx.put_item(1, item("last", 70_000))
+    tx.index_node(1)
+
+
+def write_each(tx: WriteTx) -> None:
+    """Calls every method of a writing transaction that runs a statement."""
+    _write_items(tx)
+    _write_people(tx)
+    _write_nodes(tx)
+    _write_deliveries(tx)
+    _write_records(tx)
+    _write_sources(tx)
+    _write_erasures(tx)
+
+
+def _write_items(tx: WriteTx) -> None:
+    tx.put_file(feed_file(1))
+    stored = tx.put_item(1, item("new", 60_000, f"by=a {link()}"))
+    tx.put_item(1, stored._replace(modified_us=60_001, revision=2, payload=b"| fox"))
     old = tx.item(1, "i2")
     assert old is not None
-    tx.put_item(1, old._replace(modified_us=60_002, revision=1))
-    tx.set_keys(1, 60_002, 60_000)
-    tx.set_affiliation(1, "b@x", Affiliation.MEMBER)
-    made = tx.put_subscription(subscription(1, "b@x"))
-    tx.put_subscription(made)
-    tx.remove_subscription(made.sub_no)
-    tx.set_mark(1, Order.MODIFIED, PUSH, Mark(20, ""))
+    tx.put_item(1, old._replace(modified_us=60_002, revision=2))
+    tx.put_item(1, ITEM._replace(item_no=4, id="i4", modified_us=60_003))
+    tx.add_items(1, [item(f"many {number}", 60_010 + number) for number in range(3)])
+    tx.set_keys(1, 60_100, 60_100)
     tx.index_some(10)
+    tx.index_node(1)
+    tx.put_item(1, stored._replace(modified_us=60_101, revision=3, payload=b"by=b | hound"))
+    tx.index_some(10)
+    tx.set_file_owner(feed_file(1), "b@x")
+    tx.remove_file(feed_file(1))
+    tx.known_digests([DIGEST])
+    tx.is_file_used(feed_file(1)._replace(file_id=FILE_ID))
+
+
+def _write_people(tx: WriteTx) -> None:
+    tx.set_affiliation(1, "b@x", Affiliation.MEMBER)
+    tx.set_affiliation(1, "b@x", Affiliation.NONE)
+    made = tx.put_subscription(subscription(1, "b@x"))
+    tx.put_subscription(made._replace(state=SubscriptionState.PENDING))
+    tx.remove_subscription(made.sub_no)
+    tx.count_request_form(1, ["a@x"], 5, 4)
+    contact = Contact("feeds.example.org", "a@x", ContactState.ASKED)
+    tx.put_contact(contact)
+    tx.remove_contact(contact)
+    tx.add_blocks(ListKind.DENY, ["evil.example"])
+    tx.add_blocks(ListKind.ALLOW, ["good.example"])
+    tx.refusal("a@x", "x")
+    tx.remove_blocks(ListKind.DENY, ["evil.example"])
+
+
+def _write_nodes(tx: WriteTx) -> None:
+    made = tx.add_node(node("made"))
+    tx.set_kind(made.node_no, NodeKind.GENERIC)
+    tx.set_options(made.node_no, {"access_model": ("whitelist",)})
+    tx.rename_node(made.node_no, "renamed", "b@x")
+    tx.set_creator(made.node_no, "c@x")
+    tx.show_enclosures_of(made.node_no)
+    tx.retire_node(made.node_no)
+    tx.reap(5, 10)
+    tx.reap(made.node_no, 1_000)
+    tx.lock("feed2")
+    tx.lock_no(2)
+    tx.settle()
+    tx.gather_tallies(10)
+
+
+def _write_deliveries(tx: WriteTx) -> None:
+    consumer = Consumer(1, "hub:x")
+    tx.set_mark(1, Order.MODIFIED, consumer.name, Mark(20, ""))
+    tx.move_mark(consumer, Order.MODIFIED, Mark(21, ""))
+    tx.set_wait(consumer, Failure(1, 1, 1, "late"))
+    tx.put_batch(consumer, SentBatch(5, joined=False))
+    tx.remove_consumer(consumer)
+    event = tx.add_event(NodeEvent(0, 1, 5, "purge"))
+    tx.remove_events([event.event_no])
+    tx.put_purge(OpenPurge(1, 5, "a@x"))
+    tx.remove_purge(1)
+    callback = Callback(CallbackKind.HUB, 1, "https://r.example/cb", "https://f.example/", "r.example", 10, 500)
+    stored = tx.put_callback(callback)
+    tx.put_callback(stored)
+    tx.note_deliveries([(stored.callback_no, 5, "ok")])
+    tx.remove_callback(stored.callback_no)
+
+
+def _write_records(tx: WriteTx) -> None:
+    tx.add_token(Token("t", b"d" * 32, "a@x", TokenScope.READ, "*", "", 1))
+    tx.put_session(Session("s", b"d" * 32, "a@x", TokenScope.READ, "*", "t", "", 1, 1, 5, 5))
+    tx.remove_session("s")
+    tx.remove_token("t")
+    mirror = make_mirror(node="feed1", address="xmpp:b.example?;node=n")
+    tx.put_mirror(MirrorRow(mirror))
+    tx.remove_mirror(mirror.name)
+    tx.put_redirect("gone", "xmpp:b.example?;node=n", "a@x")
+    tx.remove_redirect("gone")
+    tx.put_chat(ChatRow("a@x"))
+    tx.remove_chat("a@x")
+    tx.put_document("r", "u", KnownDocument(Validators("u")))
+    tx.remove_document("r", "u")
+
+
+def _write_sources(tx: WriteTx) -> None:
+    source = new_source("feed1", "https://a.example/f", 5)
+    number = tx.add_source(source)
+    tx.sources_due(5, 10)
+    tx.put_source(source)
+    tx.pull_back_sources(5)
+    tx.spread_overdue_sources(5, 10)
+    tx.put_source_entry(number, SourceEntry(EntryKey("one", "a.example"), "i2"))
+    (entry,) = tx.source_entries(number)
+    tx.put_source_entry(number, entry)
+    tx.trim_source_entries(number, 1)
+    tx.put_host_pause(HostPause("a.example", 5))
+    tx.remove_host_pause("a.example")
+    target = PushTarget(PushKind.HUB, "https://a.example/hub", "https://a.example/f", "", "")
+    push = tx.put_source_push(new_push(number, PushOffer((target,)), "token", "s", 5))
+    tx.put_source_push(push)
+    tx.spread_overdue_source_pushes(5, 10)
+    tx.remove_source_push(push.push_no)
+    url = "https://a.example/1.mp3"
+    enclosure = tx.add_enclosure(
+        Enclosure(0, url, "a.example:443", "d", "audio/mpeg", None, EnclosureState.WAITING, "", 5, 5)
+    )
+    tx.put_enclosure(enclosure)
+    use = EnclosureUse(enclosure.enclosure_no, number, "i2", "feed1", 5)
+    tx.put_enclosure_use(use)
+    tx.remove_enclosure_uses([use])
+    tx.remove_enclosure(enclosure.enclosure_no)
+    tx.add_arrival(Arrival(0, 5, "feed1", "i2", url, 1, 1.0, ""), 1)
+    tx.remove_source(number)
+
+
+def _write_erasures(tx: WriteTx) -> None:
+    tx.set_person_salt(b"salt")
+    erased = next(ErasurePhase.__iter__())
+    tx.put_erasure(Erasure(b"d" * 32, "u4@x", ErasureSettings(), erased, 0, 5, None, Counter(), {}))
+    tx.rename_item(1, 2, "renamed", "")
+    tx.replace_content(2, b"", b"")
+    tx.forget_versions(1, ITEM)
+    tx.remove_rows([PersonRow("chat", "jid", ("a@x",), "a@x")])
+    tx.replace_texts([PersonRow("purge", "actor", (1,), "u4@x.example")], PERSON, "gone@x")
 
 
 @pytest.fixture
@@ -118,20 +402,62 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 async def test_no_statement_reads_or_sorts_a_large_table(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """[PG-036] [PG-037] Whatever the statistics are: the tables were filled after the sessions had planned."""
     monkeypatch.setattr("smartfeeds.store.postgres.PostgresSession", RecordingSession)
-    monkeypatch.setattr(RecordingSession, "statements", {})
+    monkeypatch.setattr("smartfeeds.store.postgres.PostgresEngine", RecordingEngine)
+    monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_STEPS", None)
+    monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_MS", 0)
     store = PostgresStore(parse_store(url), read_payload)
     await store.open()
     with psycopg.connect(url, autocommit=True) as connection:
         facet = next(iter(next(iter(view("kind=new").facets(publishers=True)))))
         connection.execute(_FILL.replace("FACET", digest(facet).hex()).encode())
-    await store.write(write_all, touch=Touch("feed1", "b@x", ("i6",), 2))
-    await store.read(read_all)
+    await store.write(write_each, touch=Touch("feed1", "b@x", ("i6",), 2, quota_of="b@x"))
+    await store.read(read_each, touch=Touch("feed1", "b@x", ("i6",)))
+    await store.read(read_more)
+    await store.write(publish_one)
+    await store.read(lambda tx: tx.bounded_count(1, view("kind=new")))
     plans = explain(url)
     await store.close()
 
-    assert len(plans) > 60
-    assert {statement: nodes for statement, nodes in plans.items() if bad(nodes)} == {}
-    assert any("Index Scan on item" in nodes for nodes in plans.values())
+    assert statements_of_source() - {site_of(*site) for site in _sites} == set(), "no call above runs these"
+    found = {statement: nodes for statement, (nodes, method) in plans.items() if bad(nodes) and method not in _WHOLE}
+    assert found == {}
+    used = {method for nodes, method in plans.values() if bad(nodes)}
+    assert used == set(_WHOLE), "exceptions that no statement needs"
+    assert any("Index Scan on item" in nodes for nodes, _ in plans.values())
+
+
+def calls_in(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """The calls in a module that run statements, each with the function around it."""
+    for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(function, ast.FunctionDef):
+            for call in ast.walk(function):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                    on_database = ast.unparse(call.func.value) == "self._db" and call.func.attr in _RUNNERS
+                    if on_database or (ast.unparse(call.func.value) == "self" and call.func.attr in _HELPERS):
+                        yield function.name, call
+
+
+_CALLS = {path.name: list(calls_in(path)) for path in FOLDER.glob("sql_*.py")}
+
+
+def statements_of_source() -> set[str]:
+    """The sites of all statements in the source."""
+    return {describe(name, function, call) for name, calls in _CALLS.items() for function, call in calls}
+
+
+def site_of(name: str, line: int) -> str:
+    """The site of a statement to which a line belongs, "" if there is none."""
+    within = [
+        (call.end_lineno - call.lineno, describe(name, function, call))  # type: ignore[operator]
+        for function, call in _CALLS[name]
+        if call.lineno <= line <= call.end_lineno  # type: ignore[operator]
+    ]
+    return min(within)[1] if within else ""
+
+
+def describe(name: str, function: str, call: ast.Call) -> str:
+    """The name of a site."""
+    return f"{name}:{call.lineno} {function}"
 
 
 def bad(nodes: list[str]) -> bool:
@@ -139,18 +465,19 @@ def bad(nodes: list[str]) -> bool:
     text = " ".join(nodes)
     large = any(f"Scan on {table}" in text for table in LARGE)
     reads_all = any(f"{scan} on {table}" in text for table in LARGE for scan in ("Seq Scan", "(whole)"))
-    return reads_all or ("Sort" in nodes and large and not any(part in text for part in _SORTED))
+    sorts = "Sort" in nodes  # an incremental sort sorts a few rows at a time
+    return reads_all or (sorts and large and not any(part in text for part in _SORTED))
 
 
-def explain(url: str) -> dict[str, list[str]]:
-    """The nodes of the plan that a session of the store makes for each statement that was recorded."""
+def explain(url: str) -> dict[str, tuple[list[str], str]]:
+    """The nodes of the plan that a session of the store makes for each statement that was recorded, and its method."""
     session = PostgresSession(parse_store(url))
     session.open_at_once()
     connection = session.connection
     connection.execute("ANALYZE")
-    plans: dict[str, list[str]] = {}
-    for statement, params in RecordingSession.statements.items():
-        if not re.match(r"SELECT|UPDATE|DELETE|INSERT", statement):
+    plans: dict[str, tuple[list[str], str]] = {}
+    for statement, (params, method) in RecordingSession.statements.items():
+        if not re.match(r"SELECT|UPDATE|DELETE|INSERT|WITH", statement):
             continue
         numbers = iter(range(1, 1_000))
         text = re.sub(r"\?", lambda _: f"${next(numbers)}", statement)  # noqa: B023
@@ -162,24 +489,32 @@ def explain(url: str) -> dict[str, list[str]]:
         )
         row = connection.execute(call).fetchone()
         assert row is not None
-        plans[statement] = list(nodes_of(row[0][0]["Plan"] if not isinstance(row[0], str) else json.loads(row[0])))
+        plan = row[0][0]["Plan"] if not isinstance(row[0], str) else json.loads(row[0])
+        plans[statement] = list(nodes_of(plan)), method
         connection.execute("DEALLOCATE plan")
     session.close()
     return plans
 
 
-def nodes_of(plan: dict[str, Any]) -> Iterator[str]:
-    """The nodes of a plan, each with its table."""
-    name = plan.get("Relation Name") or plan.get("Function Name")
-    # An index scan without a condition reads the whole table, too.
-    whole = " (whole)" if "Index" in plan["Node Type"] and "Index Cond" not in plan else ""
-    yield f"{plan['Node Type']}{whole} on {name}" if name else plan["Node Type"]
+def nodes_of(plan: dict[str, Any], *, is_limited: bool = False) -> Iterator[str]:
+    """The nodes of a plan, each with its table. `is_limited`: the reader above ends after some rows."""
+    kind, name = plan["Node Type"], plan.get("Relation Name") or plan.get("Function Name")
+    # An index scan without a condition reads the whole table, too, unless it begins at the end of its order.
+    reads_all = "Index" in kind and "Index Cond" not in plan and not is_limited and plan["Index Name"] not in _SHORT
+    yield f"{kind}{' (whole)' if reads_all else ''} on {name}" if name else kind
+    is_limited = kind == "Limit" or (is_limited and kind in ("LockRows", "Result", "Subquery Scan"))
     for child in plan.get("Plans", ()):
-        yield from nodes_of(child)
+        yield from nodes_of(child, is_limited=is_limited)
 
 
 def type_of(value: object) -> str:
     """The type that the store's sessions give a parameter."""
     if isinstance(value, list | tuple):
         return "bigint[]" if value and isinstance(value[0], int) else "text[]"
-    return {int: "bigint", bool: "bigint", bytes: "bytea"}.get(type(value), "unknown")
+    return {int: "bigint", bool: "bigint", bytes: "bytea", float: "double precision"}.get(type(value), "unknown")
+
+
+def test_the_search_for_statements_finds_them() -> None:
+    """The test above cannot pass because it searches badly."""
+    assert len(statements_of_source()) > 200
+    assert {"sql_push.py", "sql_erasure.py", "sql_tallies.py"} <= {name for name, calls in _CALLS.items() if calls}

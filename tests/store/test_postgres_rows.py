@@ -106,7 +106,7 @@ async def test_only_marks_are_not_synced(url: str) -> None:
     events = SessionEvents(lambda _: None, lambda _: None, lambda _: None)
     session = await LockSession.open(parse_store(url), "a", lease_s=30.0, events=events, reader=read_traits)
     try:
-        assert await session.write_marks(synced) == ("off", True)
+        assert await session.write_marks([synced]) == [("off", True)]
     finally:
         await session.close()
     async with opened(PostgresStore(parse_store(url), read_payload)) as store:

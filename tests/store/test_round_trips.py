@@ -177,3 +177,21 @@ async def test_writes_make_few_round_trips(counted: Counted) -> None:
     ):
         trips, _ = await counted.trips(request)
         assert trips <= most, request
+
+
+async def test_publishes_that_come_together_share_their_round_trips(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[PG-038] Two feeds, forty items: the first publish is a group, and all others are the next one."""
+    monkeypatch.setattr("smartfeeds.store.batches.WRITE_BUDGET_S", 60.0)  # on a busy machine a group would end early
+    await counted.service.handle(r.CreateNode(ALICE, SERVICE, "other"))
+    before = CountingSession.trips
+    items = [
+        r.Publish(ALICE, SERVICE, node, f"t{number}", draft(entry(f"t{number}")))
+        for number in range(20)
+        for node in ("news", "other")
+    ]
+    answers = await asyncio.gather(*map(counted.service.handle, items))
+
+    assert [answer.item_id for answer in answers] == [item.item_id for item in items]
+    assert CountingSession.trips - before <= 4

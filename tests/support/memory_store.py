@@ -886,6 +886,9 @@ class MemoryWriteTx(MemoryReadTx):
     def reserve_name(self, name: str) -> None:
         """Nothing: writes are serialised."""
 
+    def lock_quotas(self, jid: str) -> None:
+        """Nothing, for the same reason."""
+
     def lock_no(self, node_no: int) -> Node | None:
         return self.node_by_no(node_no)
 
@@ -1071,6 +1074,10 @@ class MemoryWriteTx(MemoryReadTx):
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         self._known(node_no)
         self._set(self._data.marks, (node_no, order.value, name), mark)
+
+    def move_mark(self, consumer: Consumer, order: Order, mark: Mark) -> None:
+        if self.mark(consumer.node_no, order, consumer.name) is not None:
+            self.set_mark(consumer.node_no, order, consumer.name, mark)
 
     def set_wait(self, consumer: Consumer, wait: Wait | None) -> None:
         if wait is None:

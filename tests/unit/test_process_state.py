@@ -1,56 +1,87 @@
 """Each state that a process has in memory is named here, with what becomes of it when several processes run.
 
 A database that several processes share makes every cache and every module-level container a question: is it still
-right if another process writes? The tests read the source, so new state without an answer fails.
+right if another process writes? The tests read the source, so new state without an answer fails. A cache names the test
+in which another process changes what is cached.
 """
 
 import ast
 from pathlib import Path
+from typing import NamedTuple
 
-PACKAGE = Path(__file__).parents[2] / "component" / "smartfeeds"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "component" / "smartfeeds"
 
 OWNED = "owned: the owner of the shard has it, and reads it from the store when it takes over"
 LOCAL = "local: it describes this process, its connections or its own requests"
-BOUND = "bound: a limit for each process, so several processes allow several times as much (docs/scaling.md)"
-CHECKED = "checked: each use compares it with the store, or the other processes send what changes it"
 WORK = "work: it lives for one work or one request"
+
+
+class Checked(NamedTuple):
+    """A cache that each use compares with the store, or that other processes send changes for; and its test."""
+
+    test: str
+
+
+class Bound(NamedTuple):
+    """A limit for each process, so several processes allow several times as much; how docs/scaling.md names it."""
+
+    words: str
+
+
+CACHES = "http/test_process_caches.py"
+PAGES = Checked(f"{CACHES}::test_page_shows_what_another_process_has_published")
+ENTRIES = Checked(f"{CACHES}::test_entry_shows_the_version_of_another_process")
+PROCESSES = "protocol/test_processes.py"
+HOSTS = Bound("requests to one host")
 
 STATES = {
     "app.App": LOCAL,
     "background.BackgroundTasks": LOCAL,
     "bot.delivery.ChatSender": OWNED,
-    "bot.rooms.Rooms": CHECKED,  # presence of rooms is shown to all processes
+    "bot.rooms.Rooms": Checked("protocol/test_room_processes.py::test_each_process_answers_what_it_receives"),
     "core.fairness.FairOrder": LOCAL,
-    "core.interests.Interests": CHECKED,  # presence is shown to all processes
+    "core.interests.Interests": Checked("protocol/test_notify.py::test_newest_item_comes_once_from_several_processes"),
     "core.last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
-    "core.presence.Availability": CHECKED,
-    "core.rates.TokenBuckets": BOUND,  # PG-078
+    "core.presence.Availability": Checked(
+        f"{PROCESSES}::test_presence_that_another_process_receives_while_the_locks_are_lost"
+    ),
+    "core.rates.TokenBuckets": Bound("`limits.publishes_per_s`"),
     "core.source_entries._Memory": WORK,
     "delivery.changes.ChangeNotifier": LOCAL,
-    "delivery.changes.WatchedNodes": CHECKED,  # PG-079
+    "delivery.changes.WatchedNodes": Checked(f"{CACHES}::test_held_pull_ends_with_the_notice_of_another_process"),
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071
     "delivery.lane.DeliveryLane": OWNED,  # PG-070
     "delivery.letters.Letterbox": LOCAL,
     "delivery.ownership.Ownership": LOCAL,
     "delivery.turns.DeliveryTurns": OWNED,
     "delivery.turns.HostPlaces": OWNED,
-    "http.byte_cache.ByteCache": CHECKED,  # by the version of the node at each use
+    "http.byte_cache.ByteCache": LOCAL,  # the classes that have one are below
+    "http.encode.Encoder": PAGES,
+    "http.entries.Entries": ENTRIES,
+    "http.feeds.Feeds": PAGES,
+    "http.images.Images": LOCAL,  # bodies of other servers, for as long as those permit
+    "http.lists.Lists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
+    "http.web.feed_page.Pages": PAGES,
+    "http.web.river_page.RiverPages": PAGES,
     "http.changes.Changes": LOCAL,
-    "http.markdown.MarkdownTurns": BOUND,
-    "http.quotas.Quota": BOUND,
-    "http.server.HttpListener": BOUND,  # PG-078
+    "http.markdown.MarkdownTurns": Bound("Markdown"),
+    "http.quotas.Quota": Bound("uploads"),
+    "http.server.HttpListener": Bound("`http.connections`"),
     "http.shared_work.SharedWork": WORK,
     "http.waiting.HeldPulls": LOCAL,  # PG-079: notices of other processes end them
     "http.web.sanitise._Rewriter": WORK,
-    "net.limiter.HostLimiter": BOUND,  # PG-078
-    "net.limiter._Host": BOUND,
+    "net.limiter.HostLimiter": HOSTS,
+    "net.limiter._Host": HOSTS,
     "net.names.NameCache": LOCAL,
-    "push.audience.AudienceCache": CHECKED,  # by the audience number of the node, read with each batch
-    "push.bounces.Bounces": BOUND,  # PG-078
+    "push.audience.AudienceCache": Checked(f"{CACHES}::test_audience_follows_what_another_process_changes"),
+    "push.bounces.Bounces": Bound("bounces"),
     "recent.RecentEvents": LOCAL,
     "recent.RecentRates": LOCAL,
     "service.admin_process.ServiceOperations": LOCAL,
-    "service.sign_ins.SignIns": CHECKED,  # TOP-013: letters carry each change to all processes
+    "service.sign_ins.SignIns": Checked(
+        "http/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
+    ),
     "sources.history._Walk": WORK,
     "sources.mirror_peer.PeerMemory": OWNED,
     "sources.mirror_state.MirrorStateStore": OWNED,  # PG-074
@@ -68,22 +99,23 @@ STATES = {
     "store.postgres.PostgresStore": LOCAL,
     "store.postgres_engine.PostgresEngine": WORK,
     "store.postgres_session.PostgresSession": LOCAL,
-    "store.sql_counts.Counts": CHECKED,  # by the moment of the feed at each use
+    "store.sql_counts.Counts": Checked(f"{CACHES}::test_count_of_a_view_includes_what_another_process_has_published"),
     "store.sql_nodes.NodeReads": WORK,
     "store.sql_nodes.NodeWrites": WORK,
     "store.sql_tallies.TallyWrites": WORK,
     "store.sqlite.SqliteStore": LOCAL,
+    "store.work_queue.SenderQueue": LOCAL,
     "store.work_queue.WorkQueue": LOCAL,
     "store.work_queue._SenderAccount": LOCAL,
-    "webhooks.consumers.CallbackConsumers": CHECKED,  # labels for metrics; the store lists the consumers
+    "webhooks.consumers.CallbackConsumers": LOCAL,  # labels for metrics; the store lists the consumers
     "webhooks.documents.DocumentDesk": WORK,
     "webhooks.questions.HubQuestions": OWNED,
     "webhooks.results.DeliveryResults": OWNED,
     "xmpp.canary.Canary": LOCAL,
     "xmpp.capabilities.CapabilityReader": LOCAL,
-    "xmpp.command_sessions.CommandSessions": CHECKED,  # any process checks the ids
+    "xmpp.command_sessions.CommandSessions": Checked(f"{CACHES}::test_command_goes_on_at_another_process"),
     "xmpp.listeners.Listeners": LOCAL,
-    "xmpp.names.NameGuard": BOUND,  # PG-078
+    "xmpp.names.NameGuard": Bound("names of elements"),
     "xmpp.ordering.RequestOrder": LOCAL,
     "xmpp.ordering._Lane": LOCAL,
     "xmpp.outbox.Outbox": LOCAL,
@@ -96,7 +128,43 @@ STATES = {
 }
 # Packages whose objects do not live as long as a service.
 SHORT_LIVED = ("demo/", "cli/", "client/", "formats/", "sync/")
-CONTAINERS = {"set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"}
+CONTAINERS = {
+    *("set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"),
+    *("Shares", "ByteCache"),
+}
+# Functions whose results are kept. Each of them returns the same for the same arguments, whatever a store contains.
+PURE = {
+    "bot.schedule": {"_zones"},
+    "core.person": {"_pattern", "hint"},
+    "core.stringprep": {"_flags", "_folded", "_without_ignored"},
+    "core.topics": {"read_topic"},
+    "core.urls": {"_quoted"},
+    "core.view": {"_facets", "from_canonical"},
+    "http.calls": {"parse_address", "split_base_url"},
+    "http.conditions": {"representation_mark"},
+    "http.feeds": {"_links"},
+    "http.negotiation": {"choose", "languages", "takes_gzip"},
+    "http.openapi": {"_reply"},
+    "http.queries": {"_view"},
+    "http.replies": {"_date"},
+    "http.routes": {"document"},
+    "http.web.api_docs": {"self._page"},
+    "http.web.feed_page": {"_code"},
+    "http.web.frame": {"_environment"},
+    "http.web.static_files": {"static_files"},
+    "service.networks": {"network_of"},
+    "service.syncing": {"endpoint", "is_own_endpoint"},
+    "store.postgres_engine": {"_returning"},
+    "store.postgres_session": {"to_psycopg"},
+    "store.rows": {"read_node_options", "read_options"},
+    "store.sql_nodes": {"_listed_statements"},
+    "telemetry": {"_request_seconds", "_requests"},
+    "texts": {"_error_forms", "translation_of"},
+    "xmpp.calls": {"self._known_own", "self._known_sender"},
+    "xmpp.command_sessions": {"session_key"},
+    "xmpp.encode": {"_known_attribute"},
+    "xmpp.framer": {"_tags_of"},
+}
 
 
 def modules() -> list[Path]:
@@ -159,18 +227,58 @@ def stateful_classes(tree: ast.Module) -> set[str]:
     }
 
 
+def kept_results(tree: ast.Module) -> set[str]:
+    """The functions and attributes whose results `functools` keeps."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            texts = [ast.unparse(each).partition("(")[0].rpartition(".")[2] for each in node.decorator_list]
+            found |= {node.name} if set(texts) & {"cache", "lru_cache", "cached_property"} else set()
+        elif isinstance(node, ast.Assign) and "lru_cache(" in ast.unparse(node.value):
+            found |= {ast.unparse(target) for target in node.targets}
+    return found
+
+
 def long_lived() -> list[Path]:
     return [path for path in modules() if not name_of(path).startswith(SHORT_LIVED)]
 
 
+def module_of(path: Path) -> str:
+    return name_of(path).removesuffix(".py").replace("/", ".")
+
+
 def test_each_class_with_state_says_what_becomes_of_it() -> None:
-    """[PG-070] [PG-071] [PG-072] [PG-074] [PG-075] [PG-076] [PG-078] [PG-079] [TOP-013]"""
+    """[TOP-013]"""
     classes = {
-        f"{name_of(path).removesuffix('.py').replace('/', '.')}.{name}"
+        f"{module_of(path)}.{name}"
         for path in long_lived()
         for name in stateful_classes(ast.parse(path.read_text("utf-8")))
     }
     assert classes == set(STATES)
+
+
+def test_each_cache_names_its_test() -> None:
+    """[TOP-013]"""
+    tests = {state.test for state in STATES.values() if isinstance(state, Checked)}
+    for file, _, name in (test.partition("::") for test in tests):
+        tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+        assert name in {node.name for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}, f"{file}::{name}"
+
+
+def test_each_bound_of_a_process_is_documented() -> None:
+    """[PG-078]"""
+    page = (ROOT / "docs" / "scaling.md").read_text("utf-8")
+    section = page.partition("\n### Limits\n")[2].partition("\n### ")[0]
+    words = {state.words for state in STATES.values() if isinstance(state, Bound)}
+    assert [each for each in words if each not in section] == []
+
+
+def test_results_are_kept_of_functions_that_read_nothing() -> None:
+    """[TOP-013] A result that depends on the store would stay when another process writes."""
+    found = {
+        module_of(path): names for path in long_lived() if (names := kept_results(ast.parse(path.read_text("utf-8"))))
+    }
+    assert found == PURE
 
 
 def test_no_module_has_a_container_that_changes() -> None:
@@ -189,3 +297,5 @@ def test_searches_find_state() -> None:
     assert mutable_globals(ast.parse(source)) == {"_seen"}
     source = "class A:\n    def __init__(self):\n        self.seen: dict[int, int] = {}\n"
     assert stateful_classes(ast.parse(source)) == {"A"}
+    source = "@functools.lru_cache(3)\ndef keep(): ...\n\n@cache\ndef hold(): ...\n\nself._a = lru_cache(1)(read)\n"
+    assert kept_results(ast.parse(source)) == {"keep", "hold", "self._a"}

@@ -24,11 +24,23 @@ def test_loop_that_turns_is_left_alone() -> None:
     assert hangs == [3]
 
 
+HANGS = """
+import asyncio, time
+from smartfeeds.cli.run import _watched
+
+async def serve():
+    async with _watched(1):
+        await asyncio.sleep(0)
+        time.sleep(600)
+
+asyncio.run(serve())
+"""
+
+
 def test_process_that_hangs_ends_with_the_reason() -> None:
-    """[TOP-031]"""
-    script = "import time; from smartfeeds.watchdog import Watchdog; Watchdog(1).start(); time.sleep(600)"
+    """[TOP-031] As `smartfeeds run` watches its event loop."""
     process = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", HANGS],
         env={"PYTHONPATH": str(PACKAGE)},
         capture_output=True,
         text=True,

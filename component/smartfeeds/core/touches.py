@@ -8,8 +8,10 @@ from smartfeeds.core.cursor import Cursor
 class Touch(NamedTuple):
     """A live node by name, the affiliation of a bare JID with it, items by id or sync id, the number of new items.
 
-    `feed` is the feed of which `node` may name a view, "" if it can name none. `cursors` are the positions of a page. A
-    touch is a hint that saves round trips. A request that touches more, or less, has the same result.
+    `feed` is the feed of which `node` may name a view, "" if it can name none. `cursors` are the positions of a page.
+    `quota_of` is the bare JID whose quotas the request counts against, "" if it counts nothing.
+
+    A touch is a hint that saves round trips. A request that touches more, or less, has the same result.
     """
 
     node: str
@@ -18,11 +20,12 @@ class Touch(NamedTuple):
     new_items: int = 0
     feed: str = ""
     cursors: tuple[Cursor, ...] = ()
+    quota_of: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of nodes."""
-        return (self.node, self.feed) if self.feed else (self.node,)
+        return tuple(name for name in (self.node, self.feed) if name)
 
     @property
     def is_storable(self) -> bool:

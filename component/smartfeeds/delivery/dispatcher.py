@@ -6,7 +6,8 @@ a consumer is still to be sent to it, and after a restart everything goes on fro
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 
 import structlog
 
@@ -241,7 +242,9 @@ class Dispatcher:
         self._requested -= requested
         try:
             # Fenced: a process that was asleep must not store an old mark over the mark of the next owner.
-            await self.ownership.write_marks(lambda tx: _save(tx, states, ended, requested))
+            await self.ownership.write_marks(
+                [partial(_save, state=state, ended=ended, requested=requested) for state in states]
+            )
         except BaseException:
             # BaseException, because `stop` cancels this task. Storing a mark twice does no harm.
             self._unsaved |= unsaved
@@ -294,16 +297,16 @@ def _read_states(tx: ReadTx, _context: Context) -> tuple[Mapping[str, list[Consu
     return behind, tx.waits()
 
 
-def _save(tx: WriteTx, states: Iterable[_State], ended: Collection[Consumer], requested: Collection[Consumer]) -> None:
-    """Stores marks and waits of consumers that have a mark; a consumer that was removed meanwhile stays removed."""
-    for consumer, marks, wait in states:
-        for order, mark in marks.items():
-            if tx.mark(consumer.node_no, order, consumer.name) is not None:
-                tx.set_mark(consumer.node_no, order, consumer.name, mark)
-        if wait is None and consumer in ended:
-            tx.set_wait(consumer, None)
-        elif wait is not None and any(tx.mark(consumer.node_no, order, consumer.name) for order in Order):
-            stored = tx.wait(consumer)
-            # An operator may have requested a retry since the last look: that request must be served first.
-            if not is_retry_request(stored) or consumer in requested:
-                tx.set_wait(consumer, wait)
+def _save(tx: WriteTx, state: _State, ended: Collection[Consumer], requested: Collection[Consumer]) -> None:
+    """Stores the marks and the wait of a consumer; a consumer that was removed meanwhile stays removed."""
+    consumer, marks, wait = state
+    # In the order in which a publish changes them, so that both do not wait for each other.
+    for order, mark in sorted(marks.items(), key=lambda each: each[0].value):
+        tx.move_mark(consumer, order, mark)
+    if wait is None and consumer in ended:
+        tx.set_wait(consumer, None)
+    elif wait is not None and any(tx.mark(consumer.node_no, order, consumer.name) for order in Order):
+        stored = tx.wait(consumer)
+        # An operator may have requested a retry since the last look: that request must be served first.
+        if not is_retry_request(stored) or consumer in requested:
+            tx.set_wait(consumer, wait)

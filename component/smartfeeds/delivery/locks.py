@@ -1,6 +1,6 @@
 """What the mechanism needs from the locks of several processes, and the locks of a process with its own database."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -41,8 +41,8 @@ class ShardLocks(Protocol):
     async def lease_link(self) -> bool:
         """Locks the link of the component. Returns whether this process has it."""
 
-    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
-        """Runs work in a transaction that fails if the locks are lost."""
+    async def write_marks(self, works: Sequence[Callable[[WriteTx], T]]) -> list[T]:
+        """Runs works in one or several transactions, which fail if the locks are lost. Returns their results."""
 
     def announce(self, node_nos: Collection[int]) -> None:
         """Wakes the other processes for changed nodes."""
@@ -89,9 +89,9 @@ class SoleLocks:
         """Returns True."""
         return True
 
-    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
-        """Runs work in a transaction of the store. Raises StoreError."""
-        return await self._service.write(lambda tx, _context: work(tx))
+    async def write_marks(self, works: Sequence[Callable[[WriteTx], T]]) -> list[T]:
+        """Runs works in one transaction of the store. Raises StoreError."""
+        return await self._service.write(lambda tx, _context: [work(tx) for work in works])
 
     def announce(self, node_nos: Collection[int]) -> None:
         """Changes nothing."""

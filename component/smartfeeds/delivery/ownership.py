@@ -7,7 +7,7 @@ database. A process with a database of its own owns all shards, by the same code
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, Protocol, TypeVar
 
 import structlog
@@ -82,6 +82,7 @@ class Ownership:
         self._has_link = False
         self._is_leaving = False
         self._runner: asyncio.Task[None] | None = None
+        self._is_over = False  # also a beat outside of `run` opens no locks any more
         self._beat_s = -math.inf if locks is None else clock()
         self._last_beat_s = clock()  # of any locks; of the start before the first one
         self._letters_s = -math.inf
@@ -173,6 +174,8 @@ class Ownership:
 
         Raises NewerSchemaError if a newer program has upgraded the database while this process had no locks.
         """
+        if self._is_over:
+            return  # a new lock session would count this process among the others
         try:
             async with asyncio.timeout(None if math.isinf(self._lease_s) else self._lease_s):
                 await self._beat()
@@ -202,8 +205,9 @@ class Ownership:
 
     async def stop(self) -> None:
         """Ends `run` and closes the locks. `release` comes first."""
+        self._is_over = True
         if self._runner is not None:
-            self._runner.cancel()  # its next beat would open the locks again
+            self._runner.cancel()  # it may wait for a server that does not answer
             await asyncio.gather(self._runner, return_exceptions=True)
         locks, self._locks = self._locks, None
         if locks is not None:
@@ -212,11 +216,11 @@ class Ownership:
 
     # Locks.
 
-    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
-        """Runs work in a transaction that fails if this process has lost its shards. Raises StoreError."""
+    async def write_marks(self, works: Sequence[Callable[[WriteTx], T]]) -> list[T]:
+        """Runs works that fail if this process has lost its shards (`ShardLocks.write_marks`). Raises StoreError."""
         if self._locks is None:
             raise StoreError("this process owns no feeds now, because the lock session was lost")
-        return await self._locks.write_marks(work)
+        return await self._locks.write_marks(works)
 
     async def await_link(self) -> None:
         """Returns when this process has the lease of the component's link."""
@@ -252,6 +256,9 @@ class Ownership:
         if self._locks is None:
             self._locks = await self._open_locks()
             self._joined_linked = False
+            if self._is_over:  # since the locks are being opened
+                await self.stop()
+                return
         locks, began_s = self._locks, self._clock()
         view = await locks.beat()
         # The time before the beat: the database may have received it right after it was sent.

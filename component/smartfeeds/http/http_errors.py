@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import structlog
 
-from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
 from smartfeeds.http.replies import Reply
 from smartfeeds.texts import N_
 
@@ -118,6 +118,10 @@ def failure_reply(error: BaseException | None, operation: str, *, anonymous: boo
     if isinstance(error, FeedError):
         outcome = f"http-{error.status.value}" if isinstance(error, HttpError) else error.condition.value
         return error_reply(error, anonymous=anonymous), outcome
+    if isinstance(error, UnknownOutcomeError):
+        # Not 503: clients repeat a request after it, and a repeated POST would make a second item.
+        _log.error("store_failed", reason=str(error))
+        return error_reply(FeedError(Condition.INTERNAL, UNKNOWN_OUTCOME)), Condition.INTERNAL.value
     if isinstance(error, StoreError):
         _log.error("store_failed", reason=str(error))
         return error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), Condition.UNAVAILABLE.value

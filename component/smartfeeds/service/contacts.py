@@ -231,6 +231,7 @@ def answer_probe(tx: ReadTx, _context: Context, request: ContactProbe) -> Contac
 
 def _add(tx: WriteTx, context: Context, request: ChangeContact) -> ContactAnswer:
     policy, jid = context.policy, str(request.actor.bare)
+    tx.lock_quotas(jid)
     has_place = tx.contacts_of(jid) < policy.contacts_per_jid and (
         tx.contacts_in(request.actor.domain) < policy.contacts_per_domain
     )

@@ -72,6 +72,7 @@ def add_file(tx: WriteTx, context: Context, request: AddFile) -> FileShown:
     file = tx.file(node.node_no, file_id)
     owner = str(request.actor.bare)
     if file is None:
+        tx.lock_quotas(owner)
         left_bytes = context.policy.files_bytes_per_jid - tx.files_bytes(owner)
         if request.stored.size_bytes > left_bytes:
             raise too_little_space(left_bytes)

@@ -89,10 +89,12 @@ def add_node(
     kind = decide_kind(form or {}, context.policy.default_kind, limits, name=name, foreign=foreign)
     initial = options_by_name(name) if kind is NodeKind.GENERIC else None
     options = NodeOptions.initial(kind, limits).apply({**(initial or {}), **(form or {})}, limits)
+    creator = str(actor.bare)
+    if not trusted:
+        tx.lock_quotas(creator)
     # Names that differ behind a mark only may hide each other's views.
     tx.reserve_name(_MARK.split(name, maxsplit=1)[0])
     _check_free(tx, name)
-    creator = str(actor.bare)
     _check_views_free(tx, name, creator)
     if not trusted and tx.created_by(creator) >= context.policy.nodes_per_jid:
         raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")

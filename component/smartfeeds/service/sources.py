@@ -33,10 +33,12 @@ def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
     """
     if tx.source_of(source.node, source.first_url) is not None:
         raise ConfigError(f"the node {source.node} has a source {source.first_url} already")
-    if source.owner and tx.sources_by(source.owner) >= context.policy.sources_per_jid:
-        raise FeedError(
-            Condition.POLICY_VIOLATION, f"you have {context.policy.sources_per_jid} sources; remove one first"
-        )
+    if source.owner:
+        tx.lock_quotas(source.owner)
+        if tx.sources_by(source.owner) >= context.policy.sources_per_jid:
+            raise FeedError(
+                Condition.POLICY_VIOLATION, f"you have {context.policy.sources_per_jid} sources; remove one first"
+            )
     return replace(source, source_no=tx.add_source(source))
 
 

@@ -318,9 +318,10 @@ def _own_subscription(
     return located.node, subscription
 
 
-def _quota_error(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
+def _quota_error(tx: WriteTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
     """Returns the error for a further subscription of the user to the view; None if it is within the quotas."""
     bare = str(actor.bare)
+    tx.lock_quotas(bare)
     use = tx.subscriber_use(located.node.node_no, bare, now_us=context.now_us)
     if use.own >= context.policy.subscriptions_per_jid:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")

@@ -10,19 +10,22 @@ from smartfeeds.service import requests as r
 # Ids of one request, and items of a group: the look-up of a batch with many requests stays short.
 MOST_ITEMS = 100
 _MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
+_COUNTED = r.CreateNode | r.EnsureNode | r.Subscribe
 
 
 def touch_of(request: r.Request) -> Touch | None:
-    """Returns what a request will look up, None if it is not about one node."""
+    """Returns what a request will look up, None if it is not about one node and counts against no quota."""
     if isinstance(request, r.PullFeed):
         feed = request.node if request.view else ""
         return Touch(request.node, str(request.actor.bare), feed=feed, cursors=_cursors(request.page))
+    jid = str(request.actor.bare)
+    quota_of = jid if isinstance(request, _COUNTED) else ""
     if not isinstance(request, r.NodeRequest | _MAY_NAME_NODE) or not request.node:
-        return None
+        return Touch("", jid, quota_of=quota_of) if quota_of else None
     split = split_name(request.node)
     feed = "" if split is None else split[0]
     cursors = _cursors(request.page) if isinstance(request, r.Pull) else ()
-    return Touch(request.node, str(request.actor.bare), _item_ids(request), _new_items(request), feed, cursors)
+    return Touch(request.node, jid, _item_ids(request), _new_items(request), feed, cursors, quota_of)
 
 
 def _item_ids(request: r.Request) -> tuple[str, ...]:

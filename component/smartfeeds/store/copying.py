@@ -18,8 +18,9 @@ CHUNK_ROWS = 5_000
 CHUNK_BYTES = 8_000_000  # of texts and payloads: the memory of a copy does not depend on the sizes of rows
 # Receives what is done, the number of rows so far, and their total.
 Progress = Callable[[str, int, int], None]
-# The tables that every database writes for itself: its versions, and the letters between the processes that serve it.
-OWN_TABLES = frozenset({"alembic_version", "compatibility", "letter"})
+# The tables that every database writes for itself: its versions, and the letters and commits of the processes that
+# serve it.
+OWN_TABLES = frozenset({"alembic_version", "compatibility", "last_commit", "letter"})
 
 
 @dataclass(frozen=True, slots=True)

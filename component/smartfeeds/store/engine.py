@@ -7,7 +7,7 @@ parameters only (xep-map 248).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
@@ -18,6 +18,7 @@ from smartfeeds.store.sql_tables import Table
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+Direction = Literal["ASC", "DESC", ""]  # of an order; "" for no order
 
 
 class AheadRows(NamedTuple):
@@ -131,6 +132,11 @@ class Engine(Protocol):
     @property
     def ordered_join(self) -> str:
         """The join that reads the rows of its left side in their order, each with the row of its right side."""
+
+    def merged(self, selects: Sequence[str], key: str, direction: Direction) -> str:
+        """Returns a query for the rows of several queries, each row once, by the columns `key` and `item_no`, which
+        identify a row. Each query reads its rows from an index in this order.
+        """
 
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         """Returns the range between two edges as disjoint conditions on the columns `key` and `item_no`, ascending.

@@ -12,7 +12,7 @@ import selectors
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -149,10 +149,14 @@ class LockSession:
         """Connects and joins the members without a link. `reader` indexes items, as in the store. `heard` is what the
         former session of this process has read. Raises StoreError."""
         session = _LockedSession(address, lease_s)
+        preparing = asyncio.ensure_future(asyncio.to_thread(session.prepare, instance))
         try:
-            await asyncio.to_thread(session.prepare, instance)
+            await asyncio.shield(preparing)
         except asyncio.CancelledError:
-            session.answers.shut_down()  # the thread would wait for a server that hangs, and the process for the thread
+            # The thread goes on. Without this its connection would stay open, and count as that of another process.
+            session.answers.shut_down()
+            await asyncio.gather(preparing, return_exceptions=True)
+            session.close()
             raise
         locks = cls(session, instance, events, reader, heard or HeardLetters())
         if locks._heard.at is not None:
@@ -241,21 +245,24 @@ class LockSession:
         self._wake()
         return await future
 
-    async def write_marks(self, work: Callable[[WriteTx], T]) -> T:
-        """Runs work in a transaction of this session: it fails if the locks are lost."""
+    async def write_marks(self, works: Sequence[Callable[[WriteTx], T]]) -> list[T]:
+        """Runs works in transactions of this session, which fail if the locks are lost. Returns their results.
 
-        def write() -> T:
-            try:
-                self._engine.begin()
-                result = work(self._tx)
-                self._tx.settle()
-                self._engine.commit()
-            finally:
-                self._tx.forget()
-                self._engine.rollback()
-            return result
+        Each work has a transaction of its own: one for the marks of many feeds would lock these feeds for long, and
+        could wait for a publisher that waits for it (PG-039).
+        """
+        return await self.run(lambda: [self._write(work) for work in works])
 
-        return await self.run(write)
+    def _write(self, work: Callable[[WriteTx], T]) -> T:
+        try:
+            self._engine.begin()
+            result = work(self._tx)
+            self._tx.settle()
+            self._engine.commit()
+        finally:
+            self._tx.forget()
+            self._engine.rollback()
+        return result
 
     async def close(self) -> None:
         """Ends the session and releases all locks. A server that does not answer loses the connection."""

@@ -6,11 +6,13 @@ the server does not answer is ended.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar, TypeVarTuple, Unpack
 
+import psycopg
 import structlog
 
 from smartfeeds.core.stores import StoreAddress
@@ -20,7 +22,9 @@ from smartfeeds.store.batches import ReadBatches, WriteBatches
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.postgres_answers import AnswerLimit
+from smartfeeds.store.postgres_commits import LastCommit
 from smartfeeds.store.postgres_engine import PostgresEngine
+from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sql_store import SqlStore
 from smartfeeds.store.work_queue import BatchRunner, QueuedWork
@@ -66,6 +70,7 @@ class PostgresStore(SqlStore):
         self.address = address
         self._limit = limit or AnswerLimit()
         self._lanes: list[_Lane] = []
+        self._last_commit: LastCommit | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -81,7 +86,8 @@ class PostgresStore(SqlStore):
             raise
         writers: list[BatchRunner] = []
         if self._mode is not OpenMode.READ:
-            writers.append(first.runner(WriteBatches(PostgresEngine(first.session), self._indexer).run))
+            engine = PostgresEngine(first.session, self._last_commit)
+            writers.append(first.runner(WriteBatches(engine, self._indexer).run))
         readers = [self._reader(LIGHT_MS, LIGHT_STEPS) for _ in range(READERS)]
         long_readers = [self._reader(STATEMENT_MS, None) for _ in range(LONG_READERS)]
         self._start(writers, readers, long_readers, SLOW_READ_S)
@@ -94,6 +100,10 @@ class PostgresStore(SqlStore):
     async def close(self) -> None:
         self.prepare_close()
         await self._finish()
+        if self._last_commit is not None:
+            with contextlib.suppress(psycopg.Error):  # a row that stays is removed later
+                await self._lanes[0].call(self._last_commit.remove, self._lanes[0].session)
+            self._last_commit = None
         for state in _STATES:
             STORE_CONNECTIONS.labels(state).set_function(lambda: 0)
         await self._disconnect()
@@ -109,6 +119,12 @@ class PostgresStore(SqlStore):
     def _prepare(self, session: PostgresSession) -> None:
         session.open_at_once()
         prepare_postgres(session, self._mode)
+        if self._mode is OpenMode.SERVE:
+            self._last_commit = LastCommit()
+            try:
+                self._last_commit.create(session)
+            except psycopg.Error as error:
+                raise postgres_error(error, session.name, lost=not session.is_open) from error
 
     def _reader(self, timeout_ms: int, steps: int | None) -> BatchRunner:
         lane = _Lane(PostgresSession(self.address, statement_timeout_ms=timeout_ms, limit=self._limit))

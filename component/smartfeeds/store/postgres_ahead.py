@@ -19,7 +19,13 @@ from smartfeeds.store.sql_tables import ITEM_ROW, NODE_COLUMNS, NODE_ROW
 from smartfeeds.store.sql_tallies import BLOCKS, SUM
 
 _NODES = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"
-_LOCK = " ORDER BY node_no FOR NO KEY UPDATE"
+# By their numbers, which the index returns in order. With the names and a sort, the planner would rather read the whole
+# index of numbers: sorts are off.
+_LOCKED_NODES = (
+    f"SELECT {NODE_ROW} FROM node WHERE node_no = ANY(ARRAY("
+    "SELECT node_no FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"
+    ")) AND state = 'live' ORDER BY node_no FOR NO KEY UPDATE"
+)
 _NAME = NODE_COLUMNS.split(", ").index("name")
 # LATERAL with LIMIT makes one look-up in an index for each key. With a plain join the planner may read a whole index
 # that is short when the plan is made.
@@ -60,10 +66,11 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
     new_items = sum(touch.new_items for touch in touches) if lock else 0
 
     statements: dict[object, Statement] = {
-        _NODES: (_NODES + _LOCK if lock else _NODES, (names,)),
+        _NODES: (_LOCKED_NODES if lock else _NODES, (names,)),
         SUM: (SUM, (BLOCKS,)),
-        _AFFILIATIONS: (_AFFILIATIONS, _columns(jids)),
     }
+    if jids:
+        statements[_AFFILIATIONS] = _AFFILIATIONS, _columns(jids)
     if ids:
         statements |= {_BY_ID: (_BY_ID, _columns(ids)), _BY_SYNC: (_BY_SYNC, _columns(ids))}
     for order in {key[0] for key in limits}:

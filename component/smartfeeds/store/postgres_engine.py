@@ -15,14 +15,15 @@ from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T, TransientError
+from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T, TransientError
 from smartfeeds.store.postgres_ahead import look_ahead
+from smartfeeds.store.postgres_commits import LastCommit
 from smartfeeds.store.postgres_errors import has_rolled_back, postgres_error, sqlstate_of
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.postgres_state import STATEMENTS, to_state
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import ITEM, Table
-from smartfeeds.store.sql_tallies import BLOCKS
+from smartfeeds.store.sql_tallies import BLOCKS, QUOTAS
 
 STATEMENT_STEPS = 50  # a statement costs as much as two rows
 ROW_STEPS = 25
@@ -48,8 +49,11 @@ class PostgresEngine:
     skip_locked = " FOR NO KEY UPDATE SKIP LOCKED"
     ordered_join = "JOIN"
 
-    def __init__(self, session: PostgresSession) -> None:
+    def __init__(self, session: PostgresSession, last_commit: LastCommit | None = None) -> None:
+        """`last_commit` resolves the outcome of a commit that has lost its connection."""
         self._session = session
+        self._last_commit = last_commit
+        self._has_changed = False
         self._left: int | None = None
         self._is_bounded = False
         self._item_nos: deque[int] = deque()  # drawn under the locks of this transaction
@@ -74,8 +78,8 @@ class PostgresEngine:
             # The bound of the whole work is tighter. If it is exceeded, the work runs again without it.
             return work()
         # With a savepoint: the statement that is cancelled must not end the transaction of the work.
-        self.run("SAVEPOINT bounded")
-        self.run(f"SET LOCAL statement_timeout = {max(1, steps // STEPS_A_MS)}")
+        self._queue("SAVEPOINT bounded")
+        self._queue(f"SET LOCAL statement_timeout = {max(1, steps // STEPS_A_MS)}")
         self._is_bounded = True
         try:
             result = work()
@@ -84,8 +88,8 @@ class PostgresEngine:
             return None
         finally:
             self._is_bounded = False
-        self.run(f"SET LOCAL statement_timeout = {self._session.statement_timeout_ms}")
-        self.run("RELEASE SAVEPOINT bounded")
+        self._queue(f"SET LOCAL statement_timeout = {self._session.statement_timeout_ms}")
+        self._queue("RELEASE SAVEPOINT bounded")
         return result
 
     def database_state(self) -> DatabaseState | None:
@@ -119,13 +123,18 @@ class PostgresEngine:
     # cost of a work.
 
     def run(self, sql: str, params: Sequence[object] = ()) -> None:
-        self._session.queue(sql, (params,))
+        self.run_many(sql, (params,))
 
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+        self._has_changed = True
         self._session.queue(sql, params)
 
+    def _queue(self, sql: str, params: Sequence[object] = ()) -> None:
+        """Sends a statement later that changes no rows."""
+        self._session.queue(sql, (params,))
+
     def lock_text(self, text: str, *, shared: bool = False) -> None:
-        self.run(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}({TEXT_LOCKS}, hashtext(?))", (text,))
+        self._queue(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}({TEXT_LOCKS}, hashtext(?))", (text,))
 
     def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
         # The works themselves find nothing for other texts, or say why they cannot be stored.
@@ -136,6 +145,9 @@ class PostgresEngine:
             # As `sql_blocks.BlockWrites`, in the same round trip. Before the nodes are locked: who changes a list has
             # this lock, and may wait for a node.
             self.lock_text(BLOCKS, shared=True)
+            # In their order, as the nodes: otherwise groups of several processes could wait for each other in a circle.
+            for jid in sorted({touch.quota_of for touch in touches if touch.quota_of}):
+                self.lock_text(QUOTAS + jid)
         try:
             rows = look_ahead(self._session, touches, lock=lock)
         except _ERRORS as error:
@@ -150,6 +162,7 @@ class PostgresEngine:
             item_no = self._item_nos.popleft()
             self.run(table.insert, (item_no, *values))
             return item_no
+        self._has_changed = True
         row = self.row(_returning(table.add, table.key), values)
         if row is None:  # a text with NUL
             raise StoreError(f"the database {self._session.name}: a text contains NUL, which PostgreSQL cannot store")
@@ -159,10 +172,20 @@ class PostgresEngine:
         if len(rows) < COPIED_ROWS:
             self.run_many(table.add, rows)
             return
+        self._has_changed = True
         try:
             self._session.copy(table.name, table.value_columns, rows)
         except _ERRORS as error:
             raise self._error(error) from error
+
+    def merged(self, selects: Sequence[str], key: str, direction: Direction) -> str:
+        if not direction:
+            return " UNION ".join(selects)
+        # Only queries that are ordered themselves are merged. A UNION would read and sort all rows before the first one
+        # of a page: 560 ms for 40,000 rows, against 0.3 ms.
+        order = f"ORDER BY {key} {direction}, item_no {direction}"
+        ordered = " UNION ALL ".join(f"({select} {order})" for select in selects)
+        return f"SELECT DISTINCT ON ({key}, item_no) * FROM ({ordered}) AS parts {order}"  # noqa: S608 - names of columns
 
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         # A comparison of rows is one range of an index. Several ranges would be read whole and sorted (PG-037).
@@ -180,6 +203,7 @@ class PostgresEngine:
 
     def _begin(self, statement: str) -> None:
         self._item_nos.clear()
+        self._has_changed = False
         self._session.finish_ending()
         try:
             self._session.renew()
@@ -187,19 +211,36 @@ class PostgresEngine:
             self._session.begin(statement)
 
     def commit(self) -> None:
+        if self._has_changed and self._last_commit is not None:
+            statement, params = self._last_commit.next()
+            self._queue(statement, params)
         try:
             status = self._session.commit()
         except _ERRORS as error:
             failure = self._error(error)
-            if not has_rolled_back(error):
-                raise UnknownOutcomeError(
-                    f"the database {self._session.name}: the connection was lost during the commit, so the write "
-                    "may have happened or not; look whether it has before you repeat it"
-                ) from error
-            raise failure from error
+            if has_rolled_back(error):
+                raise failure from error
+            if self._has_happened():
+                return
+            # Nothing has changed, so the works may run again.
+            raise TransientError(str(failure)) from error
         if status != "COMMIT":
             text = f"the database {self._session.name}: the transaction had failed before its commit"
             raise TransientError(text, "rollback")
+
+    def _has_happened(self) -> bool:
+        """Returns whether a commit that has lost its connection has changed anything. Raises UnknownOutcomeError if
+        the database cannot say it.
+        """
+        if not self._has_changed:
+            return False
+        has_happened = None if self._last_commit is None else self._last_commit.has_happened(self._session)
+        if has_happened is None:
+            raise UnknownOutcomeError(
+                f"the database {self._session.name}: the connection was lost during the commit, so the write "
+                "may have happened or not; look whether it has before you repeat it"
+            )
+        return has_happened
 
     def rollback(self) -> None:
         if self._session.drop():

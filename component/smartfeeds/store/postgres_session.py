@@ -52,6 +52,9 @@ _SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_sort": "off",
+    # Joins look rows up by their keys. These two read a whole index of nodes or items if the statistics are misleading.
+    "enable_mergejoin": "off",
+    "enable_hashjoin": "off",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),

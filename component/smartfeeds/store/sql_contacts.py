@@ -42,12 +42,14 @@ class ContactWrites(NodeWrites, ContactReads):
 
     def put_contact(self, contact: Contact) -> None:
         """Stores a contact in place of the one with the same addresses."""
+        self.lock_quotas(contact.jid)  # otherwise two processes that add it would both count it
         if self.contact(contact.address, contact.jid) is None:
             self._tally(CONTACTS_IN, contact.jid, 1)
         self._db.run(CONTACT.replace, (contact.address, contact.jid, contact.state.value))
 
     def remove_contact(self, contact: Contact) -> None:
         """Removes a contact."""
+        self.lock_quotas(contact.jid)
         if self.contact(contact.address, contact.jid) is not None:
             self._tally(CONTACTS_IN, contact.jid, -1)
             self._db.run(CONTACT.delete, (contact.address, contact.jid))

@@ -123,7 +123,7 @@ class CountReads(ItemReads):
         )
         if changes is None or changes[0] != growth or (growth and changes[1] <= then.last_created_us):
             return self.count(node_no, view)
-        query = self._query(row, view, then.newest, None, ordered=False)
+        query = self._query(row, view, then.newest, None)
         more = self._db.row(f"SELECT count(*) FROM {query.text}", query.params)
         return count + (int(more[0]) if more else 0)
 

@@ -10,7 +10,7 @@ from operator import or_
 
 from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, KeyRange, Slice
 from smartfeeds.core.view import ANYTHING, SMART, Order, Standing, Traits, View
-from smartfeeds.store.engine import Engine, Row
+from smartfeeds.store.engine import Direction, Engine, Row
 from smartfeeds.store.rows import DELETED, KEYS, NodeRow, digest, prefixed, to_items
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
@@ -141,7 +141,7 @@ class ItemReads(NodeReads):
         row = self._row(node_no)
         if row is None:
             return []
-        query = self._query(row, page.view, page.after, page.before)
+        query = self._query(row, page.view, page.after, page.before, "DESC" if page.newest else "ASC")
         rows = self._db.rows(
             f"SELECT {query.present.text}, {prefixed(_columns(page.view), 'i')}"
             f" FROM {query.text}{_tail(query.key, query.number, page)}",
@@ -169,7 +169,7 @@ class ItemReads(NodeReads):
             return 0
         if not view.filtered and before is None:
             return row.node.live if view.hides_tombstones else row.node.total
-        query = self._query(row, view, None, before, ordered=False)
+        query = self._query(row, view, None, before)
         whole = row.stale or view.hides_tombstones
         return self._number(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
 
@@ -217,9 +217,9 @@ class ItemReads(NodeReads):
         return dict(rows)
 
     def _query(
-        self, row: NodeRow, view: View, after: Edge | None, before: Edge | None, *, ordered: bool = True
+        self, row: NodeRow, view: View, after: Edge | None, before: Edge | None, direction: Direction = ""
     ) -> ItemQuery:
-        """Returns a query for the items of a view between two edges; `ordered` as in `filtered_items`.
+        """Returns a query for the items of a view between two edges; `direction` as in `filtered_items`.
 
         Only items whose present version is in the filter index can match a filter.
         """
@@ -245,7 +245,7 @@ class ItemReads(NodeReads):
             before,
             publishers=publishers,
             wildcard=wildcard,
-            ordered=ordered,
+            direction=direction,
         )
         if row.stale:
             query.add("(i.modified_us, i.item_no) <= (?, ?)", index_end.key_us, index_end.item_no)

@@ -20,7 +20,7 @@ from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.looked_ahead import LookedAhead
 from smartfeeds.store.rows import KEYS, NOWHERE, NodeRow, prefixed, to_node, to_node_row, write_options
 from smartfeeds.store.sql_tables import NODE, NODE_COLUMNS, NODE_ROW
-from smartfeeds.store.sql_tallies import TallyReads, TallyWrites
+from smartfeeds.store.sql_tallies import QUOTAS, TallyReads, TallyWrites
 
 _BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
 _KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
@@ -297,6 +297,13 @@ class NodeWrites(TallyWrites, NodeReads):
         Two processes that create nodes whose names begin alike would otherwise not see each other's node.
         """
         self._db.lock_text(name)
+
+    def lock_quotas(self, jid: str) -> None:
+        """Makes other transactions that count what this bare JID has wait until this one ends (PG-044).
+
+        Two processes that add something for it would otherwise not see each other's row.
+        """
+        self._db.lock_text(QUOTAS + jid)
 
     def add_node(self, node: Node) -> Node:
         """Stores a new node and returns it with its number. The caller must have checked that the name is free."""

@@ -205,11 +205,12 @@ class PeopleReads(NodeReads):
         """
         self.settle()
         source, params = _PENDING if owner is None else _PENDING_OWNED, () if owner is None else (owner,)
-        # With another kind of join SQLite may read all nodes in the order of their names.
+        # With another kind of join SQLite may read all nodes in the order of their names, and PostgreSQL with the plain
+        # column in the order.
         rows = self._db.rows(
             f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p"
             f" {self._db.ordered_join} node n ON n.node_no = p.node_no"
-            " WHERE n.state = 'live' ORDER BY n.name LIMIT ?",
+            " WHERE n.state = 'live' ORDER BY coalesce(n.name, '') LIMIT ?",
             (*params, now_us or 0, limit),
         )
         return [to_node(row) for row in rows]

@@ -220,9 +220,32 @@ class PushWrites(NodeWrites, PushReads):
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         """Stores how far the consumer of this name has come in an order of a feed."""
-        above = f"SELECT EXISTS (SELECT 1 FROM item WHERE node_no = ? AND {KEYS[order]} > ?)"
-        behind = Consumer(node_no, name).kind != HELD and self._number(above, (node_no, mark.key_us))
+        behind = self._may_be_behind(Consumer(node_no, name), order, mark)
         self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor, int(behind)))
+
+    def move_mark(self, consumer: Consumer, order: Order, mark: Mark) -> None:
+        """As `set_mark`. A consumer without a mark in this order gets none, because it was removed meanwhile."""
+        behind = self._may_be_behind(consumer, order, mark)
+        key = (consumer.node_no, order.value, consumer.name)
+        self._change(MARK.update, (mark.key_us, mark.cursor, int(behind), *key))
+
+    def _may_be_behind(self, consumer: Consumer, order: Order, mark: Mark) -> bool:
+        """Returns whether a feed has items above a mark, or may have them soon.
+
+        Another transaction that has locked the feed may have an item that cannot be seen yet, and has not changed this
+        mark if it was behind before (`FALL_BEHIND`). If the feed is free, it stays locked until this transaction ends,
+        so the next publisher sees the new mark.
+        """
+        if consumer.kind == HELD:
+            return False
+        node_no = consumer.node_no
+        free, above = self._db.rows_of(
+            [
+                (f"SELECT node_no FROM node WHERE node_no = ?{self._db.skip_locked}", (node_no,)),
+                (f"SELECT 1 FROM item WHERE node_no = ? AND {KEYS[order]} > ? LIMIT 1", (node_no, mark.key_us)),
+            ]
+        )
+        return not free or bool(above)
 
     def set_wait(self, consumer: Consumer, wait: Wait | None) -> None:
         """Stores why a consumer waits; None removes it."""

@@ -10,6 +10,8 @@ from smartfeeds.store.engine import Engine
 
 # Counts the changes of the block lists and of the open erasures (`sql_blocks`); also the text that locks them.
 BLOCKS = "blocks"
+# The text that locks what a bare JID has, behind which the JID follows: its nodes, subscriptions, contacts, sources.
+QUOTAS = "quotas "
 GATHERED = 0  # the slot of rows that no connection to PostgreSQL changes
 SUM = "SELECT sum(value) FROM tally WHERE name = ?"
 _ADD = (

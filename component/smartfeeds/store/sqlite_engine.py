@@ -10,7 +10,7 @@ from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
-from smartfeeds.store.engine import AheadRows, OverBudgetError, Row, T
+from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import Table
 
@@ -170,6 +170,10 @@ class SqliteEngine:
 
     def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
         self.run_many(table.add, rows)
+
+    def merged(self, selects: Sequence[str], key: str, direction: Direction) -> str:  # noqa: ARG002 - SQLite reads a merge from either end
+        # With this clause SQLite merges the rows. Without it SQLite sorts them, which takes three times as long.
+        return f"{' UNION '.join(selects)} ORDER BY {key}, item_no"
 
     def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
         # SQLite uses only the first column of a row value whose second column is the rowid. So the items with the key

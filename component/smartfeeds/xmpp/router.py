@@ -19,7 +19,7 @@ import structlog
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
-from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
 from smartfeeds.service import requests as r
 from smartfeeds.service.archive import ArchivePage
 from smartfeeds.service.feeds import OPERATIONS, READS, WRITES
@@ -399,6 +399,8 @@ class StanzaRouter:
         incident = self._new_id()
         if isinstance(error, StoreError):
             log.error("store_failed", operation=operation, incident=incident, reason=str(error))
+            if isinstance(error, UnknownOutcomeError):
+                return FeedError(Condition.INTERNAL, f"{UNKNOWN_OUTCOME} (incident {incident})")
             return FeedError(Condition.BUSY, f"the store is not available; try again later (incident {incident})")
         log.error("request_failed", operation=operation, incident=incident, exc_info=error)
         return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")

@@ -1,7 +1,7 @@
 """The ownership of shards over locks in memory: share, hand-over, loss."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -59,10 +59,10 @@ class Locks:
         self.table.link = self.table.link or self
         return self.table.link is self
 
-    async def write_marks(self, work: Callable) -> object:  # type: ignore[type-arg]
+    async def write_marks(self, works: Sequence[Callable]) -> list[object]:  # type: ignore[type-arg]
         if self.error is not None:
             raise self.error
-        return work(None)
+        return [work(None) for work in works]
 
     def announce(self, node_nos: Collection[int]) -> None:
         self.announced.append(node_nos)
@@ -179,7 +179,7 @@ async def test_lost_locks_end_everything_at_once_and_new_ones_are_opened() -> No
     assert process.work.calls[-1] == ("drop", ALL_SHARDS)
     assert process.ownership.owned == frozenset() and lost == ["link"] and process.locks[0].closed
     with pytest.raises(StoreError, match="owns no feeds"):
-        await process.ownership.write_marks(lambda _tx: None)
+        await process.ownership.write_marks([lambda _tx: None])
     await process.step()
     assert process.ownership.owned == ALL_SHARDS and len(process.locks) == 2
 
@@ -290,8 +290,10 @@ async def test_process_that_stops_hands_its_shards_over_and_takes_none_again() -
         await second.step()
     assert first.ownership.owned == frozenset() and not first.locks[0].closed
     await first.ownership.stop()
+    await first.step()
     await second.step()
     assert second.ownership.owned == ALL_SHARDS and first.locks[0].closed
+    assert len(first.locks) == 1, "it does not come back"
 
 
 async def test_link_is_leased_to_one_process() -> None:

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from smartfeeds.core.model import Item, NodeKind, SubscriptionState
-from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.errors import Condition, FeedError, StoreError, UnknownOutcomeError
 from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
@@ -279,6 +279,13 @@ async def test_router_refusal_of_the_service_is_sent_with_its_text() -> None:
             "wait",
             "resource-constraint",
             "the store is not available; try again later (incident fresh)",
+        ),
+        (
+            UnknownOutcomeError("the database postgresql://db: the connection was lost during the commit"),
+            "cancel",
+            "internal-server-error",
+            "the database was lost while it stored the change: look whether it did before you repeat the request"
+            " (incident fresh)",
         ),
     ],
 )

@@ -1,0 +1,84 @@
+"""Sources that several processes on one PostgreSQL database could poll."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from smartfeeds import system
+from smartfeeds.app import App
+from smartfeeds.config import Settings
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.shards import SHARDS, shard_of_name
+from smartfeeds.core.sources import new_source
+from smartfeeds.service.requests import CreateNode
+from support.polling import atom
+from support.postgres import PostgresServer
+from support.website import Site, running_site
+from unit.sources.test_mirror_owner import instance_at, until
+
+DOMAIN = "feeds.example.org"
+DEADLINE_S = 60.0
+PATH = "/feed.xml"
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@contextlib.asynccontextmanager
+async def running(url: str) -> AsyncIterator[App]:
+    """A process without a link, which may poll this machine."""
+    app = App(
+        Settings(
+            component={"jid": DOMAIN, "link": "off"},
+            store={"url": url, "lease_s": 60.0},
+            http={"listen": ""},
+            sources={"allowed_networks": ["127.0.0.0/8"]},
+        )
+    )
+    await app.start()
+    try:
+        yield app
+    finally:
+        await app.stop()
+
+
+async def has_items(app: App) -> bool:
+    node = await app.service.read(lambda tx, _context: tx.node("news"))
+    return node is not None and node.live > 0
+
+
+async def test_source_is_polled_by_one_process(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[PG-075] The other one takes over when it ends."""
+    shard = shard_of_name("sources")
+    instances = iter((instance_at(shard), instance_at((shard + SHARDS // 2) % SHARDS)))
+    monkeypatch.setattr("smartfeeds.system.new_instance", lambda: next(instances))
+    monkeypatch.setattr("smartfeeds.delivery.ownership.BEAT_S", 0.1)
+    async with running_site() as site, contextlib.AsyncExitStack() as stack:
+        site.pages[PATH] = atom("a")
+        async with running(url) as first:
+            second = await stack.enter_async_context(running(url))
+            await until(lambda: len(first.ownership.owned) == len(second.ownership.owned) == SHARDS // 2)
+            await second.ownership.settle()
+            assert first.ownership.owns_name("sources")
+            await poll(first, site)
+            assert site.paths == [PATH]
+            assert second.polls.poller._looked_us is None, "it has never looked for sources that are due"
+        await until(lambda: second.polls.poller._looked_us is not None)
+
+
+async def poll(owner: App, site: Site) -> None:
+    """Adds a source, and returns when its items are there."""
+    user = Jid("alice", "example.org", "x")
+    await owner.service.handle(CreateNode(user, DOMAIN, "news", None))
+    source = new_source("news", site.url(PATH), system.now_us())
+    await owner.service.write(lambda tx, _context: tx.add_source(source))
+    await owner.polls.poller.look()
+    async with asyncio.timeout(DEADLINE_S):
+        while not await has_items(owner):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -14,14 +14,15 @@ from smartfeeds.formats.xml import checked_name
 
 _BINARY = rb"<<(" + BINARY + rb")>>"
 _PAIR = re.compile(rb"\s*+\{\s*+" + _BINARY + rb"\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+(,?+)")
-_PAIRS = rb"(?:\s*+\{\s*+<<" + BINARY + rb">>\s*+,\s*+<<" + BINARY + rb">>\s*+\}\s*+,?+)*+"
+_PAIRS = rb"\s*+(?:\{\s*+<<" + BINARY + rb">>\s*+,\s*+<<" + BINARY + rb">>\s*+\}\s*+,?+\s*+)*+"
 # A comma, the beginning of an element, a text, and the end of a list and of the element around it: all that stand next
-# to each other. Most elements have one text, and are one part.
+# to each other. Most elements have one text, and are one part. The parts of a part are not possessive, because an
+# element and a text begin with the same byte (`erlang_terms`); every part matches, so nothing is tried twice.
 _PART = re.compile(
-    rb"\s*+(?:(,)\s*+)?+"
-    rb"(?:(\{\s*+xmlel\s*+,\s*+<<" + BINARY + rb">>\s*+,\s*+\[" + _PAIRS + rb"\s*+\])\s*+,\s*+\[\s*+)?+"
-    rb"(?:\{\s*+xmlcdata\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+)?+"
-    rb"(?:(\])(\s*+\})?+)?+"
+    rb"\s*+(?:(,)\s*+)?"
+    rb"(?:(\{\s*+xmlel\s*+,\s*+<<" + BINARY + rb">>\s*+,\s*+\[" + _PAIRS + rb"\])\s*+,\s*+\[\s*+)?"
+    rb"(?:\{\s*+xmlcdata\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+)?"
+    rb"(?:(\])(\s*+\})?)?"
 )
 _END = 4  # the group of the end of a list
 _HEAD = re.compile(rb"\{\s*+xmlel\s*+,\s*+" + _BINARY + rb"\s*+,\s*+\[")

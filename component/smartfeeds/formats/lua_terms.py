@@ -45,8 +45,10 @@ _END: Final = rb"\s*+[;,]"
 # The same without groups.
 _ANY_TEXT: Final = rb'"' + _CHARACTERS + rb'"'
 _ANY_KEY: Final = rb"\s*+\[\s*+" + _ANY_TEXT + rb"\s*+\]\s*+=\s*+"
-_TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb")++"
-_FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb")++"
+# These groups are not possessive, because they may fail in the middle: before Python 3.11.5 that leaves the position
+# there (gh-106052). The bound limits the memory for their iterations. A larger table is read as several tokens.
+_TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb"){1,50}"
+_FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb"){1,50}"
 _FIELD: Final = re.compile(rb"\s*+" + _KEY + rb"(?:" + _TEXT + rb"|\{(" + _TEXT_FIELDS + rb")\s*+\})" + _END, re.DOTALL)
 _OPENING: Final = re.compile(_BLANKS + rb"\{")
 _TOKEN: Final = re.compile(
@@ -64,7 +66,7 @@ _TOKEN: Final = re.compile(
     + rb"|\{(?:\s*+"
     + _TEXT  # 7
     + _END
-    + rb")?+("
+    + rb")?("
     + _FIELDS  # 8
     + rb")\s*+\}|(\{)|(\})|"  # 9, 10
     + _SCALAR  # 11

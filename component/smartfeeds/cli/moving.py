@@ -18,7 +18,7 @@ from smartfeeds.console import exit_failed_if, print_err, print_json, print_line
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.moved import MovedProblem, MovedReader
+from smartfeeds.service.moved import MovedProblem, MovedReader, UnreadableNode
 from smartfeeds.service.moving import MoveSettings, NodeReport, move_node
 from smartfeeds.store.base import OpenMode
 
@@ -100,7 +100,8 @@ def move(arguments: Move, config: Path | None, *, as_json: bool) -> None:
         print_json(_as_json(arguments, reports, problems))
     else:
         _print_reports(arguments, reports, problems)
-    exit_failed_if(missing or not reports or any(report.outcome == "refused" for report in reports))
+    unreadable = any(isinstance(problem, UnreadableNode) for problem in problems)
+    exit_failed_if(missing or not reports or unreadable or any(report.outcome == "refused" for report in reports))
 
 
 async def _run(

@@ -44,6 +44,13 @@ class MovedProblem(NamedTuple):
     reason: str
 
 
+class UnreadableNode(MovedProblem):
+    """The problem of a node that the reader leaves out, because it cannot read all of it: the node could get more
+    readers here than it has there."""
+
+    __slots__ = ()
+
+
 class UnreadableItem(MovedProblem):
     """The problem of an item that the reader cannot read. A mirror must not take such an item for a deleted one."""
 

@@ -22,6 +22,7 @@ from smartfeeds.service.moved import (
     MovedProblem,
     MovedSubscription,
     UnreadableItem,
+    UnreadableNode,
     personal_nodes,
 )
 from smartfeeds.sources.ejabberd_values import (
@@ -111,10 +112,11 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
     hosts: dict[str, int] = {}
     personal = 0
     for record in _records(files, (_NODE, _STATE, _SUBSCRIPTION)):
+        kind = UnreadableNode if record.table == _NODE else MovedProblem
         try:
             fields = record.fields()
         except FeedError as error:
-            problems.append(MovedProblem(record.place, error.text))
+            problems.append(kind(record.place, error.text))
             continue
         match fields:
             case {"nodeid": (bytes(owner), bytes(name)), "id": int(number), "options": list(options)} if (
@@ -130,7 +132,7 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
             case {"stateid": (tuple(), int(number))}:
                 states.append((number, {name: fields.get(name, ()) for name in _STATE_FIELDS}))
             case _:
-                problems.append(MovedProblem(record.place, f"unknown form of a record {record.table.decode()}"))
+                problems.append(kind(record.place, f"unknown form of a record {record.table.decode()}"))
     chosen_host = choose_host(hosts, host)
     chosen = {number: node for number, node in nodes.items() if text_of(node.host) == chosen_host}
     for number, state in states:

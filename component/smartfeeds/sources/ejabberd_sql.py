@@ -60,15 +60,8 @@ def _subscribe_options(rows: ForeignRows) -> dict[str, FormFields]:
 
 
 def _node(rows: ForeignRows, number: object, name: str, subscribe_options: Mapping[str, FormFields]) -> MovedNode:
-    problems: list[MovedProblem] = []
-    pairs: list[tuple[str, Term]] = []
-    for name_of_option, value in rows(_OPTIONS, (number,)):
-        option = text_of_value(name_of_option)
-        try:
-            pairs.append((option, parse_term(text_of_value(value).encode("utf-8", "surrogateescape"))))
-        except FeedError as error:
-            problems.append(MovedProblem(f"option pubsub#{option}", error.text))
-    options, unreadable = read_options(pairs)
+    pairs = [(text_of_value(option), _term(value)) for option, value in rows(_OPTIONS, (number,))]
+    options, problems = read_options(pairs)
     affiliations = {text_of_value(owner): "owner" for (owner,) in rows(_OWNERS, (number,))}
     subscriptions: list[MovedSubscription] = []
     for row in rows(_STATES, (number,)):
@@ -83,7 +76,15 @@ def _node(rows: ForeignRows, number: object, name: str, subscribe_options: Mappi
         if subscription is not None:
             subscriptions.append(subscription)
     items = _items(rows, number) if persists_items(options) else ()
-    return MovedNode(name, options, affiliations, subscriptions, items, [*problems, *unreadable])
+    return MovedNode(name, options, affiliations, subscriptions, items, problems)
+
+
+def _term(value: object) -> Term:
+    """The term of an option. A text that is no term becomes one that no option has, so that it is reported."""
+    try:
+        return parse_term(text_of_value(value).encode("utf-8", "surrogateescape"))
+    except FeedError:
+        return ()
 
 
 def _items(rows: ForeignRows, number: object) -> Iterator[MovedItem]:

@@ -9,7 +9,7 @@ import errno
 import mmap
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,8 +19,8 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats.lua_terms import LuaError, LuaTable, LuaValue, parse_table
 from smartfeeds.formats.prosody_stanzas import stanza_xml
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableItem
-from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableItem, UnreadableNode
+from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node, prosody_node
 
 _NODES: Final = "pubsub_nodes"
 _RETURN: Final = re.compile(rb"(?:\s|--[^\n]*\n)*return\s*")
@@ -29,6 +29,7 @@ _ITEM_END: Final = re.compile(rb"\s*\)\s*;?\s*")
 # Every line end in a string stands behind a backslash, so this is the start of an item and never a part of a payload.
 _NEXT_ITEM: Final = re.compile(rb"(?<!\\)\nitem\(")
 _MAX_NODE_BYTES: Final = 64 * 1024 * 1024
+PERSONAL_NODES: Final = "personal nodes (mod_pep) stay on the server"
 _BLANK_BYTES: Final = 64  # line ends behind the last item
 # Bytes behind the beginnings of later items that damaged items may read in all. In a crafted list every item could read
 # all that follow it: 100 kB would take a minute.
@@ -43,16 +44,17 @@ def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProb
     with _errors_named(source):
         folder = _folder_of(Path(source), host)
         paths = sorted(path for path in (folder / _NODES).iterdir() if path.suffix == ".dat")
-        has_personal_nodes = any(path.name.startswith("pep") for path in folder.iterdir())
+        hosts = [folder] if folder == Path(source) else sorted(filter(Path.is_dir, folder.parent.iterdir()))
+        personal = [host.name for host in hosts if any(path.name.startswith("pep") for path in host.iterdir())]
     for path in paths:
         try:
             node = _read_node(path)
         except (LuaError, DocumentError) as error:
-            yield MovedProblem(f"file {path.name}", f"the node cannot be read: {error}")
+            yield UnreadableNode(f"file {path.name}", f"the node cannot be read: {error}")
         else:
             yield moved_node(node, read_items(folder / f"pubsub_{encoded(node.name, keep='_')}.list"))
-    if has_personal_nodes:
-        yield MovedProblem(f"folder {folder.name}", "personal nodes (mod_pep) are left out")
+    for name in personal:
+        yield MovedProblem(f"folder {name}", PERSONAL_NODES)
 
 
 @contextmanager
@@ -116,8 +118,7 @@ def _read_node(path: Path) -> ProsodyNode:
     if not isinstance(name, str):
         # Prosody reads a node by the name of its file.
         name = unquote_to_bytes(path.stem).decode("utf-8", "surrogateescape")
-    parts = (_plain(table.fields.get(part)) for part in ("config", "affiliations", "subscribers"))
-    return ProsodyNode(name, *(part if isinstance(part, Mapping) else {} for part in parts))
+    return prosody_node(name, {str(key): _plain(part) for key, part in table.fields.items()})
 
 
 def _check_regular(path: Path) -> None:

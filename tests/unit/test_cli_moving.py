@@ -53,13 +53,16 @@ def test_report_as_json(ready: Run) -> None:
 
 
 def test_dry_run_writes_nothing(ready: Run) -> None:
-    """[IMP-067]"""
+    """[IMP-067] [IMP-069] Its table is that of the import."""
     report = json.loads(ready("import", "--from", "prosody", str(SAMPLE), "--dry-run", "--json").stdout)
     assert report["dry_run"] and [node["outcome"] for node in report["nodes"]] == ["created"] * 5
     assert listed(ready) == []
 
     text = ready("import", "--from", "prosody", str(SAMPLE), "--dry-run")
     assert text.stdout.endswith("5 nodes would be moved; nothing was written.\n")
+    assert listed(ready) == []
+    done = ready("import", "--from", "prosody", str(SAMPLE))
+    assert text.stdout.splitlines()[:-1] == done.stdout.splitlines()[:-1] != []
 
 
 def test_nodes_and_kind_are_chosen(ready: Run) -> None:
@@ -109,6 +112,18 @@ def test_nodes_that_moved_before_the_source_failed_are_reported(
         assert [node["node"] for node in json.loads(result.stdout)["nodes"]] == moved
     else:
         assert result.stdout.endswith("3 nodes moved.\n")
+
+
+def test_node_that_cannot_be_read_is_a_failure_and_the_others_are_moved(ready: Run, tmp_path: Path) -> None:
+    """[IMP-012] [IMP-069]"""
+    source = tmp_path / "prosody"
+    shutil.copytree(SAMPLE, source)
+    (source / "pubsub%2elocalhost" / "pubsub_nodes" / "geo.dat").write_text("return {")
+
+    result = ready("import", "--from", "prosody", str(source), code=Exit.FAILED)
+
+    assert "file geo.dat: the node cannot be read" in result.stderr
+    assert result.stdout.endswith("4 nodes moved.\n")
 
 
 def test_mirror_removes_what_the_source_has_lost(ready: Run, tmp_path: Path) -> None:

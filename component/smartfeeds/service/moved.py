@@ -7,7 +7,7 @@ addresses, options and payloads. The items of a node are read once, before the n
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.core.options import FormFields
@@ -52,14 +52,10 @@ class UnreadableItem(MovedProblem):
 
 
 class UnreadableNode(MovedProblem):
-    """The problem of a node that the reader cannot read, so that the whole node is left out."""
+    """The problem of a node that the reader leaves out, because it cannot read all of it: the node could get more
+    readers here than it has there."""
 
     __slots__ = ()
-
-
-# The values of an access model that cannot be read. Nobody has this model, so the node becomes a whitelist: without any
-# value it would be open.
-UNREADABLE_MODEL: Final = ("unreadable",)
 
 
 @dataclass(frozen=True, slots=True)

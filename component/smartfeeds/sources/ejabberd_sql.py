@@ -67,13 +67,7 @@ def _subscribe_options(rows: ForeignRows) -> dict[str, FormFields]:
 
 
 def _node(rows: ForeignRows, number: object, name: str, subscribe_options: Mapping[str, FormFields]) -> MovedNode:
-    pairs: list[tuple[str, Term]] = []
-    for name_of_option, value in rows(_OPTIONS, (number,)):
-        option = text_of_value(name_of_option)
-        try:
-            pairs.append((option, parse_term(text_of_value(value).encode("utf-8", "surrogateescape"))))
-        except FeedError:
-            pairs.append((option, ()))  # no option has this value, so `read_options` reports it
+    pairs = [(text_of_value(option), _term(value)) for option, value in rows(_OPTIONS, (number,))]
     options, problems = read_options(pairs)
     affiliations = {text_of_value(owner): "owner" for (owner,) in rows(_OWNERS, (number,))}
     subscriptions: list[MovedSubscription] = []
@@ -90,6 +84,14 @@ def _node(rows: ForeignRows, number: object, name: str, subscribe_options: Mappi
             subscriptions.append(subscription)
     items = _items(rows, number) if persists_items(options) else ()
     return MovedNode(name, options, affiliations, subscriptions, items, problems)
+
+
+def _term(value: object) -> Term:
+    """The term of an option. A text that is no term becomes one that no option has, so that it is reported."""
+    try:
+        return parse_term(text_of_value(value).encode("utf-8", "surrogateescape"))
+    except FeedError:
+        return ()
 
 
 def _items(rows: ForeignRows, number: object) -> Iterator[MovedItem]:

@@ -12,7 +12,7 @@ from smartfeeds.core.presence import SHOWS
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime, within_years
 from smartfeeds.formats.erlang_terms import Atom, Term
-from smartfeeds.service.moved import UNREADABLE_MODEL, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import MovedProblem, MovedSubscription
 
 OTHER_STORAGE: Final = "mod_pubsub may use another storage (its db_type)"
 AFFILIATIONS: Final[Mapping[str, str]] = {
@@ -25,6 +25,7 @@ AFFILIATIONS: Final[Mapping[str, str]] = {
 SUBSCRIPTION_STATES: Final = ("subscribed", "pending", "unconfigured")
 # Options of ejabberd's plugins, which are no fields of the configuration form.
 _PLUGIN_OPTIONS: Final = frozenset({"sql", "rsm", "owner"})
+_ACCESS_MODEL: Final = "access_model"
 # The option of a subscription that XEP-0060 writes in another way.
 _SHOW_VALUES: Final = "show_values"
 # In SQL the states of presence follow each other without a separator.
@@ -55,7 +56,10 @@ def option_values(name: str, value: Term) -> tuple[str, ...] | None:
 
 
 def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str, ...]], list[MovedProblem]]:
-    """Returns the options of a node by their full field names, and those that cannot be read."""
+    """Returns the options of a node by their full field names, and those that cannot be read.
+
+    An access model that cannot be read has no value. Without the field the node would be open.
+    """
     options: dict[str, tuple[str, ...]] = {}
     problems: list[MovedProblem] = []
     for name, value in pairs:
@@ -64,10 +68,8 @@ def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str
         values = option_values(name, value)
         if values is None:
             problems.append(MovedProblem(f"option {PUBSUB}{name}", "the value cannot be read"))
-            if name == "access_model":
-                options[PUBSUB + name] = UNREADABLE_MODEL
-        elif values:
-            options[PUBSUB + name] = values
+        if values or name == _ACCESS_MODEL:
+            options[PUBSUB + name] = values or ()
     return options, problems
 
 

@@ -20,7 +20,7 @@ from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats.lua_terms import LuaError, LuaTable, LuaValue, parse_table
 from smartfeeds.formats.prosody_stanzas import stanza_xml
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableItem, UnreadableNode, check_host
-from smartfeeds.sources.prosody_options import OTHER_DATA, Plain, ProsodyNode, moved_node, read_record
+from smartfeeds.sources.prosody_options import OTHER_DATA, PERSONAL_NODES, Plain, ProsodyNode, moved_node, prosody_node
 
 _NODES: Final = "pubsub_nodes"
 _RETURN: Final = re.compile(rb"(?:\s|--[^\n]*\n)*return\s*")
@@ -43,7 +43,8 @@ def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProb
     with _errors_named(source):
         folder = _folder_of(Path(source), host)
         paths = sorted(path for path in (folder / _NODES).iterdir() if path.suffix == ".dat")
-        has_personal_nodes = any(path.name.startswith("pep") for path in folder.iterdir())
+        hosts = [folder] if folder == Path(source) else sorted(filter(Path.is_dir, folder.parent.iterdir()))
+        personal = [host.name for host in hosts if any(path.name.startswith("pep") for path in host.iterdir())]
     for path in paths:
         try:
             node = _read_node(path)
@@ -51,8 +52,8 @@ def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProb
             yield UnreadableNode(f"file {path.name}", f"the node cannot be read: {error}")
         else:
             yield moved_node(node, read_items(folder / f"pubsub_{encoded(node.name, keep='_')}.list"))
-    if has_personal_nodes:
-        yield MovedProblem(f"folder {folder.name}", "personal nodes (mod_pep) are left out")
+    for name in personal:
+        yield MovedProblem(f"folder {name}", PERSONAL_NODES)
 
 
 @contextmanager
@@ -105,7 +106,7 @@ def _read_node(path: Path) -> ProsodyNode:
     if not isinstance(name, str):
         # Prosody reads a node by the name of its file.
         name = unquote_to_bytes(path.stem).decode("utf-8", "surrogateescape")
-    return read_record(name, {str(key): _plain(value) for key, value in table.fields.items()})
+    return prosody_node(name, {str(key): _plain(part) for key, part in table.fields.items()})
 
 
 def _check_regular(path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.formats.erlang_terms import Term, parse_term
-from smartfeeds.service.moved import UNREADABLE_MODEL, MovedProblem, MovedSubscription
+from smartfeeds.service.moved import MovedProblem, MovedSubscription
 from smartfeeds.sources.ejabberd_values import moved_subscription, read_options, subscribe_fields
 
 
@@ -29,12 +29,19 @@ def test_option_is_read(name: str, term: bytes, values: tuple[str, ...] | None) 
     assert read_options([(name, parse_term(term))]) == ({f"pubsub#{name}": values} if values is not None else {}, [])
 
 
+@pytest.mark.parametrize("term", [(), [], 1.5, [b"a", ()], [[1.5]]])
+def test_access_model_that_cannot_be_read_is_a_field_without_a_value(term: Term) -> None:
+    """[IMP-027] [IMP-045] Without the field the node would be open."""
+    options, problems = read_options([("access_model", term)])
+
+    assert options == {"pubsub#access_model": ()}
+    assert len(problems) == (term != [])
+
+
 @pytest.mark.parametrize("term", [(), 1.5, [b"a", ()], [[1.5]]])
 def test_other_option_is_reported(term: Term) -> None:
     """[IMP-027]"""
     assert read_options([("title", term)]) == ({}, [MovedProblem("option pubsub#title", "the value cannot be read")])
-    closed = {"pubsub#access_model": UNREADABLE_MODEL}
-    assert read_options([("access_model", term)])[0] == closed, "without a value the node would be open"
 
 
 @pytest.mark.parametrize(

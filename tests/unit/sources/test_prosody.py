@@ -14,7 +14,6 @@ from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.moved import (
-    UNREADABLE_MODEL,
     MovedItem,
     MovedNode,
     MovedProblem,
@@ -240,6 +239,24 @@ def test_node_that_cannot_be_read_is_a_problem(copy: Path) -> None:
     assert isinstance(problem, UnreadableNode) and problem.subject == "file blog.dat"
 
 
+@pytest.mark.parametrize("part", ["config", "affiliations", "subscribers"])
+def test_node_with_a_part_that_is_no_table_is_left_out(copy: Path, tmp_path: Path, part: str) -> None:
+    """[IMP-010] [IMP-012] Without its configuration a whitelist is open, and without its outcasts, they may read."""
+    (copy / "pubsub_nodes" / "private.dat").write_text(f'return {{ ["name"] = "private"; ["{part}"] = 5; }};')
+    path = database(tmp_path, "0.12")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        changes = [("{", "private"), ('"text"', "geo")]
+        connection.executemany(f"UPDATE prosody SET value = ? WHERE user = ? AND key = '{part}'", changes)
+
+    for source, host, names in ((str(copy), HOST, ["private"]), (path, SQL_HOST, ["geo", "private"])):
+        parts = everything(source, host)
+        assert sorted(nodes(parts)) == sorted(set(NAMES) - set(names))
+        problems = [problem for problem in parts if isinstance(problem, UnreadableNode)]
+        assert [problem.reason for problem in problems] == [f"the node cannot be read: its {part} is no table"] * len(
+            names
+        )
+
+
 def test_items_without_a_time_a_publisher_or_an_id(copy: Path) -> None:
     """[IMP-004] Times may have a fraction."""
     (copy / "pubsub_geo.list").write_text(
@@ -271,31 +288,36 @@ def test_node_whose_list_would_have_too_long_a_name_has_no_items(copy: Path) -> 
     assert list(nodes(everything(str(copy), HOST))[name].items) == []
 
 
-def test_personal_nodes_are_named_and_left_out(copy: Path) -> None:
-    """[IMP-011]"""
-    (copy / "pep_alice").mkdir()
+def test_personal_nodes_are_named_and_left_out(copy: Path, tmp_path: Path) -> None:
+    """[IMP-011] They belong to the hosts of the accounts."""
+    for name in ("pep", "pep_urn%3axmpp%3amicroblog%3a0"):
+        (copy.parent / "localhost" / name).mkdir(parents=True)
+    (copy.parent / "empty").mkdir()
+    path = database(tmp_path, "0.12")
+    row = ("localhost", "alice", "pep", "urn:xmpp:microblog:0", "json", "{}")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO prosody VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    parts = everything(str(copy), HOST)
+    for source, host, subject in ((str(copy.parent), HOST, "folder localhost"), (path, SQL_HOST, "host localhost")):
+        parts = everything(source, host)
+        assert len(nodes(parts)) == 5
+        assert parts[5:] == [MovedProblem(subject, "personal nodes (mod_pep) stay on the server")]
+    assert len(everything(str(copy), HOST)) == 5
 
-    assert len(nodes(parts)) == 5
-    assert parts[-1] == MovedProblem("folder pubsub%2elocalhost", "personal nodes (mod_pep) are left out")
 
-
-def test_empty_tables_may_be_arrays_and_broken_json_is_a_problem(tmp_path: Path) -> None:
+def test_empty_tables_may_be_arrays(tmp_path: Path) -> None:
     """[IMP-010]"""
     path = database(tmp_path, "0.12")
     with closing(sqlite3.connect(path)) as connection, connection:
         change = "UPDATE prosody SET value = ? WHERE user = ? AND key = ?"
         connection.execute(change, (json.dumps([]), "transient", "subscribers"))
-        connection.execute(change, ("{", "geo", "config"))
         connection.execute(change, (json.dumps({"roster_groups_allowed": ["a", "b"]}), "blog", "config"))
 
     parts = everything(path, SQL_HOST)
 
     assert nodes(parts)["transient"].subscriptions == ()
-    assert nodes(parts)["geo"].options == {"pubsub#access_model": UNREADABLE_MODEL}, "the node does not open"
     assert nodes(parts)["blog"].options == {"pubsub#roster_groups_allowed": ("a", "b")}
-    assert MovedProblem("node 'geo'", "its config is no JSON and is left out") in parts
+    assert len(nodes(parts)) == len(parts) == 5
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,16 @@ def test_report_as_json(ready: Run) -> None:
 
 
 def test_dry_run_writes_nothing(ready: Run) -> None:
-    """[IMP-067]"""
+    """[IMP-067] [IMP-069] Its table is that of the import."""
     report = json.loads(ready("import", "--from", "prosody", str(SAMPLE), "--dry-run", "--json").stdout)
     assert report["dry_run"] and [node["outcome"] for node in report["nodes"]] == ["created"] * 5
     assert listed(ready) == []
 
     text = ready("import", "--from", "prosody", str(SAMPLE), "--dry-run")
     assert text.stdout.endswith("5 nodes would be moved; nothing was written.\n")
+    assert listed(ready) == []
+    done = ready("import", "--from", "prosody", str(SAMPLE))
+    assert text.stdout.splitlines()[:-1] == done.stdout.splitlines()[:-1] != []
 
 
 def test_nodes_and_kind_are_chosen(ready: Run) -> None:

@@ -29,6 +29,7 @@ _BLANK_REST: Final = re.compile(rb"\s*+\Z")
 _ITEM_END: Final = re.compile(rb"\s*\)\s*;?\s*")
 # Every line end in a string stands behind a backslash, so this is the start of an item and never a part of a payload.
 _NEXT_ITEM: Final = re.compile(rb"(?<!\\)\nitem\(")
+PERSONAL_NODES: Final = "personal nodes (mod_pep) stay on the server"
 _MAX_NODE_BYTES: Final = 64 * 1024 * 1024
 # Bytes behind the beginnings of later items that damaged items may read in all. In a crafted list every item could read
 # all that follow it: 100 kB would take a minute.
@@ -43,7 +44,8 @@ def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProb
     with _errors_named(source):
         folder = _folder_of(Path(source), host)
         paths = sorted(path for path in (folder / _NODES).iterdir() if path.suffix == ".dat")
-        has_personal_nodes = any(path.name.startswith("pep") for path in folder.iterdir())
+        hosts = [folder] if folder == Path(source) else sorted(filter(Path.is_dir, folder.parent.iterdir()))
+        personal = [host.name for host in hosts if any(path.name.startswith("pep") for path in host.iterdir())]
     for path in paths:
         try:
             node = _read_node(path)
@@ -51,8 +53,8 @@ def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProb
             yield UnreadableNode(f"file {path.name}", f"the node cannot be read: {error}")
         else:
             yield moved_node(node, read_items(folder / f"pubsub_{encoded(node.name, keep='_')}.list"))
-    if has_personal_nodes:
-        yield MovedProblem(f"folder {folder.name}", "personal nodes (mod_pep) are left out")
+    for name in personal:
+        yield MovedProblem(f"folder {name}", PERSONAL_NODES)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from smartfeeds.core.options import FormFields
+from smartfeeds.errors import DocumentError
 from smartfeeds.service.moved import UNREADABLE_MODEL, MovedItem, MovedNode, MovedProblem, MovedSubscription
 
 OTHER_DATA: Final = "name the data of the Prosody that serves them"
@@ -31,12 +32,24 @@ class ProsodyNode:
 
 
 def read_record(name: str, record: Mapping[str, Plain]) -> ProsodyNode:
-    """Returns a node from the parts of its record. An empty table may be stored as an empty array."""
-    config, affiliations, subscribers = (record.get(part) for part in ("config", "affiliations", "subscribers"))
-    if config is not None and config != [] and not isinstance(config, Mapping):
+    """Returns a node from the parts of its record.
+
+    Raises DocumentError if the people are no table: without its outcasts an open node would have more readers.
+    """
+    config = _table(record.get("config"))
+    if config is None:
         config = {"access_model": UNREADABLE_MODEL[0]}
-    parts = (config, affiliations, subscribers)
-    return ProsodyNode(name, *(part if isinstance(part, Mapping) else {} for part in parts))
+    affiliations, subscribers = _table(record.get("affiliations")), _table(record.get("subscribers"))
+    if affiliations is None or subscribers is None:
+        raise DocumentError(f"its {'affiliations' if affiliations is None else 'subscribers'} are no table")
+    return ProsodyNode(name, config, affiliations, subscribers)
+
+
+def _table(value: Plain) -> Mapping[str, Plain] | None:
+    """Returns a part of a record, None if it is no table. An empty table may be missing, or an empty array."""
+    if value is None or value == []:
+        return {}
+    return value if isinstance(value, Mapping) else None
 
 
 def moved_node(node: ProsodyNode, items: Iterable[MovedItem | MovedProblem]) -> MovedNode:

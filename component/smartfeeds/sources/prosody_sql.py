@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, check_host
+from smartfeeds.errors import DocumentError
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableNode, check_host
 from smartfeeds.sources.foreign_database import ForeignRows, is_database, open_database, text_of_value
-from smartfeeds.sources.prosody_files import read_prosody_files, time_us
+from smartfeeds.sources.prosody_files import PERSONAL_NODES, read_prosody_files, time_us
 from smartfeeds.sources.prosody_options import OTHER_DATA, Plain, moved_node, read_record
 
 _HOSTS: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pubsub_nodes' ORDER BY host"""
@@ -18,7 +19,7 @@ _ITEMS: Final = """
     SELECT "key", "when", "with", value FROM prosodyarchive
     WHERE host = ? AND "user" = '' AND store = ? ORDER BY sort_id
 """
-_PERSONAL: Final = """SELECT 1 FROM prosody WHERE store = 'pep' AND host = ? LIMIT 1"""
+_PERSONAL: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pep' ORDER BY host"""
 
 
 def read_prosody(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
@@ -46,10 +47,14 @@ def _read(rows: ForeignRows, host: str) -> Iterator[MovedNode | MovedProblem]:
             yield MovedProblem(f"node {user!r}", f"its {key} is no JSON and is left out")
     for user, record in records.items():
         name = record.get("name")
-        node = read_record(name if isinstance(name, str) else user, record)
-        yield moved_node(node, _items(rows, host, user))
-    if any(True for _ in rows(_PERSONAL, (host,))):
-        yield MovedProblem(f"host {host}", "personal nodes (mod_pep) are left out")
+        try:
+            node = read_record(name if isinstance(name, str) else user, record)
+        except DocumentError as error:
+            yield UnreadableNode(f"node {user!r}", f"the node cannot be read: {error}")
+        else:
+            yield moved_node(node, _items(rows, host, user))
+    for (personal,) in rows(_PERSONAL):
+        yield MovedProblem(f"host {text_of_value(personal)}", PERSONAL_NODES)
 
 
 def _value(kind: str, value: object) -> Plain:

@@ -310,6 +310,36 @@ async def test_options_are_kept_or_reported(world: World, bring: Bring) -> None:
     assert await refusal(world.pull(FEED)) is Condition.CLOSED_NODE
 
 
+@pytest.mark.parametrize("values", [(), ("",), ("nonsense",)])
+async def test_node_whose_access_model_is_unknown_is_closed(
+    world: World, bring: Bring, values: tuple[str, ...]
+) -> None:
+    """[IMP-045] The reader could not read it. An open node that exists closes, too."""
+    closed = node(item("a"), options={"pubsub#access_model": values})
+    await bring(closed)
+    await bring(node(item("a"), name="blog", options={"pubsub#access_model": ("open",)}))
+    assert (await world.pull("blog")).ids == "a"
+    report = await bring(replace(closed, name="blog"))
+
+    assert ("option pubsub#access_model", "the access model is whitelist now, with the same affiliations") in told(
+        report
+    )
+    for name in (FEED, "blog"):
+        assert (await world.node(name)).options.access_model is AccessModel.WHITELIST
+        assert await refusal(world.pull(name)) is Condition.ITEM_NOT_FOUND  # a whitelist is hidden from strangers
+
+
+async def test_item_that_is_for_some_users_now_is_removed_by_a_mirror(world: World, bring: Bring) -> None:
+    """[IMP-045] [IMP-068] The reader leaves it out, because the node is open to others."""
+    await bring(node(item("a", 2), item("b", 1)))
+    withheld = MovedProblem("item b", "only some users may read it, and the node is open to others")
+
+    report = await bring(node(item("a", 2), withheld), mirror=True)
+
+    assert (report.counts.deleted, withheld in report.problems) == (1, True)
+    assert await world.ids_of(FEED) == "a"
+
+
 # Names.
 
 
@@ -411,6 +441,7 @@ async def test_addresses_are_prepared_again(world: World, bring: Bring) -> None:
             subscriptions=(
                 MovedSubscription("BOB@example.org/Phone"),
                 MovedSubscription("@"),
+                MovedSubscription("bob@example.org/Phone", "pending"),
                 MovedSubscription(ALICE, "unconfigured"),
                 MovedSubscription(OWNER, options={"pubsub#digest": ("true",), "pubsub#deliver": ("false",)}),
             ),
@@ -426,6 +457,7 @@ async def test_addresses_are_prepared_again(world: World, bring: Bring) -> None:
         "affiliation 'a b@x'",
         "affiliation 'owner@EXAMPLE.org'",
         "subscription '@'",
+        "subscription 'bob@example.org/Phone'",
         f"subscription '{ALICE}'",
         f"subscription '{OWNER}'",
     ]

@@ -16,7 +16,16 @@ from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedReader, MovedSubscription, UnreadableItem
+from smartfeeds.service.moved import (
+    UNREADABLE_MODEL,
+    MovedItem,
+    MovedNode,
+    MovedProblem,
+    MovedReader,
+    MovedSubscription,
+    UnreadableItem,
+    UnreadableNode,
+)
 from smartfeeds.sources.ejabberd import read_ejabberd
 from smartfeeds.sources.sat_pubsub import read_sat_pubsub
 from support.moving_samples import DUMP, HOST, ODD_NODE, SAMPLES, loaded_samples
@@ -356,6 +365,21 @@ def test_records_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_damaged_access_model_does_not_open_the_node(tmp_path: Path, sources: dict[str, str]) -> None:
+    """[IMP-030] [IMP-045] The moved node is a whitelist, as that of any unknown model."""
+    dump, database = tmp_path / "mnesia.dump", tmp_path / "ejabberd.sqlite"
+    dump.write_bytes(DUMP.read_bytes().replace(b"{access_model,whitelist}", b"{access_model,{whitelist}}"))
+    database.write_bytes(Path(sources["sqlite"]).read_bytes())
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE pubsub_node_option SET val = '{' WHERE name = 'access_model' AND val = 'whitelist'")
+
+    for kind, source in (("dump", dump), ("sqlite", database)):
+        nodes, _problems = read(kind, str(source))
+        assert nodes["private"].options["pubsub#access_model"] == UNREADABLE_MODEL
+        assert nodes["private"].problems == [MovedProblem("option pubsub#access_model", "the value cannot be read")]
+        assert nodes["blog"].options["pubsub#access_model"] == ("open",)
+
+
 def test_date_beyond_every_clock_is_no_date(tmp_path: Path) -> None:
     """[IMP-024]"""
     path = tmp_path / "mnesia.dump"
@@ -375,6 +399,7 @@ def test_torn_dump_is_reported(tmp_path: Path) -> None:
 
     assert sorted(nodes) == ["blog", "geo", "transient", ODD_NODE]
     assert [problem.reason for problem in problems] == ["the term ends in the middle"]
+    assert isinstance(problems[0], UnreadableNode)
 
 
 @pytest.mark.parametrize(
@@ -390,6 +415,19 @@ def test_old_version_of_sat_pubsub_is_refused(version: str, message: str, postgr
 
     with pytest.raises(DocumentError, match=message):
         read("sat-pubsub", url)
+
+
+def test_newer_version_of_sat_pubsub_is_reported(sources: dict[str, str]) -> None:
+    """[IMP-046] It may have further rules of access."""
+    with psycopg.connect(sources["sat-pubsub"], autocommit=True) as connection:
+        connection.execute("UPDATE metadata SET value = '11'")
+        try:
+            nodes, problems = read("sat-pubsub", sources["sat-pubsub"])
+        finally:
+            connection.execute("UPDATE metadata SET value = '10'")
+
+    assert len(nodes) == 5
+    assert problems[0].subject == "version 11 of the schema"
 
 
 # What the upgrade scripts of sat-pubsub add from version 5 to version 10.
@@ -433,7 +471,7 @@ def test_items_of_one_request_to_sat_pubsub_keep_their_order(sources: dict[str, 
 def test_items_and_nodes_for_some_users_stay_closed(sources: dict[str, str]) -> None:
     """[IMP-045] The items are left out and named, unless the node is a whitelist."""
     with psycopg.connect(sources["sat-pubsub"], autocommit=True) as connection:
-        connection.execute("UPDATE items SET access_model = 'whitelist' WHERE item IN ('i0', 'p1')")
+        connection.execute("UPDATE items SET access_model = 'whitelist' WHERE item IN ('i0', 'p1', 'g2')")
         connection.execute("INSERT INTO item_jids_authorized VALUES (901, 2, 'bob@localhost')")
         connection.execute("INSERT INTO item_groups_authorized VALUES (902, 3, 'friends')")
         connection.execute("UPDATE nodes SET access_model = 'publisher-roster' WHERE node = 'geo'")
@@ -449,7 +487,11 @@ def test_items_and_nodes_for_some_users_stay_closed(sources: dict[str, str]) -> 
     blog = list(nodes["blog"].items)
     assert {item.subject for item in blog if isinstance(item, MovedProblem)} == {"item i0", "item i1", "item i2"}
     assert {made_id(item) for item in blog if isinstance(item, MovedItem)} == {"i4", "urn:uuid:ä/: ,<", "made", "by-b"}
-    assert [item.id for item in items(nodes["private"])] == ["p1"]
+    warning, item = nodes["private"].items
+    assert isinstance(item, MovedItem) and item.id == "p1"
+    assert warning == MovedProblem("item p1", "only some members of the node could read it; now all of them may")
+    # The node is a whitelist only here.
+    assert [part.id for part in nodes["geo"].items if isinstance(part, MovedItem)] == ["g3", "g4"]
     assert nodes["geo"].options["pubsub#access_model"] == ("whitelist",)
     assert nodes["geo"].problems == [MovedProblem("option pubsub#access_model", "publisher-roster becomes whitelist")]
     assert nodes["transient"].options["pubsub#access_model"] == ("whitelist",)

@@ -240,6 +240,22 @@ def test_node_that_cannot_be_read_is_a_problem(copy: Path) -> None:
     assert isinstance(problem, UnreadableNode) and problem.subject == "file blog.dat"
 
 
+@pytest.mark.parametrize("part", ["affiliations", "subscribers"])
+def test_node_whose_people_are_no_table_is_left_out(copy: Path, tmp_path: Path, part: str) -> None:
+    """[IMP-010] [IMP-012] [IMP-045] Without its outcasts an open node would have more readers."""
+    (copy / "pubsub_nodes" / "private.dat").write_text(f'return {{ ["name"] = "private"; ["{part}"] = 5; }};')
+    path = database(tmp_path, "0.12")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        changes = [("{", "private"), ('"text"', "geo")]
+        connection.executemany(f"UPDATE prosody SET value = ? WHERE user = ? AND key = '{part}'", changes)
+
+    for source, host, names in ((str(copy), HOST, ["private"]), (path, SQL_HOST, ["geo", "private"])):
+        parts = everything(source, host)
+        assert sorted(nodes(parts)) == sorted(set(NAMES) - set(names))
+        reasons = [problem.reason for problem in parts if isinstance(problem, UnreadableNode)]
+        assert reasons == [f"the node cannot be read: its {part} are no table"] * len(names)
+
+
 def test_items_without_a_time_a_publisher_or_an_id(copy: Path) -> None:
     """[IMP-004] Times may have a fraction."""
     (copy / "pubsub_geo.list").write_text(
@@ -271,14 +287,21 @@ def test_node_whose_list_would_have_too_long_a_name_has_no_items(copy: Path) -> 
     assert list(nodes(everything(str(copy), HOST))[name].items) == []
 
 
-def test_personal_nodes_are_named_and_left_out(copy: Path) -> None:
-    """[IMP-011]"""
-    (copy / "pep_alice").mkdir()
+def test_personal_nodes_are_named_and_left_out(copy: Path, tmp_path: Path) -> None:
+    """[IMP-011] They belong to the hosts of the accounts."""
+    for name in ("pep", "pep_urn%3axmpp%3amicroblog%3a0"):
+        (copy.parent / "localhost" / name).mkdir(parents=True)
+    (copy.parent / "empty").mkdir()
+    path = database(tmp_path, "0.12")
+    row = ("localhost", "alice", "pep", "urn:xmpp:microblog:0", "json", "{}")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO prosody VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    parts = everything(str(copy), HOST)
-
-    assert len(nodes(parts)) == 5
-    assert parts[-1] == MovedProblem("folder pubsub%2elocalhost", "personal nodes (mod_pep) are left out")
+    for source, host, subject in ((str(copy.parent), HOST, "folder localhost"), (path, SQL_HOST, "host localhost")):
+        parts = everything(source, host)
+        assert len(nodes(parts)) == 5
+        assert parts[5:] == [MovedProblem(subject, "personal nodes (mod_pep) stay on the server")]
+    assert len(everything(str(copy), HOST)) == 5
 
 
 def test_empty_tables_may_be_arrays_and_broken_json_is_a_problem(tmp_path: Path) -> None:

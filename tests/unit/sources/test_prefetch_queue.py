@@ -487,6 +487,20 @@ async def test_crash_after_the_rename_shows_nothing(queue, monkeypatch):
     assert (await queue.row()).state == "arrived"
 
 
+async def test_counts_end_with_the_run(queue):
+    """[OPS-085] Another process counts from then on, and a dashboard adds the numbers of all processes."""
+    await queue.add("a")
+    await queue.look("02:00", 1)
+    assert sum(reading.count for reading in queue.prefetcher.readings()) == 1
+
+    running = asyncio.create_task(queue.prefetcher.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert queue.prefetcher.readings() == ()
+
+
 async def test_service_without_a_folder_loads_nothing(queue, world):
     """[PRE-036]"""
     world.service.policy = replace(world.service.policy, prefetch=None)

@@ -263,7 +263,7 @@ async def erase(world: World) -> Erasure:
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_no_column_names_the_person(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """[CAM-035] [OPS-001 to OPS-011] [OPS-013] [OPS-028] Subscriptions, affiliations, items, tombstones, tokens,
+    """[CAM-035] [OPS-001 to OPS-011] [OPS-028] Subscriptions, affiliations, items, tombstones, tokens,
     sessions, callbacks, sources, documents, attachments, enclosures, files, chat, forms, marks, failures, events,
     mirrors: each column that may hold a JID has it before, and none afterwards."""
     with stored(engine, request, tmp_path) as store:

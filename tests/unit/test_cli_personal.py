@@ -72,6 +72,28 @@ def test_private_file_is_private_from_the_start(tmp_path: Path) -> None:
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
 
 
+@pytest.mark.parametrize("options", [(), ("--sync",)])
+def test_export_is_imported_elsewhere(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """[OPS-020] Another service reads it, with its history and without."""
+    ready("node", "allow", "news", JID, "--as", "publisher")
+    for number in ("one", "two"):
+        ready("publish", "news", f"Title {number}", "--id", number, "--by", JID)
+    ready("gdpr", "export", JID, "--output", "zoe.zip")
+    with zipfile.ZipFile(tmp_path / "zoe.zip") as archive:
+        archive.extract("items.atom", tmp_path)
+
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", "feeds.elsewhere.example")
+    monkeypatch.setenv("SMARTFEEDS_STORE__URL", "sqlite:///elsewhere.db")
+    ready("node", "create", "copy")
+    ready("import", "items.atom", "--node", "copy", *options)
+
+    exported = ready("export", "--node", "copy", "--to", "atom", *options).stdout
+    assert (exported.count("Title one"), exported.count("Title two")) == (1, 1)
+    assert ("sx:history" in exported) == bool(options)
+
+
 def test_repeated_erasure_keeps_the_block_and_reports_the_end(ready: Run) -> None:
     """[OPS-020] [OPS-028] The message of the first command asks for a second one with --now."""
     ready("node", "allow", "news", JID, "--as", "publisher")

@@ -239,8 +239,7 @@ class ComponentStream(ComponentXMPP):
     def data_received(self, data: bytes | str) -> None:
         """Reads received bytes stanza by stanza. Ends the stream if they are not XML."""
         assert isinstance(data, bytes)
-        self._received_bytes += len(data)
-        framer = self._framer
+        framer, self._received_bytes = self._framer, self._received_bytes + len(data)
         began_s = time.thread_time()
         frames = framer.feed(data)
         self._framing_s += time.thread_time() - began_s
@@ -407,8 +406,7 @@ class ComponentStream(ComponentXMPP):
         return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
     def _handle(self, element: etree._Element | None, *, is_handed: bool = False) -> StanzaOutcome:
-        """Handles a stanza. One that another process has handed over stays here: two processes that stop at the same
-        time would pass it to and fro."""
+        # A stanza that was handed over stays here: two processes that stop would pass it to and fro.
         if element is None:
             return False
         tag = element.tag

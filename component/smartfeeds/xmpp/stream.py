@@ -239,7 +239,8 @@ class ComponentStream(ComponentXMPP):
     def data_received(self, data: bytes | str) -> None:
         """Reads received bytes stanza by stanza. Ends the stream if they are not XML."""
         assert isinstance(data, bytes)
-        framer, self._received_bytes = self._framer, self._received_bytes + len(data)
+        self._received_bytes += len(data)
+        framer = self._framer
         began_s = time.thread_time()
         frames = framer.feed(data)
         self._framing_s += time.thread_time() - began_s
@@ -406,7 +407,6 @@ class ComponentStream(ComponentXMPP):
         return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
     def _handle(self, element: etree._Element | None, *, is_handed: bool = False) -> StanzaOutcome:
-        # A stanza that was handed over stays here: two processes that stop would pass it to and fro.
         if element is None:
             return False
         tag = element.tag
@@ -416,7 +416,7 @@ class ComponentStream(ComponentXMPP):
         if tag in _STANZAS:
             if not self._online or is_own_ping(element, self.domain):
                 return True
-            if not is_handed and self._relay.hand_over(element):
+            if not is_handed and self._relay.hand_over(element):  # two processes that stop do not pass it to and fro
                 return True
             outcome = self._call_back(element)
             # Each process knows who is available. The mirror of a message, or the delivery that an error is about, may

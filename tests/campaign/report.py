@@ -183,7 +183,7 @@ def _table(rows: Sequence[Row], title: str) -> str:
         counts = total.counts
         lines.append(
             f"| {name} | {total.faults:,} | {counts['acknowledged']:,} | {counts['unknown']:,} | {counts['pushes']:,} "
-            f"| {total.findings:,} | {_recovery(total)} | {', '.join(map(str, total.seeds))} "
+            f"| {total.findings:,} | {_recovery(total)} | {', '.join(map(str, dict.fromkeys(total.seeds)))} "
             f"| {total.version}, {total.last} |"
         )
     return "\n".join(lines)

@@ -279,6 +279,8 @@ class App:
         self.group.add_duties(self.files, self._indexer, self.polls, self.hub)
 
     def _on_online(self) -> None:
+        if not self.group.check_lease():
+            return
         if self.bot is not None:
             self.bot.rooms.reset()
         self.tasks.spawn(self._resume(), "push resume")
@@ -398,7 +400,7 @@ class App:
         await self._drain()
         await log_failures_of(self.dispatcher.stop)  # stores the marks
         await log_failures_of(self.ownership.release)  # another process takes the shards
-        self.group.relay.leave()  # another process takes new requests
+        self.group.leave()  # another process takes new requests
         await self._drain()  # answers those that came meanwhile
 
     async def _drain(self) -> None:

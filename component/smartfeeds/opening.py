@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from smartfeeds import system
 from smartfeeds.config import Settings
 from smartfeeds.core.options import OptionLimits
+from smartfeeds.core.stores import NO_PSYCOPG
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
@@ -69,9 +70,7 @@ def open_store(settings: Settings, mode: OpenMode = OpenMode.SERVE) -> Store:
     try:
         from smartfeeds.store.postgres import PostgresStore
     except ImportError as error:
-        raise ConfigError(
-            f"store.url: PostgreSQL needs psycopg ({error}); install it with: pip install 'smartfeeds[postgres]'"
-        ) from None
+        raise ConfigError(f"store.url: {NO_PSYCOPG} ({error})") from None
     return PostgresStore(settings.store.address, read_traits, mode=mode)
 
 

@@ -182,6 +182,18 @@ class ProcessGroup:
         await self.letters.close()
         await self.ownership.stop()
 
+    def leave(self) -> None:
+        """Passes new stanzas to another process from now on, if one has a link."""
+        if self.ownership.has_linked_peer:
+            self.relay.leave()
+
+    def check_lease(self) -> bool:
+        """Returns whether this process may use its new link. Closes it if its lease was lost meanwhile."""
+        if self._settings.component.link != "lease" or self.ownership.has_link:
+            return True
+        self.ownership.on_link_lost()
+        return False
+
     def _on_joined(self) -> None:
         self.ownership.note_joined()
         self.letters.note_joined()

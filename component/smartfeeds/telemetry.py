@@ -233,10 +233,14 @@ class BacklogReading:
 
 @dataclass(frozen=True, slots=True)
 class CallbackReading:
-    """The registrations of callbacks in one dialect."""
+    """The registrations of callbacks in one dialect: those at the start of the process, and those that it has made."""
 
     dialect: str
-    count: Annotated[int, "smartfeeds_callbacks", "Active registrations of callbacks, by dialect"]
+    count: Annotated[
+        int,
+        "smartfeeds_callbacks",
+        "Active registrations of callbacks that this process knows, by dialect (nearly equal in all processes)",
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """How fast nodes move in: `python tests/bench/bench_moving.py [items [form]]`, the form files or sql.
 
 Writes Prosody's storage with one node of so many 1 KB entries, moves it into a new SQLite database, and compares the
-digest of (id, payload, time) of the source with that of the store (IMP-070).
+digest of (id, dates, payload) of the source with that of the store (IMP-070).
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.moved import MovedNode
+from smartfeeds.service.moved import MovedNode, MovedReader
 from smartfeeds.service.moving import MoveSettings, move_node
 from smartfeeds.sources.prosody_sql import read_prosody
 from smartfeeds.store.sqlite import SqliteStore
@@ -68,25 +68,36 @@ def write_source(folder: Path, form: str, count: int) -> Path:
 
 def source_digest(count: int) -> str:
     """The digest of what was written, made without the importer."""
+    return digest_of(
+        (f"i{number}", ((BEGIN_S + number) * US_PER_S,) * 2, stored_payload(ENTRY.format(number, TEXT)))
+        for number in range(count)
+    )
+
+
+def stored_payload(entry: str) -> bytes:
+    """What the store has of an entry."""
+    return accept_payload(parse_payload(entry.encode()))
+
+
+def digest_of(items: Iterable[tuple[str, tuple[int, ...], bytes]]) -> str:
+    """The digest of ids, dates and payloads."""
     digest = hashlib.sha256()
-    for number in range(count):
-        payload = accept_payload(parse_payload(ENTRY.format(number, TEXT).encode()))
-        digest.update(f"i{number} {(BEGIN_S + number) * US_PER_S} ".encode() + payload)
+    for item_id, dates, payload in items:
+        digest.update(f"{item_id} {dates} ".encode() + payload)
     return digest.hexdigest()
 
 
-def store_digest(path: Path) -> str:
-    """The digest of what is stored, in the created order."""
-    digest = hashlib.sha256()
-    with closing(sqlite3.connect(path)) as connection:
-        for item_id, created_us, payload in connection.execute(
-            "SELECT id, created_us, payload FROM item ORDER BY created_us"
-        ):
-            digest.update(f"{item_id} {created_us} ".encode() + payload)
-    return digest.hexdigest()
+def check_digests(expected: str, database: Path) -> str:
+    """Returns a line about the stored items. Raises BenchError if they are not those of the source."""
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT id, created_us, modified_us, payload FROM item ORDER BY created_us")
+        stored = digest_of((item_id, (created, modified), payload) for item_id, created, modified, payload in rows)
+    if stored != expected:
+        raise BenchError(f"the digests differ: {expected} in the source, {stored} here")
+    return f"the digests are equal: {expected}"
 
 
-async def move(source: Path, database: Path) -> float:
+async def move(reader: MovedReader, source: Path, database: Path) -> float:
     """Moves the node. Returns the seconds."""
     store = SqliteStore(database, read_traits)
     service = FeedService(
@@ -98,7 +109,7 @@ async def move(source: Path, database: Path) -> float:
     )
     await store.open()
     start_s = time.perf_counter()
-    for node in read_prosody(str(source), HOST):
+    for node in reader(str(source), HOST):
         assert isinstance(node, MovedNode)
         with file_spool() as spool:
             report = await move_node(service, node, MoveSettings(HOST), spool, time.time_ns() // 1000)
@@ -109,19 +120,22 @@ async def move(source: Path, database: Path) -> float:
     return seconds
 
 
+def cost_lines(reader: MovedReader, source: Path, database: Path, count: int) -> Iterator[str]:
+    """Moves the node, and yields lines about the time and the memory."""
+    began = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = asyncio.run(move(reader, source, database))
+    ended = resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
+    yield f"{count:,} items in {seconds:.1f} s, {count / seconds:,.0f}/s; {cpu_s:.1f} s of processor time"
+    yield f"greatest memory: {ended.ru_maxrss / 1024:,.0f} MB"
+
+
 def measure(folder: Path, form: str, count: int) -> Iterator[str]:
     """Yields one line for each measurement. Raises BenchError if the stored items are not those of the source."""
     source, database = write_source(folder, form, count), folder / "feeds.db"
-    began = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = asyncio.run(move(source, database))
-    ended = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-    yield f"{form}: {count:,} items in {seconds:.1f} s, {count / seconds:,.0f}/s; {cpu_s:.1f} s of processor time"
-    yield f"greatest memory: {ended.ru_maxrss / 1024:,.0f} MB"
-    digests = source_digest(count), store_digest(database)
-    if digests[0] != digests[1]:
-        raise BenchError(f"the digests differ: {digests[0]} in the source, {digests[1]} here")
-    yield f"the digests are equal: {digests[0]}"
+    for line in cost_lines(read_prosody, source, database, count):
+        yield f"{form}: {line}"
+    yield f"{form}: {check_digests(source_digest(count), database)}"
 
 
 def main(arguments: list[str], say: Callable[[str], None] = print) -> None:

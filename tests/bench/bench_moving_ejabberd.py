@@ -5,9 +5,6 @@ The form is `sql` (a SQLite file) or `dump` (mnesia). The script writes the stor
 created, modified) of the source with that of the store (IMP-070).
 """
 
-import asyncio
-import hashlib
-import resource
 import sqlite3
 import sys
 import tempfile
@@ -18,21 +15,13 @@ from pathlib import Path
 
 from lxml import etree
 
-from smartfeeds.cli.reading import file_spool
-from smartfeeds.core.model import NodeKind
-from smartfeeds.formats.atom import read_traits
+from bench.bench_moving import HOST, NODE, check_digests, cost_lines, digest_of, stored_payload
 from smartfeeds.formats.erlang_terms import Atom
-from smartfeeds.formats.payload import accept_payload
-from smartfeeds.formats.xml import parse_payload
-from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.moved import MovedItem, MovedNode
-from smartfeeds.service.moving import MoveSettings, move_node
 from smartfeeds.sources.ejabberd import read_ejabberd
-from smartfeeds.store.sqlite import SqliteStore
 from support.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
 
-HOST, NODE, ALICE = "pubsub.example.org", "blog", "alice@example.org/home"
+ALICE = "alice@example.org/home"
 BEGIN_US, STEP_US, EDITED_US = 1_700_000_000_000_000, 1_000_003, 2_000_000_000_007
 SCHEMA = Path(__file__).parents[1] / "data" / "moving" / "ejabberd-23.01.sqlite.sql"
 TEXT = "The quick brown fox jumps over the lazy dog. " * 15
@@ -97,45 +86,9 @@ def write_dump(folder: Path, count: int) -> Path:
 
 def source_digest(count: int) -> str:
     """The digest of what was written, made without the importer."""
-    digest = hashlib.sha256()
-    for number in range(count):
-        payload = accept_payload(parse_payload(ENTRY.format(number, TEXT).encode()))
-        digest.update(f"i{number} {dates(number)} ".encode() + payload)
-    return digest.hexdigest()
-
-
-def store_digest(path: Path) -> str:
-    """The digest of what is stored, in the created order."""
-    digest = hashlib.sha256()
-    with closing(sqlite3.connect(path)) as connection:
-        for item_id, created_us, modified_us, payload in connection.execute(
-            "SELECT id, created_us, modified_us, payload FROM item ORDER BY created_us"
-        ):
-            digest.update(f"{item_id} {(created_us, modified_us)} ".encode() + payload)
-    return digest.hexdigest()
-
-
-async def move(source: Path, database: Path) -> float:
-    """Moves the node. Returns the seconds."""
-    store = SqliteStore(database, read_traits)
-    service = FeedService(
-        store,
-        Policy(HOST, default_kind=NodeKind.FEED),
-        clock=lambda: time.time_ns() // 1000,
-        new_id=lambda: "unused",
-        on_change=lambda _nodes: None,
+    return digest_of(
+        (f"i{number}", dates(number), stored_payload(ENTRY.format(number, TEXT))) for number in range(count)
     )
-    await store.open()
-    start_s = time.perf_counter()
-    for node in read_ejabberd(str(source), HOST):
-        assert isinstance(node, MovedNode)
-        with file_spool() as spool:
-            report = await move_node(service, node, MoveSettings(HOST), spool, time.time_ns() // 1000)
-        assert not report.problems, report.problems[:3]
-        assert not report.counts.skipped
-    seconds = time.perf_counter() - start_s
-    await store.close()
-    return seconds
 
 
 def read_alone(source: Path) -> float:
@@ -149,18 +102,13 @@ def read_alone(source: Path) -> float:
 
 
 def measure(folder: Path, form: str, count: int) -> Iterator[str]:
-    """Yields one line for each measurement."""
+    """Yields one line for each measurement. Raises BenchError if the stored items are not those of the source."""
     source, database = {"sql": write_sql, "dump": write_dump}[form](folder, count), folder / "feeds.db"
-    size = source.stat().st_size
-    began = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = asyncio.run(move(source, database))
-    ended = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-    yield f"{form}: {count:,} items, {size / 1e6:,.0f} MB, in {seconds:.1f} s, {count / seconds:,.0f}/s"
-    yield f"{form}: {cpu_s:.1f} s of processor time; greatest memory: {ended.ru_maxrss / 1024:,.0f} MB"
+    yield f"{form}: {source.stat().st_size / 1e6:,.0f} MB"
+    for line in cost_lines(read_ejabberd, source, database, count):
+        yield f"{form}: {line}"
     yield f"{form}: the reader alone: {read_alone(source):.1f} s"
-    digests = source_digest(count), store_digest(database)
-    yield f"{form}: digests {'are equal' if len(set(digests)) == 1 else 'DIFFER'}: {digests[0]} {digests[1][:16]}"
+    yield f"{form}: {check_digests(source_digest(count), database)}"
 
 
 def main(arguments: list[str]) -> None:

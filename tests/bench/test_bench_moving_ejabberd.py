@@ -12,4 +12,4 @@ def test_digest_of_the_source_is_that_of_the_store(form: str, tmp_path: Path) ->
     """[IMP-024] [IMP-061] Ids, payloads and both dates. The items need several transactions."""
     lines = list(bench_moving_ejabberd.measure(tmp_path, form, 2_500))
 
-    assert f"{form}: digests are equal" in lines[-1]
+    assert f"{form}: the digests are equal" in lines[-1]

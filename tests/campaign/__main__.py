@@ -50,6 +50,8 @@ async def run(name: str, task: Task, total: Total) -> None:
             f"seed {piece.seed}: {piece.faults} faults, {acknowledged} acknowledged, {verdict}; {piece.history}",
             flush=True,
         )
+        for problem in piece.problems:
+            print(f"  {problem}", flush=True)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from campaign.history import DELETED, Event, Kind, Status
-from campaign.takeovers import gaps, hits_of, repeated, unexplained
+from campaign.takeovers import Times, gaps, hits_of, is_continued, repeated, sessions_of, unexplained
 
 RECOVERY_S = 30.0  # after a fault every part works again within this time [CAM-037]
 MAX_FINDINGS = 200  # of one rule; more add nothing to a report
@@ -126,8 +126,9 @@ def judge(events: Iterable[Event], recovery_s: float = RECOVERY_S) -> Verdict:
     findings += _some(_owners(events))
     recoveries, late = _recoveries(events, recovery_s)
     findings += late
-    hits = hits_of(events)
+    hits, sessions = hits_of(events), sessions_of(events)
     for feed in feeds.values():
+        findings += _some(_chains(feed, sessions))
         counts["repeated_pushes"] += sum(1 for _ in repeated(feed.pushes))
         counts["gaps"] += gaps(feed.pushes)
         findings += _some(
@@ -311,7 +312,7 @@ def _followers(feed: Feed) -> Iterator[Finding]:
                 yield Finding(Rule.FOLLOWER, text, feed.node, read.event.op)
 
 
-def _chains(feed: Feed) -> Iterator[Finding]:
+def _chains(feed: Feed, sessions: Times) -> Iterator[Finding]:
     """Notifications of a subscriber name the one before and grow; a new life continues at a known key or later.
 
     The marks of several processes may lie at a notification that was lost with its link, so all keys are known.
@@ -323,7 +324,7 @@ def _chains(feed: Feed) -> Iterator[Finding]:
     for push in feed.pushes:
         before = last.get(push.process)
         problem = ""
-        if before is not None and before.life == push.life:
+        if before is not None and is_continued(before, push, sessions):
             if push.key_us <= before.key_us:
                 problem = f"{push.key_us} after {before.key_us}"
             elif push.previous_us != before.key_us:
@@ -405,6 +406,5 @@ _RULES: tuple[Callable[[Feed], Iterator[Finding]], ...] = (
     _keys_in_real_time,
     _created_in_real_time,
     _followers,
-    _chains,
     _in_step_at_the_end,
 )

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable
 
 from smartfeeds.core import mirror
 from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.cursor import Cursor
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
 from smartfeeds.core.shards import SHARDS, Members
-from smartfeeds.service import importing, items, publishing, source_import
+from smartfeeds.service import importing, items, publishing, pulls, source_import
+from smartfeeds.service.context import Context
 from smartfeeds.sources import mirror_state
 from smartfeeds.store import sqlite
+from smartfeeds.store.base import ReadTx
 from smartfeeds.store.batches import WriteBatches
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.indexer import ReadAhead
@@ -84,6 +88,17 @@ def without_ownership() -> None:
     Members.share = share  # type: ignore[method-assign]
 
 
+def empty_page_after_deleted_cursor() -> None:
+    """The page behind a cursor whose item was deleted is empty, and a reader takes it for the end [CAM-036 f]."""
+    cursor_edge = pulls._cursor_edge
+
+    def edge(tx: ReadTx, context: Context, node: Node, cursor: Cursor, *, newer_side: bool) -> Edge:
+        found = cursor_edge(tx, context, node, cursor, newer_side=newer_side)
+        return Edge(MAX_ITEM_NO, MAX_ITEM_NO) if newer_side and cursor in context.degraded else found
+
+    pulls._cursor_edge = edge
+
+
 def short_pauses() -> None:
     """No defect: mirrors look often and try again soon."""
     mirror.LEAST_EVERY_S = 0.1  # type: ignore[misc]
@@ -95,6 +110,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "without_sync": without_sync,
     "keys_from_clock": keys_from_clock,
     "without_ownership": without_ownership,
+    "empty_page_after_deleted_cursor": empty_page_after_deleted_cursor,
     "short_pauses": short_pauses,
     "acknowledges_before_commit": acknowledges_before_commit,
 }

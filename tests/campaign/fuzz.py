@@ -14,6 +14,7 @@ from pathlib import Path
 from campaign import fuzz_files
 from campaign.fuzz_target import Target
 from campaign.pieces import Piece, Task, judged
+from campaign.report import INPUTS
 from smartfeeds.core.cursor import canonical_cursor, is_canonical, parse_cursor
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.position import parse_position
@@ -250,7 +251,7 @@ def fuzz_piece(name: str, folder: Path, seed: int, count: int) -> Piece:
                 (folder / f"input-{number}").write_bytes(data)
                 history.fault(f"{name} input {number}: {problem}")
                 problems.append(f"{name} input {number}: {problem}")
-    return judged(seed, count, history, problems, Counter({f"{name} inputs": count}))
+    return judged(seed, count, history, problems, Counter({f"{name}{INPUTS}": count}))
 
 
 def try_input(target: Target, data: bytes) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from campaign.fuzz_target import Target
+from smartfeeds.core.rsscloud import CloudRequestError
 from smartfeeds.core.websub import HubRequestError, read_request
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.formats import erlang_terms, lua_terms
@@ -27,6 +28,7 @@ from smartfeeds.sources.prosody_sql import read_prosody
 
 DATA = Path(__file__).parents[1] / "data"
 MOVING = DATA / "moving"
+HOST = "pubsub.localhost"  # the component of most samples
 BASE = "http://example.org/feed"
 
 
@@ -56,16 +58,16 @@ def read_prosody_list(data: bytes) -> None:
 
 def read_prosody_node(data: bytes) -> None:
     """The configuration of a node in Prosody's files."""
-    _file("prosody/pubsub_nodes/a.dat", data)
-    _read_all(read_prosody_files(str(Path(_folder().name) / "prosody"), ""))
+    _file(f"{HOST}/pubsub_nodes/a.dat", data)
+    _read_all(read_prosody_files(str(Path(_folder().name) / HOST), HOST))
 
 
 def read_dump(data: bytes) -> None:
     """A dump of ejabberd's Mnesia."""
-    _read_all(read_ejabberd_dump(str(_file("mnesia.dump", data)), ""))
+    _read_all(read_ejabberd_dump(str(_file("mnesia.dump", data)), HOST))
 
 
-def read_sql(reader: Callable[[str, str], Iterator[MovedNode | MovedProblem]]) -> Callable[[bytes], None]:
+def read_sql(reader: Callable[[str, str], Iterator[MovedNode | MovedProblem]], host: str) -> Callable[[bytes], None]:
     """A database that was made by a dump in SQL, as far as SQLite accepts it."""
 
     def read(data: bytes) -> None:
@@ -75,7 +77,7 @@ def read_sql(reader: Callable[[str, str], Iterator[MovedNode | MovedProblem]]) -
             connection.execute("PRAGMA synchronous = OFF")
             with contextlib.suppress(sqlite3.Error, sqlite3.Warning):
                 connection.executescript(data.decode("utf-8", "replace").replace("\0", ""))
-        _read_all(reader(str(path), ""))
+        _read_all(reader(str(path), host))
 
     return read
 
@@ -90,8 +92,13 @@ def read_calls(data: bytes) -> None:
     """Calls of rssCloud."""
     for prefers_soap in (False, True):
         _, call = read_remote_call(data, prefers_soap=prefers_soap)
-        if not isinstance(call, RemoteCallError):
-            (read_registration if is_registration(call) else read_notification)(call)
+        if isinstance(call, RemoteCallError):
+            continue
+        if is_registration(call):
+            with contextlib.suppress(CloudRequestError):  # refuses registrations only
+                read_registration(call)
+        else:
+            read_notification(call)
 
 
 def read_html(data: bytes) -> None:
@@ -160,8 +167,10 @@ TARGETS: dict[str, Target] = {
     "prosody items": Target(read_prosody_list, _samples(MOVING, "prosody-*/pubsub*/*.list"), _TERM_TOKENS),
     "prosody nodes": Target(read_prosody_node, _samples(MOVING, "prosody-*/pubsub*/pubsub_nodes/*.dat"), _TERM_TOKENS),
     "ejabberd dump": Target(read_dump, _samples(MOVING, "ejabberd-*/*.dump"), _TERM_TOKENS),
-    "ejabberd sql": Target(read_sql(read_ejabberd_sql), _samples(MOVING, "ejabberd-*.sqlite.sql"), _SQL_TOKENS),
-    "prosody sql": Target(read_sql(read_prosody), _samples(MOVING, "prosody-*.sqlite.sql"), _SQL_TOKENS),
+    "ejabberd sql": Target(read_sql(read_ejabberd_sql, HOST), _samples(MOVING, "ejabberd-*.sqlite.sql"), _SQL_TOKENS),
+    "prosody sql": Target(
+        read_sql(read_prosody, "sql.localhost"), _samples(MOVING, "prosody-*.sqlite.sql"), _SQL_TOKENS
+    ),
     "outlines": Target(read_opml, _OPML, _XML_TOKENS),
     "notices": Target(read_either, _samples(DATA / "ess", "*.ess"), (b"\n", b",", b"-", b"9" * 30, b"\xff", b"!")),
     "remote calls": Target(read_calls, _CALLS, _XML_TOKENS, (RemoteCallError,)),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from campaign.cable import Cable
 from campaign.history import History
+from campaign.moved_clock import VARIABLE, MovedClock
 from campaign.pushes import SUBSCRIBER, PushProgress, PushWire
 from campaign.service import Preload, Service
 from support.client import log_in
@@ -148,9 +149,13 @@ async def prepared_group(
     *,
     count: int = 2,
     link: str = "always",
+    clock_step_s: float = 0.0,
     defect: str = "",
 ) -> AsyncIterator[tuple[Group, str]]:
-    """Processes that are not started yet, and the address of their database. The subscriber is logged in."""
+    """Processes that are not started yet, and the address of their database. The subscriber is logged in.
+
+    The clock of each process is `clock_step_s` seconds ahead of the clock of the process before.
+    """
     url = await asyncio.to_thread(database.create_database)
     group = Group([], history, PushProgress(), random.Random(f"{seed} group"))
     async with AsyncExitStack() as stack:
@@ -165,9 +170,13 @@ async def prepared_group(
                 relay, history, name, lambda life, name=name: group.life(name, life), group.progress
             ).see
             to_database.on_end = lambda name=name: group.hit(name)
+            (folder / name).mkdir()
+            clock = MovedClock(folder / name / "clock")
+            clock.move(number * clock_step_s)
             service = Service(
                 preload,
                 folder / name,
+                environment={VARIABLE: str(clock.path)},
                 store_url=f"postgresql://postgres@127.0.0.1:{to_database.port}/{url.rpartition('/')[2]}",
                 defect=defect,
                 component={"jid": domain, "port": to_server.port, "link": link},

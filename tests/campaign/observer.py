@@ -17,9 +17,10 @@ from smartfeeds.core.shards import SHARDS
 
 SAMPLE_S = 0.05
 _SHARD_LOCK = 0x5346_0001  # the first key of the locks of shards (docs/scaling.md)
+_MEMBER_LOCK = 0x5346_0002  # the same of the locks that show which processes are there
 _LOCKS = f"""
-SELECT objid::int, pid, client_port FROM pg_locks JOIN pg_stat_activity USING (pid)
-WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = {_SHARD_LOCK}
+SELECT classid::bigint = {_SHARD_LOCK}, objid::int, pid, client_port FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid IN ({_SHARD_LOCK}, {_MEMBER_LOCK})
   AND datname = current_database() ORDER BY objid
 """
 _TRIGGER = f"""
@@ -54,6 +55,7 @@ class Observer:
         self._member_of = member_of
         self._task: asyncio.Task[None] | None = None
         self.owners: Mapping[int, Session] = {}
+        self.members: frozenset[str] = frozenset()  # processes with a lock session, which can take shards
 
     async def __aenter__(self) -> "Observer":
         async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
@@ -82,13 +84,20 @@ class Observer:
                 await asyncio.sleep(SAMPLE_S)
         return loop.time() - began_s
 
-    async def shared(self, members: Collection[str], tolerance: int) -> bool:
-        """Returns whether these processes own equal parts within `RECOVERY_S` [CAM-037]."""
+    async def until_another(self, member: str) -> None:
+        """Returns when another process has a lock session, or after `RECOVERY_S`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RECOVERY_S):
+                while not self.members - {member}:  # noqa: ASYNC110 - the database reports no event
+                    await asyncio.sleep(SAMPLE_S)
+
+    async def shared(self, members: Collection[str], most: int) -> bool:
+        """Returns whether these processes own all shards, and none more than `most`, within `RECOVERY_S` [CAM-037]."""
         with suppress(TimeoutError):
             async with asyncio.timeout(RECOVERY_S):
                 while True:
                     shares = [sum(owner[0] == member for owner in self.owners.values()) for member in members]
-                    if sum(shares) == SHARDS and max(shares) - min(shares) <= tolerance:
+                    if sum(shares) == SHARDS and max(shares) <= most:
                         return True
                     await asyncio.sleep(SAMPLE_S)
         return False
@@ -125,9 +134,12 @@ class Observer:
                 async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
                     while True:
                         cursor = await connection.execute(_LOCKS.encode())
-                        self._note({row[0]: (self._member_of(row[2]), row[1]) for row in await cursor.fetchall()})
+                        rows = await cursor.fetchall()
+                        self.members = frozenset(self._member_of(port) for *_, port in rows)
+                        self._note({no: (self._member_of(port), pid) for shard, no, pid, port in rows if shard})
                         await asyncio.sleep(SAMPLE_S)
             self._note({})  # a database that has ended has no locks
+            self.members = frozenset()
             await asyncio.sleep(SAMPLE_S)
 
     def _note(self, owners: Mapping[int, Session]) -> None:

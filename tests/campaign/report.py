@@ -2,7 +2,7 @@
 
 import json
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ RECORD = ROOT / "docs" / "reliability.jsonl"
 PAGE = ROOT / "docs" / "reliability.md"
 START, END = "<!-- campaigns: written by `make campaign NAME=page` -->\n", "<!-- end of campaigns -->"
 
+INPUTS = " inputs"  # the end of the name of a count of inputs
 NO_LINK = "no process with a link"  # of times in which no process had a link to the XMPP server
 
 Row = Mapping[str, Any]
@@ -93,13 +94,17 @@ def tables(rows: Sequence[Row]) -> str:
         parts.append("### Negative controls\n\n" + _table(broken, "defect"))
     if takeovers := _takeovers(rows):
         parts.append("### Takeovers between processes\n\n" + takeovers)
+    if inputs := _inputs(rows):
+        parts.append("### Mutated inputs\n\n" + inputs)
     if growth := _growth(rows):
         parts.append("### Use of memory, files and threads\n\n" + growth)
     return "\n\n".join(parts) + "\n"
 
 
 def _name(row: Row) -> str:
-    return " ".join(filter(None, (row["campaign"], row["variant"], row["defect"].replace("_", " "))))
+    # The variants of `fuzz` are parsers, which have a table of their own.
+    variant = "" if any(name.endswith(INPUTS) for name in row["counts"]) else row["variant"]
+    return " ".join(filter(None, (row["campaign"], variant, row["defect"].replace("_", " "))))
 
 
 def _is_takeover(fault: str) -> bool:
@@ -118,6 +123,16 @@ def _takeovers(rows: Sequence[Row]) -> str:
     lines += [
         f"| {name} | {fault} | {len(total.times()):,} | {_recovery(total)} |" for (name, fault), total in sums.items()
     ]
+    return "\n".join(lines) if sums else ""
+
+
+def _inputs(rows: Sequence[Row]) -> str:
+    """How many inputs each parser got; empty without a run of `fuzz`."""
+    sums: Counter[str] = Counter()
+    for row in rows:
+        sums += Counter({name: value for name, value in row["counts"].items() if name.endswith(INPUTS)})
+    lines = ["| parser | inputs |", "|---|---:|"]
+    lines += [f"| {name.removesuffix(INPUTS)} | {number:,} |" for name, number in sorted(sums.items())]
     return "\n".join(lines) if sums else ""
 
 
@@ -168,7 +183,7 @@ def _table(rows: Sequence[Row], title: str) -> str:
         counts = total.counts
         lines.append(
             f"| {name} | {total.faults:,} | {counts['acknowledged']:,} | {counts['unknown']:,} | {counts['pushes']:,} "
-            f"| {total.findings:,} | {_recovery(total)} | {', '.join(map(str, total.seeds))} "
+            f"| {total.findings:,} | {_recovery(total)} | {', '.join(map(str, dict.fromkeys(total.seeds)))} "
             f"| {total.version}, {total.last} |"
         )
     return "\n".join(lines)

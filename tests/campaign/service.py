@@ -186,9 +186,7 @@ class Service:
         return bool(self.pid) and not _is_running(self.pid)
 
     async def keep_running(self) -> None:
-        """Starts it again whenever it has ended by itself, as systemd does: it gives up if the database ends its
-        sessions while it starts.
-        """
+        """Starts it again whenever it has ended by itself, as systemd does."""
         while True:
             if self.has_ended:
                 self.end()

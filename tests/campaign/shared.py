@@ -1,10 +1,13 @@
 """Several processes on one PostgreSQL and a real XMPP server, under faults [CAM-052] [CAM-053] [CAM-055].
 
 Two processes have a link each to ejabberd. `three` starts three. `prosody` has an active process and a standby on
-Prosody. The campaign `partition` has the same processes, and lets no bytes pass between them and what they need.
+Prosody. With `clocks` the clock of the second process is an hour ahead. The campaign `partition` has the same
+processes, and lets no bytes pass between them and what they need: for up to 8 seconds, with `long` for up to two
+minutes.
 """
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -19,7 +22,7 @@ from campaign.observer import SAMPLE_S, Observer
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.report import NO_LINK
 from campaign.service import Preload
-from campaign.shared_faults import FAULTS, PARTITIONS, TAKEN_OVER, Breaker, Fault
+from campaign.shared_faults import FAULTS, LONGEST_HOLD_S, NEEDS_ANOTHER, PARTITIONS, Breaker, Fault
 from campaign.takeovers import SPAN_S
 from smartfeeds.core.shards import SHARDS
 from support.postgres import PostgresServer, running_postgres
@@ -38,12 +41,16 @@ class Arrangement:
     server: str = "ejabberd"
     processes: int = 2
     link: str = "always"
+    clock_step_s: float = 0.0
+    longest_hold_s: float = LONGEST_HOLD_S
 
 
 ARRANGEMENTS = {
     "": Arrangement(),
     "three": Arrangement(processes=3),
     "prosody": Arrangement("prosody", link="lease"),
+    "clocks": Arrangement(clock_step_s=3_600.0),
+    "long": Arrangement(longest_hold_s=120.0),
 }
 
 
@@ -106,12 +113,13 @@ async def shared_piece(
                 *(preload, folder, database, server, domain, history, seed),
                 count=arrangement.processes,
                 link=arrangement.link,
+                clock_step_s=arrangement.clock_step_s,
                 defect=defect,
             ) as (group, url),
             Observer(url, history, group.member_of) as observer,
             new_session() as session,
         ):
-            breaker = Breaker(group, observer, database, random.Random(seed))
+            breaker = Breaker(group, observer, database, random.Random(seed), arrangement.longest_hold_s)
             await asyncio.gather(*map(group.start, group.members))
             if not defect:
                 problems += await _settled(group, observer, arrangement)
@@ -179,16 +187,17 @@ async def _break(breaker: Breaker, faults: Sequence[str], pause_s: float) -> Non
     """Starts the faults one after the other; each has a random process."""
     members = breaker.group.members
     at_once = asyncio.Semaphore(len(members))
-    # A fault that another process must take over leaves at least one process alone.
     alone = asyncio.Semaphore(len(members) - 1)
 
     async def run(name: str, member: Member) -> None:
         fault = (FAULTS | PARTITIONS)[name]
         try:
             async with AsyncExitStack() as stack:
-                if name in TAKEN_OVER:
+                if name in NEEDS_ANOTHER:
                     await stack.enter_async_context(alone)
                 await stack.enter_async_context(member.free)
+                if name in NEEDS_ANOTHER:
+                    await breaker.observer.until_another(member.name)
                 await fault(breaker, member)
         finally:
             at_once.release()
@@ -204,7 +213,7 @@ async def _settled(group: Group, observer: Observer, arrangement: Arrangement) -
     """The problems of the processes when nothing has broken them for a while: links, and equal shares [CAM-037]."""
     is_shared = arrangement.link == "always"
     names = [member.name for member in group.members]
-    if not await observer.shared(names, tolerance=1 if is_shared else SHARDS):
+    if not await observer.shared(names, math.ceil(SHARDS / len(names)) if is_shared else SHARDS):
         return ["the processes do not own equal parts of the shards"]
     links = len(names) if is_shared else 1
     with suppress(TimeoutError):

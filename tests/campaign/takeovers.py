@@ -14,16 +14,38 @@ from campaign.history import Event, Kind
 # the beats are late, too: the session ends, and that is a hit.
 SPAN_S = 3.0
 
-Hits = Mapping[str, Sequence[float]]  # process -> times at which a fault hit it or ended, ascending
+# A new owner reads the marks and sends at once, so the observer may see its locks after its first notifications.
+OBSERVED_S = 0.5
+
+Times = Mapping[str, Sequence[float]]  # process -> times, ascending
 
 
-def hits_of(events: Iterable[Event]) -> Hits:
-    """Returns the hits of each process."""
+def hits_of(events: Iterable[Event]) -> Times:
+    """Returns the times at which a fault hit each process, or ended."""
     hits: dict[str, list[float]] = defaultdict(list)
     for event in events:
         if event.kind is Kind.HIT:
             hits[event.process].append(event.at_s)
     return hits
+
+
+def sessions_of(events: Iterable[Event]) -> Times:
+    """Returns the times at which each process got the locks of shards with a new session of the database."""
+    began: dict[str, list[float]] = defaultdict(list)
+    known: set[str] = set()
+    for event in events:
+        if event.kind is Kind.HOLD and event.process not in known:
+            known.add(event.process)
+            began[event.process.partition(" ")[0]].append(event.at_s)
+    return began
+
+
+def is_continued(before: Event, push: Event, sessions: Times) -> bool:
+    """Whether a notification belongs to the same life of a process as the one before.
+
+    A process that lost its lock session goes on at the stored marks with a new one, like another process.
+    """
+    return before.life == push.life and not _has(sessions, push.note, before.at_s, push.at_s + OBSERVED_S)
 
 
 def repeated(pushes: Iterable[Event]) -> Iterator[tuple[Event, Event]]:
@@ -35,7 +57,7 @@ def repeated(pushes: Iterable[Event]) -> Iterator[tuple[Event, Event]]:
             yield former, push
 
 
-def unexplained(pushes: Iterable[Event], hits: Hits) -> Iterator[tuple[Event, Event]]:
+def unexplained(pushes: Iterable[Event], hits: Times) -> Iterator[tuple[Event, Event]]:
     """Yields the repetitions by another process that no takeover explains.
 
     A repetition within a life of a process is a finding of another rule.
@@ -59,7 +81,7 @@ def gaps(pushes: Iterable[Event]) -> int:
     return count
 
 
-def _has(hits: Hits, process: str, first_s: float, last_s: float) -> bool:
+def _has(hits: Times, process: str, first_s: float, last_s: float) -> bool:
     """Whether a process was hit within this time."""
     times = hits.get(process, ())
     position = bisect_left(times, first_s)

@@ -1,5 +1,6 @@
 """The alerting rules for Prometheus query metrics, labels and outcomes that exist, and name sections that exist."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import yaml
 
 from smartfeeds import telemetry
 from smartfeeds.errors import Condition
+from smartfeeds.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
 from support.headings import anchors
-from support.metrics import sample_names
+from support.metrics import metric_names, sample_names
 
 LABELS = {"job", "instance"}  # Prometheus adds them
 
@@ -59,16 +61,27 @@ def test_rules_use_labels_and_values_that_exist(rules: list[dict[str, Any]]) -> 
             assert outcome in {condition.value for condition in Condition}, rule["alert"]
 
 
-def test_sums_are_not_made_of_values_that_all_processes_read_from_the_store(rules: list[dict[str, Any]]) -> None:
-    """[OPS-085] These gauges are the same everywhere, so a sum would count each feed once for each process."""
-    shared = {family.name for family in telemetry._families(telemetry.BacklogReading, ())}
+def test_sums_are_not_made_of_values_that_all_processes_read_from_the_store(
+    root: Path, rules: list[dict[str, Any]]
+) -> None:
+    """[OPS-085] These gauges are the same everywhere, so a sum would count each feed once for each process. Neither the
+    alerts nor the dashboard add them up."""
+    kinds = (telemetry.BacklogReading, DatabaseReading, StandbyReading, StandbyLagReading)
+    families = [family for kind in kinds for family in telemetry._families(kind, ())]
+    assert len(families) == 9
+    assert [family.name for family in families if "equal in all" not in family.documentation] == []
+    shared = {name for name, text in metric_names().items() if "equal in all" in text}
+    assert shared == {"smartfeeds_callbacks", *(family.name for family in families)}
 
-    assert len(shared) == 4
-    for family in telemetry._families(telemetry.BacklogReading, ()):
-        assert "equal in all" in family.documentation
-    for rule in rules:
-        if shared & set(re.findall(r"smartfeeds_\w+", rule["expr"])):
-            assert rule["expr"].startswith("max by (job)")
+    dashboard = json.loads((root / "config/grafana.json").read_text("utf-8"))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    asked = set()
+    for query in (*queries, *(rule["expr"] for rule in rules)):
+        for aggregation, by, name in re.findall(r"(?:(\w+)(?: by \(([^)]*)\))? ?\()?(smartfeeds_\w+)", query):
+            if name in shared:
+                asked.add(name)
+                assert aggregation in ("max", "min") or "instance" in by, query
+    assert asked == shared
 
 
 def test_rules_lead_to_pages_and_say_how_urgent_they_are(root: Path, rules: list[dict[str, Any]]) -> None:

@@ -5,6 +5,19 @@ from datetime import date
 from campaign import report
 from campaign.__main__ import CAMPAIGNS
 
+ROW = {
+    "campaign": "kill",
+    "variant": "",
+    "defect": "",
+    "date": "2026-01-01",
+    "version": "1",
+    "faults": 2,
+    "seed": 1,
+    "findings": 0,
+    "counts": {"acknowledged": 5},
+    "recovery_s": {"kill": [3, 1.0, 2.0]},
+}
+
 
 def test_tables_are_those_of_the_record() -> None:
     """[CAM-080] `make campaign NAME=page` writes them."""
@@ -43,18 +56,7 @@ def test_figures_of_others_are_beside_ours() -> None:
 
 def test_sums_add_runs_of_one_campaign() -> None:
     """Times are weighted by how often a fault happened."""
-    row = {
-        "campaign": "kill",
-        "variant": "",
-        "defect": "",
-        "date": "2026-01-01",
-        "version": "1",
-        "faults": 2,
-        "seed": 1,
-        "findings": 0,
-        "counts": {"acknowledged": 5},
-        "recovery_s": {"kill": [3, 1.0, 2.0]},
-    }
+    row = ROW
     later = {**row, "seed": 2, "date": "2026-01-02", "recovery_s": {"kill": [1, 9.0, 9.5]}}
     table = report.tables([row, later])
     assert "| kill | 4 | 10 | 0 | 0 | 0 | 1.0 s, 9.5 s | 1, 2 | 1, 2026-01-02 |" in table
@@ -64,3 +66,11 @@ def test_sums_add_runs_of_one_campaign() -> None:
     assert "| kill | 2 | 5 | 0 | 0 | 0 | 1.0 s, 1.0 s |" in table
     assert "| kill | takeover after kill | 2 | 3.0 s, 4.5 s |" in table
     assert "| kill late | 2 | 5 |" in report.tables([{**row, "defect": "late"}])
+
+
+def test_inputs_are_added_for_each_parser() -> None:
+    """[CAM-060] Each parser has a goal of its own, and so a sum of its own."""
+    row = {**ROW, "campaign": "fuzz", "counts": {"faults": 1, "lua inputs": 5, "json inputs": 2}}
+    table = report.tables([row, {**row, "variant": "lua", "counts": {"lua inputs": 3}}])
+    assert "| json | 2 |\n| lua | 8 |" in table
+    assert "| fuzz | 4 | 0 |" in table

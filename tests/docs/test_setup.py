@@ -35,8 +35,8 @@ def installed(checkout: Path, purpose: str) -> list[str]:
     """The files with pins that tools/setup installs for the purpose."""
     written = checkout / "installed.txt"
     written.write_text("")
-    path = f"{checkout / 'bin'}:{os.environ['PATH']}"
-    subprocess.run(["tools/setup", purpose], cwd=checkout, env={**os.environ, "PATH": path}, check=True)
+    python = str(checkout / "bin/python3.11")
+    subprocess.run(["tools/setup", purpose], cwd=checkout, env={**os.environ, "PYTHON": python}, check=True)
     return [line.split()[-1] for line in written.read_text().splitlines() if "-r" in line.split()]
 
 

@@ -1,6 +1,7 @@
 """docs/upgrading.md: its commands on a database of version 0.1.0, and its message about a newer database."""
 
 import re
+import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -9,27 +10,18 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.console import Exit
-from smartfeeds.store import migrate, migrations
+from smartfeeds.store import migrate
 from support.shell import Run, program_in, shell_in
 
 BLOCK = re.compile(r"(?ms)^```sh old-database\n(.*?)^```$")
+OLD_DATABASE = Path(__file__).parents[1] / "data/version-0.1.0/feeds.db"
 FIRST = "0001"  # the schema of version 0.1.0
+ITEMS = "SELECT item_no, id, payload FROM item ORDER BY item_no"
 
 
 @pytest.fixture(scope="module")
 def page(root: Path) -> str:
     return (root / "docs/upgrading.md").read_text("utf-8")
-
-
-def make_old_database(path: Path) -> None:
-    """A database of version 0.1.0 with a node and two items."""
-    migrations.run(path, FIRST)
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("INSERT INTO node VALUES (1, 'news', 'feed', 'live', 'o@x', 1, '{}', 2, 2, 2, 2, 0, 0, 2, 9, 0)")
-        for place in (1, 2):
-            values = (place, 1, f"i{place}", place, place)
-            raw.execute("INSERT INTO item VALUES (?, ?, ?, ?, ?, 0, 1, 0, 1, 1, 'o@x', x'')", values)
-        raw.execute("UPDATE tally SET value = 1")
 
 
 def schema_of(path: Path) -> str | None:
@@ -42,7 +34,7 @@ def test_commands_of_the_page_upgrade_a_database_of_the_first_version_and_return
     environment = program_in(tmp_path / "bin")
     work = tmp_path / "work"
     work.mkdir()
-    make_old_database(work / "smartfeeds.db")
+    shutil.copyfile(OLD_DATABASE, work / "smartfeeds.db")
 
     def run(script: str) -> str:
         done = subprocess.run(
@@ -66,8 +58,11 @@ def test_commands_of_the_page_upgrade_a_database_of_the_first_version_and_return
 
     run(restore)
     assert schema_of(work / "smartfeeds.db") == FIRST
-    with closing(sqlite3.connect(work / "smartfeeds.db")) as raw:
-        assert raw.execute("SELECT id FROM item ORDER BY item_no").fetchall() == [("i1",), ("i2",)]
+    rows = []
+    for path in (work / "smartfeeds.db", OLD_DATABASE):
+        with closing(sqlite3.connect(path)) as raw:
+            rows.append(raw.execute(ITEMS).fetchall())
+    assert rows[0] == rows[1] != []
 
 
 def test_message_about_a_newer_database_is_that_of_the_program(

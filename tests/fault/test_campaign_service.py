@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from campaign.cable import Cable
-from campaign.checker import Rule
-from campaign.clients import Writer, new_session, walk
+from campaign.checker import Rule, judge
+from campaign.clients import Follower, Writer, new_session, walk
 from campaign.clock import YEAR_S, clock_piece
 from campaign.disk import disk_piece, full_disk_piece, slow_disk_piece
 from campaign.history import History, Kind, Status, read_history
@@ -120,6 +120,24 @@ async def test_notification_that_waits_is_not_too_old_after_the_clock_was_set_fo
             await wire.until(items[-1].key_us)
             service.end()
     assert [event.item for event in history.events if event.kind is Kind.PUSH] == ["first", "waits"]
+
+
+async def test_empty_page_behind_a_deleted_item_is_seen(preload: Preload, tmp_path: Path) -> None:
+    """[CAM-036] A follower that takes such a page for the end lacks what follows: the service has more."""
+    with History(tmp_path / "history.jsonl", time.monotonic) as history:
+        service = Service(preload, tmp_path / "run", defect="empty_page_after_deleted_cursor")
+        await service.prepare()
+        await service.start()
+        async with new_session() as session:
+            writer = Writer(service, history, session, "w0", 20276)
+            follower = Follower(service, history, session, "f0")
+            assert await writer.publish("deleted") is Status.OK
+            await follower.catch_up()
+            assert await writer.retract("deleted") is Status.OK
+            assert await writer.publish("new") is Status.OK
+            await follower.catch_up()
+        service.end()
+    assert Rule.FOLLOWER in judge(history.events).rules
 
 
 async def test_keys_from_the_clock_alone_are_seen(preload: Preload, prosody: TestServer, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import aiohttp
 import psycopg
 import pytest
 
-from smartfeeds.core.shards import pings_for
+from smartfeeds.core.shards import SHARDS, pings_for
 from smartfeeds.ownership_setup import LINKS
 from support.client import Client, log_in
 from support.component import NS, PS, entry
@@ -211,7 +211,7 @@ async def test_idle_links_of_two_processes_stay(ejabberd: TestServer, url: str, 
 async def test_two_of_three_processes_take_over_what_the_third_had(
     ejabberd: TestServer, url: str, tmp_path: Path
 ) -> None:
-    """[TOP-040] [TOP-033] [OPS-082] [OPS-084] Each feed has one owner before and after the kill."""
+    """[TOP-040] [TOP-033] [OPS-081] [OPS-082] [OPS-084] Each feed has one owner before and after the kill."""
     domain = ejabberd.take_name()
     async with shared_service(tmp_path, ejabberd, url, NODES, READER, 3, domain=domain) as members:
         await begin(members)
@@ -241,7 +241,10 @@ async def test_two_of_three_processes_take_over_what_the_third_had(
         for member in others:
             assert await member.metric("smartfeeds_database_free_connections") > 0  # type: ignore[operator]
             assert await member.metric("smartfeeds_processes") == 2.0
+            assert await member.metric(r"smartfeeds_process_info\{.*\}") == 1.0
+            assert await member.metric("smartfeeds_lease_age_seconds") is not None
             assert "Traceback" not in member.process.said
+        assert sum([await member.shards() for member in others]) == SHARDS
         await reader.logout()
 
 

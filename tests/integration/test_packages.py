@@ -177,6 +177,7 @@ def test_debian_package_has_what_a_system_needs(package: Path) -> None:
     assert {
         "/usr/bin/smartfeeds",
         "/usr/lib/systemd/system/smartfeeds.service",
+        "/usr/lib/systemd/system/smartfeeds-backup.timer",
         "/usr/share/bash-completion/completions/smartfeeds",
         "/usr/share/doc/smartfeeds/copyright",
         "/usr/share/doc/smartfeeds/examples/nginx.conf",
@@ -197,10 +198,15 @@ def test_debian_package_has_a_unit_that_systemd_accepts(
     assert "DynamicUser" not in unit and "CREDENTIALS" not in unit
     assert "ConditionPathExists=/etc/smartfeeds/smartfeeds.toml" in unit
     assert man == (ROOT / "docs/smartfeeds.1").read_text()
+    backup = (root / "usr/lib/systemd/system/smartfeeds-backup.service").read_text()
+    assert '; \\\n  smartfeeds backup "$backup"; \\\n' in backup
+    assert "\nUser=smartfeeds\n" in backup and "\nStateDirectory=smartfeeds smartfeeds-backups\n" in backup
+    assert "DynamicUser" not in backup and "CREDENTIALS" not in backup and "STORE__URL" not in backup
     if shutil.which("systemd-analyze"):
-        copy = tmp_path / "smartfeeds.service"
-        copy.write_text(unit.replace("/usr/bin/smartfeeds", "/bin/true"))
-        run("systemd-analyze", "verify", copy)
+        for name, text in (("smartfeeds", unit), ("smartfeeds-backup", backup)):
+            copy = tmp_path / f"{name}.service"
+            copy.write_text(text.replace("/usr/bin/smartfeeds", "/bin/true"))
+            run("systemd-analyze", "verify", copy)
 
 
 def test_debian_package_keeps_the_data_until_it_is_purged(dpkg: Callable[..., Path], package: Path) -> None:

@@ -3,9 +3,10 @@
 import pytest
 
 from smartfeeds.core.blocklist import ListKind
-from support.component import ALICE, BOB, Component, Starter, bare
+from smartfeeds.core.person import Person
+from support.component import ALICE, BOB, Component, Starter, bare, fields
 from support.dialog import ADMIN as ADMIN_NS
-from support.dialog import Dialog, condition, notes
+from support.dialog import Dialog, condition, notes, status
 
 ADMIN = "root@example.org/desk"
 
@@ -18,15 +19,21 @@ async def service(start: Starter) -> Component:
     return component
 
 
-async def test_blacklist_is_replaced(service: Component) -> None:
-    """[OPS-061] XEP-0133 4.10: a listed domain may not use the service; admins may."""
-    dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#edit-blacklist")
-    await dialog.begin()
-    done = await dialog.go(blacklistjids=["spam.example", bare(BOB)])
+@pytest.mark.parametrize(
+    ("command", "field", "kind"),
+    [("edit-blacklist", "blacklistjids", ListKind.DENY), ("edit-whitelist", "whitelistjids", ListKind.ALLOW)],
+)
+async def test_list_is_replaced(service: Component, command: str, field: str, kind: ListKind) -> None:
+    """[OPS-061] XEP-0133 4.10 and 4.11: the form has the present list, and the answer replaces it. Admins are admitted
+    whatever it says."""
+    for entries in (["spam.example", bare(BOB)], ["Other.example", bare(BOB)]):
+        dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#{command}")
+        shown = fields(await dialog.begin()).get(field, [])
+        assert shown == await service.app.service.store.read(lambda tx: tx.blocks(kind))
+        assert notes(await dialog.go(**{field: entries})) == [f"The list {kind.value} has 2 entries."]
 
-    assert notes(done) == ["The list deny has 2 entries."]
-    names = await service.app.service.store.read(lambda tx: tx.blocks(ListKind.DENY))
-    assert names == sorted(["spam.example", bare(BOB)])
+    assert await service.app.service.store.read(lambda tx: tx.blocks(kind)) == sorted(["other.example", bare(BOB)])
+    assert condition(await Dialog(service, ALICE, f"{ADMIN_NS}#{command}").begin()) == "forbidden"
 
 
 async def test_person_is_erased_after_a_second_confirmation(service: Component) -> None:
@@ -42,12 +49,22 @@ async def test_person_is_erased_after_a_second_confirmation(service: Component) 
     done = await dialog.go(confirm=bare(BOB))
 
     assert str(notes(done)[0]).startswith(f"The data of {bare(BOB)} is being erased. ")
+    person = Person(bare(BOB))
+    job = await service.app.service.store.read(lambda tx: tx.erasure(person))
+    assert job is not None and await service.app.service.store.read(lambda tx: tx.erasure(Person(bare(ALICE)))) is None
 
 
 async def test_denied_user_is_refused(service: Component) -> None:
-    """[OPS-061] Every request of a denied user fails; the rights on nodes do not matter."""
+    """[OPS-061] Every request of a denied user fails, commands and discovery too; the rights on nodes do not matter."""
+    info = "<query xmlns='http://jabber.org/protocol/disco#info' node='tea'/>"
+    configure = "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><configure node='tea'/></pubsub>"
+    for request in (info, configure):
+        assert (await service.ask(ALICE, "get", request)).get("type") == "result"
+    assert status(await Dialog(service, ALICE, "show-node").begin()) == "executing"
     dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#edit-blacklist")
     await dialog.begin()
     await dialog.go(blacklistjids=[bare(ALICE)])
 
-    assert condition(await Dialog(service, ALICE, f"{ADMIN_NS}#shutdown").begin()) == "forbidden"
+    for request in (info, configure):
+        assert condition(await service.ask(ALICE, "get", request)) == "forbidden"
+    assert condition(await Dialog(service, ALICE, "show-node").begin()) == "forbidden"

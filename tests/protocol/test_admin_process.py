@@ -250,7 +250,7 @@ async def test_log_level_is_shown_and_changed(service: Component) -> None:
 
 @pytest.mark.parametrize(("recipients", "address"), [("subscribers", bare(BOB)), ("owners", bare(ALICE))])
 async def test_announcement_reaches_its_recipients(service: Component, recipients: str, address: str) -> None:
-    """XEP-0133 4.23: one message to the bare JID of each."""
+    """[OPS-062] XEP-0133 4.23: one message to the bare JID of each."""
     await service.subscribe(BOB, "tea", BOB)
     await service.subscribe(BOB, "tea")
     text = ["Tea is ready & hot", "<Come>"]
@@ -269,7 +269,7 @@ async def test_announcement_reaches_its_recipients(service: Component, recipient
 
 
 async def test_shutdown_announces_and_ends_the_process(service: Component, stops: list[bool]) -> None:
-    """XEP-0133 4.31: the answer comes before the end."""
+    """[OPS-064] XEP-0133 4.31: the answer comes before the end."""
     await service.subscribe(BOB, "tea")
 
     done = await run(service, f"{ADMIN_NS}#shutdown", delay="30", announcement="Back at five")
@@ -281,7 +281,7 @@ async def test_shutdown_announces_and_ends_the_process(service: Component, stops
 
 
 async def test_restart_is_offered_where_a_process_manager_does_it(start: Starter, stops: list[bool]) -> None:
-    """XEP-0133 4.32 with `run.restarts`."""
+    """[OPS-064] XEP-0133 4.32 with `run.restarts`."""
     service = await start(pubsub={"admins": [bare(ADMIN)]}, run={"restarts": True})
 
     assert f"{ADMIN_NS}#restart" in await listed(service, ADMIN)

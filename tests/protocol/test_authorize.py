@@ -407,7 +407,7 @@ def notes(reply: Element) -> list[str | None]:
 
 
 async def test_command_sends_the_requests_of_a_node_again(waiting: Component) -> None:
-    """[xep-map 105]; XEP-0060 8.7: the form has the node alone, as in the examples."""
+    """[xep-map 105] [OPS-067] XEP-0060 8.7: the form has the node alone, as in the examples."""
     await waiting.create(ALICE, "open")
     await waiting.create(CAROL, "other", access_model="authorize")
     await request(waiting, node="other")

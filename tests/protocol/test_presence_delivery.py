@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.core.blocklist import ListKind
 from support.component import (
     ALICE,
     BOB,
@@ -448,6 +449,27 @@ async def test_departure_while_the_link_was_down_ends_the_subscription(
     monkeypatch.setattr(component.app.presences, "_sleep", sleep)
     await component.app.presences.end_temporary()
     assert (pauses, await subscriptions(component)) == ([60.0], [PHONE])
+
+
+async def test_departure_of_a_user_of_a_blocked_domain(component: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-061] The subscription ends, and so do those of other users that are read after it."""
+
+    async def sleep(_pause_s: float) -> None:
+        return
+
+    eve, options = "eve@blocked.example", f"<options>{form(SUBSCRIBE_OPTIONS, expire='presence')}</options>"
+    await component.create(ALICE, "news")
+    for user in (f"{eve}/work", BOB):
+        await befriend(component, user)
+        await online(component, user)
+        ok(await component.set(user, f"<subscribe node='news' jid='{bare(user)}'/>{options}"))
+    await component.app.service.write(lambda tx, _context: tx.add_blocks(ListKind.DENY, {"blocked.example"}))
+    await component.cut()
+    await component.link()
+    monkeypatch.setattr(component.app.presences, "_sleep", sleep)
+    await component.app.presences.end_temporary()
+    rows = await component.app.service.read(lambda tx, _context: tx.temporary_subscriptions(0, 10))
+    assert rows == []
 
 
 @pytest.mark.parametrize("value", ["", "Presence", "presence ", "online", "1", "9" * 10_000])

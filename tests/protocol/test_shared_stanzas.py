@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 from lxml import etree
+from structlog.testing import capture_logs
 
-from smartfeeds.core.letters import EVERY_PROCESS
+from smartfeeds.core.blocklist import ListKind
+from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.xmpp.relay import StanzaRelay
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, STANZAS, Component, bare
 from support.contacts import befriend, tell
+from support.link import Taken, linked
 
 BOBS = bare(BOB)
 CLIENT = "jabber:component:accept"
@@ -65,6 +68,18 @@ async def test_contact_that_leaves_receives_what_waited(component: Component) ->
     await component.app.service.write(lambda tx, _context: tx.remove_contact(contact))
     await share(component, f"<presence type='unsubscribe' from='{BOBS}' to='{DOMAIN}'/>")
     assert len(await component.events(BOBS)) == 1
+
+
+async def test_shared_presence_of_a_user_on_the_block_list(component: Component) -> None:
+    """[TOP-013] [OPS-061] The user is still a contact."""
+    contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
+    await component.app.service.write(lambda tx, _context: tx.put_contact(contact))
+    await component.app.service.write(lambda tx, _context: tx.add_blocks(ListKind.DENY, {BOBS}))
+    with capture_logs() as events:
+        await share(component, f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>")
+        await share(component, f"<presence from='{BOB}' to='{DOMAIN}'/>")
+        await share(component, f"<presence from='{BOBS}/phone' to='{DOMAIN}'/>")
+    assert [event["event"] for event in events] == ["presence_refused"] * 2
 
 
 async def test_newest_item_comes_from_the_process_that_has_the_presence(component: Component) -> None:
@@ -126,6 +141,18 @@ async def test_messages_that_others_must_know_of(component: Component) -> None:
     assert shares(stanza("<message type='error' id='chat-1-2-3-4'/>"))
     assert not shares(stanza("<message type='error' id='1.2'/>")), "a bounce is counted once, by any process"
     assert not shares(stanza("<message type='groupchat'/>"))
+
+
+async def test_stanza_that_was_handed_over_stays_in_a_process_that_stops_too() -> None:
+    """[TOP-034] Two processes that stop at the same time would pass it to and fro until both have ended."""
+    letters: list[str] = []
+    taken = Taken()
+    async with linked(taken) as (_, stream):
+        stream._relay = StanzaRelay("a", lambda recipient, _data: not letters.append(recipient), lambda: True)
+        stream._relay.leave()
+        request = f"<iq xmlns='{CLIENT}' type='get' id='handed' from='{BOB}' to='{DOMAIN}'><x xmlns='x'/></iq>"
+        stream.receive_stanza(LetterTopic.HANDED, request.encode())
+    assert (taken.ids, letters) == (["handed"], [])
 
 
 async def test_change_of_a_contact_is_shared_after_it_is_stored() -> None:

@@ -16,6 +16,7 @@ from smartfeeds.core.model import (
     Edge,
     Item,
     Mark,
+    Node,
     NodeEvent,
     NodeKind,
     NodeState,
@@ -64,6 +65,19 @@ async def test_add_node_new_is_found_by_name_and_number(store: Store) -> None:
     assert await store.read(lambda tx: tx.node("other")) is None
     assert await store.read(lambda tx: tx.node_by_no(made.node_no + 1)) is None
     assert await store.read(lambda tx: (tx.node_count(), tx.created_by("alice@example.org"))) == (1, 1)
+
+
+async def test_nodes_by_no_leaves_out_what_does_not_exist(store: Store) -> None:
+    first, second, third = [await store.write(add_feed(name=name)) for name in "abc"]
+    await store.write(lambda tx: tx.retire_node(second.node_no))
+
+    def both(tx: ReadTx) -> dict[int, Node]:
+        tx.node("c")  # a node that was read before is no exception
+        return tx.nodes_by_no([first.node_no, second.node_no, third.node_no, third.node_no + 1])
+
+    deleted = second._replace(state=NodeState.DELETED)
+    assert await store.read(both) == {first.node_no: first, second.node_no: deleted, third.node_no: third}
+    assert await store.read(lambda tx: tx.nodes_by_no([])) == {}
 
 
 async def test_add_node_name_taken_is_refused(store: Store) -> None:

@@ -13,6 +13,7 @@ from smartfeeds.cli.personal import ErasureSettings
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
+from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.erasures import Erasure, ErasurePhase
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.mirror import MirrorRow, make_mirror
@@ -21,18 +22,19 @@ from smartfeeds.core.person import Person
 from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
-from smartfeeds.core.view import SHARED
+from smartfeeds.core.view import SHARED, Order
 from smartfeeds.core.websub import HubTerms, dump_terms
 from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import erasing
+from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context
 from smartfeeds.service.erasing import begin_erasure, continue_erasure, erasure_status
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.personal_export import PersonalData, export_items, export_rows, write_parts
+from smartfeeds.service.personal_export import export_items, export_rows, write_parts
 from smartfeeds.service.steps import MoreSteps
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.scrub import ScrubResult, scrub
 from smartfeeds.store.sqlite import SqliteStore
 from support.world import (
@@ -142,7 +144,7 @@ async def test_no_byte_of_the_jid_is_left(world: World, tmp_path: Path) -> None:
 
 
 async def test_items_of_others_stay(world: World) -> None:
-    """[OPS-023] [OPS-012] The content is Bob's; a view by the person shows the deletion and no other item."""
+    """[OPS-023] The content is Bob's."""
     await world.publish("bobs", actor=BOB, title="Bob's")
     await world.publish("mine", actor=JID)
     before = await world.pull(MODIFIED, actor=OWNER, max=500)
@@ -158,6 +160,33 @@ async def test_items_of_others_stay(world: World) -> None:
     assert mine.modified_us > bobs.modified_us
     # A follower that has everything up to now gets the tombstone.
     assert "mine" in str(await world.pull(MODIFIED, after=str(before.last), actor=OWNER))
+
+
+async def test_index_forgets_the_person_and_every_view_shows_the_deletion(world: World) -> None:
+    """[OPS-012] [OPS-013] Neither the person nor the words of the item are found any more."""
+    await world.publish("mine", actor=JID, title="unmistakable")
+    await world.publish("bobs", actor=BOB, title="unmistakable, too")
+    await world.service.store.index_some(100)
+    views = [f"{FEED}?author={quote(name, safe='')}" for name in (JID, BOB)] + [f"{FEED}?q=unmistakable"]
+
+    async def shown() -> list[str]:
+        return [(await world.pull(view, actor=OWNER, max=9)).short for view in views]
+
+    def index(tx: ReadTx) -> tuple[set[int], set[str]]:
+        """The items that the index has under the person's name, and the words that two items have."""
+        tokens = [set(row[0].split()) for row in tx._db.rows("SELECT tokens FROM word ORDER BY rowid")]
+        return tx.published_before(PERSON, 0, 100), tokens[0] & tokens[1]
+
+    assert await shown() == ["+mine", "+bobs", "+mine +bobs"]
+    before = await world.service.store.read(index)
+    assert before[0] and before[1]
+
+    await erase(world.service)
+    await world.service.store.index_some(100)
+
+    assert await shown() == ["-mine", "+bobs -mine", "+bobs -mine"]
+    after = await world.service.store.read(index)
+    assert after[0] == set() and not before[1] & after[1]
 
 
 async def test_a_second_erasure_changes_nothing(world: World) -> None:
@@ -184,6 +213,27 @@ async def test_sole_owner_needs_a_decision(world: World) -> None:
     node = await world.node("blog")
     assert node.creator == BOB
     assert job.counts["nodes-transferred"] == 1
+
+
+async def test_subscribers_of_a_deleted_node_are_notified(world: World) -> None:
+    """[OPS-024] The erasure waits until they are."""
+    await world.create("blog", actor=JID)
+    await world.subscribe(BOB, "blog")
+    await world.publish("post", node="blog", actor=JID)
+    await world.settle()
+    assert await world.told(BOB) == "+post"
+    await world.cut()
+
+    assert (await erase(world.service, nodes="delete", now=False)).phase is ErasurePhase.FOLLOWERS
+
+    await world.start()
+    await world.settle()
+    assert [(event.kind, event.node) for event in await world.events(BOB)] == [("delete", "blog")]
+    await world.dispatcher.save_marks()
+    await ERASURES.sweep(world.service)
+    status = await world.service.read(partial(erasure_status, person=PERSON))
+    assert status is not None and status.job.phase is ErasurePhase.DONE
+    assert status.job.counts["nodes-deleted"] == 1
 
 
 async def test_the_job_survives_a_stop_after_every_step(world: World) -> None:
@@ -302,28 +352,45 @@ async def test_erasure_that_waits_searches_the_tables_once(world: World, monkeyp
 
 
 async def test_status_names_followers(world: World) -> None:
-    """[OPS-027] The marks of the followers confirm the erasure."""
+    """[OPS-027] The marks of the followers confirm the erasure: all subscribers together, and each callback."""
+
+    async def followers() -> dict[str, bool | None]:
+        status = await world.service.read(partial(erasure_status, person=PERSON))
+        assert status is not None and {one.node for one in status.confirmations} == {FEED}
+        return {one.consumer: one.confirmed for one in status.confirmations}
+
     await world.subscribe(BOB)
     await world.publish("mine", actor=JID)
     await world.settle()
-    world.wire.up = False
+    callback = Consumer((await world.node()).node_no, "hub:https://reader.example/callback")
+    await world.service.write(lambda tx, _: add_consumer(tx, callback, Order.MODIFIED))
+    await world.cut()
     await erase(world.service)
-    status = await world.service.read(partial(erasure_status, person=PERSON))
-    assert status is not None
-    assert [one.node for one in status.confirmations] == [FEED]
+    assert await followers() == {"push": False, callback.name: False}
+
+    await world.start()
+    await world.settle()
+    await world.dispatcher.save_marks()
+
+    assert await followers() == {"push": True, callback.name: False}
 
 
-async def test_export_has_everything_and_can_be_imported(world: World) -> None:
+async def exported(world: World) -> dict[str, bytes]:
+    """The files of an export of a store with few items."""
+    items = await world.service.read(partial(export_items, person=PERSON, after_no=0))
+    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
+    files = await world.service.read(lambda _, context: write_parts(context, PERSON, rows, *items[:3]))
+    return {name: b"".join(pieces) for name, pieces in files}
+
+
+async def test_export_has_everything(world: World) -> None:
     """[OPS-020] Items as Atom with sync data, the rest as JSON; no secrets."""
     await world.publish("mine", actor=JID)
     await world.publish("bobs", actor=BOB)
     await world.publish("bobs", actor=JID)
     await world.publish("bobs", actor=BOB)
     await world.subscribe(JID)
-    data = PersonalData()
-    await world.service.read(partial(export_items, person=PERSON, after_no=0, data=data))
-    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
-    files = await world.service.read(lambda _, context: write_parts(context, PERSON, data, rows))
+    files = await exported(world)
 
     feed = etree.fromstring(files["items.atom"])
     assert len(feed.findall("{http://www.w3.org/2005/Atom}entry")) == 1
@@ -345,12 +412,11 @@ async def test_namesakes_keep_what_is_theirs(world: World) -> None:
         token = Token(f"{number}" * 12, bytes([number] * 32), other, SCOPES["read"], "*", "", T0_US, None)
         await world.service.write(lambda tx, _, token=token: tx.add_token(token))  # type: ignore[misc]
     await world.publish("mine", actor=JID)
-    data = PersonalData()
-    await world.service.read(partial(export_items, person=PERSON, after_no=0, data=data))
+    files = await exported(world)
 
     job = await erase(world.service)
 
-    assert [one["id"] for one in data.items] == ["mine"]
+    assert [item["id"] for item in json.loads(files["items.json"])] == ["mine"]
     assert job.counts["items-erased"] == 1
     assert job.counts["token"] == 0
     items = await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
@@ -376,8 +442,7 @@ async def test_an_export_has_no_secrets_of_others(world: World) -> None:
         settings=terms,
     )  # fmt: skip
     await world.service.write(lambda tx, _: tx.put_callback(callback))
-    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
-    files = await world.service.read(lambda _, context: write_parts(context, PERSON, PersonalData(), rows))
+    files = await exported(world)
 
     shown = b"".join(files.values())
     assert b"a secret of Bob" not in shown

@@ -263,7 +263,7 @@ async def erase(world: World) -> Erasure:
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_no_column_names_the_person(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """[CAM-035] [OPS-001 to OPS-011] [OPS-013] [OPS-028] Subscriptions, affiliations, items, tombstones, tokens,
+    """[CAM-035] [OPS-001 to OPS-011] [OPS-028] Subscriptions, affiliations, items, tombstones, tokens,
     sessions, callbacks, sources, documents, attachments, enclosures, files, chat, forms, marks, failures, events,
     mirrors: each column that may hold a JID has it before, and none afterwards."""
     with stored(engine, request, tmp_path) as store:
@@ -378,6 +378,9 @@ def test_old_snapshots_and_large_databases_are_reported(postgres: PostgresServer
 async def test_letters_between_processes_are_removed(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """[OPS-025] A letter quotes a stanza, and stays until a process removes it."""
     address = parse_store(database)
+    store = PostgresStore(address, read_traits)
+    await store.open()
+    await store.close()
     events = SessionEvents(*[lambda *_: None] * 3)
     session = await LockSession.open(address, "a", lease_s=30.0, events=events, reader=read_traits)
     await session.send_letter("gone", f"<message from='{JID}'/>".encode())

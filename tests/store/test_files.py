@@ -291,6 +291,25 @@ async def test_backup_of_a_folder(tmp_path: Path) -> None:
         copy_files(folder.path, copy.path)
 
 
+async def test_backup_is_on_the_disk_before_its_folder_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CAM-003] Files and folders: a power loss must not leave a part of a file under the name of its digest."""
+    folder, copy = FileFolder(tmp_path / "files"), FileFolder(tmp_path / "copy")
+    kept = [await stored(folder, data) for data in (b"1", b"2")]
+    synced: set[int] = set()
+    fsync = os.fsync
+
+    def note(handle: int) -> None:
+        if not copy.path.exists():
+            synced.add(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    copy_files(folder.path, copy.path)
+
+    paths = [copy.path_of(file.digest) for file in kept]
+    assert {part.stat().st_ino for path in paths for part in (path, path.parent)} <= synced
+
+
 @pytest.mark.parametrize("step", ["_create", "_append"])
 async def test_cancellation_waits_for_the_thread_and_leaves_no_file(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import parse_store
@@ -20,7 +23,7 @@ from smartfeeds.store import lock_session
 from smartfeeds.store.letter_table import LETTER_S, HeardLetters
 from smartfeeds.store.lock_session import LockSession, SessionLostError
 from smartfeeds.store.migrate import HEAD
-from smartfeeds.store.migrate_postgres import prepare_postgres
+from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, prepare_postgres
 from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.telemetry import REGISTRY
@@ -211,6 +214,34 @@ async def test_beat_overtakes_letters(url: str) -> None:
     assert order == ["work", "beat", *["letter"] * 5]
 
 
+async def test_beat_overtakes_letters_that_have_arrived(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[TOP-041] Any role that may connect to the database can send a flood of notices of letters."""
+    order: list[str] = []
+    read = LockSession._read_letter
+    monkeypatch.setattr(LockSession, "_read_letter", lambda *call: (order.append("letter"), read(*call)))
+    sent, arrived, may_go = threading.Event(), threading.Event(), threading.Event()
+    async with joined(url, "a") as first:
+
+        def receive() -> None:
+            sent.wait(DEADLINE_S)
+            first.session._connection.execute("SELECT 1")  # the response comes with the notices
+            arrived.set()
+            may_go.wait(DEADLINE_S)
+
+        tasks = [asyncio.create_task(first.session.run(receive))]
+        await asyncio.sleep(0)  # it is queued
+        with psycopg.connect(url, autocommit=True) as stranger:
+            query = "SELECT count(pg_notify(%s, 'x letter * ' || number)) FROM generate_series(1, 5) AS number"
+            stranger.execute(query, (lock_session.CHANNEL,))
+        sent.set()
+        await asyncio.to_thread(arrived.wait, DEADLINE_S)
+        tasks += [asyncio.create_task(first.session.run(partial(order.append, "beat"))) for _ in range(3)]
+        await asyncio.sleep(0)
+        may_go.set()
+        await asyncio.gather(*tasks)
+    assert order == [*["beat"] * 3, *["letter"] * 5]
+
+
 async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) -> None:
     """[TOP-041] The database ends a session without a beat."""
     async with joined(url, "b") as second, joined(url, "a", lease_s=0.2) as first:
@@ -271,6 +302,73 @@ async def test_session_ends_although_the_server_hangs(url: str, monkeypatch: pyt
                     await beat
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+async def test_closing_that_is_cancelled_ends_although_the_server_hangs(url: str) -> None:
+    """[TOP-041] [CAM-002] A service that ends cancels its tasks, and its process ends after the last thread."""
+    async with joined(url, "a") as first:
+        pid = first.session._connection.info.backend_pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            beat = asyncio.create_task(first.session.beat())
+            closing = asyncio.create_task(first.session.close())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            closing.cancel()
+            async with asyncio.timeout(DEADLINE_S):
+                with pytest.raises(SessionLostError):
+                    await beat
+            first.session._thread.join(DEADLINE_S)
+            assert not first.session._thread.is_alive()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_opening_that_is_cancelled_ends_although_the_server_hangs(url: str) -> None:
+    """[TOP-041] [CAM-002] The beat of a process is cancelled after the lease. Its thread must not wait for ever."""
+    loop = asyncio.get_running_loop()
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
+        opening = asyncio.create_task(
+            LockSession.open(parse_store(url), "z", lease_s=LEASE_S, events=Peer("z").events(), reader=read_traits)
+        )
+        pid = await waiting_session(other)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            opening.cancel()
+            async with asyncio.timeout(DEADLINE_S):
+                await asyncio.wait((opening,))
+                await loop.shutdown_default_executor()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    assert opening.cancelled()
+
+
+async def waiting_session(connection: psycopg.Connection[Any]) -> int:
+    """The process of the server that waits for a lock, when there is one."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            row = connection.execute("SELECT pid FROM pg_locks WHERE NOT granted").fetchone()
+            if row is not None:
+                return int(row[0])
+            await asyncio.sleep(0.01)
+
+
+async def test_letter_that_cannot_be_read_is_logged(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[TOP-030] No caller waits for it, so nothing else would report the failure. The session goes on."""
+    async with joined(url, "a") as first, joined(url, "b") as second:
+
+        def fail(*_: object, **__: object) -> None:
+            raise ValueError("a fault")
+
+        monkeypatch.setattr(second.session._table, "read", fail)
+        with capture_logs() as logs:
+            await first.session.send_letter("b", b"<iq/>")
+            async with asyncio.timeout(DEADLINE_S):
+                while not logs:  # noqa: ASYNC110 - the thread reports no event
+                    await asyncio.sleep(0)
+        assert [(log["event"], log["reason"]) for log in logs] == [("letter_failed", "ValueError('a fault')")]
+        await second.session.beat()
 
 
 async def test_session_that_is_given_up_while_it_opens_is_closed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

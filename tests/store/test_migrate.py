@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -100,6 +101,42 @@ def _upgrade_from_nothing(path: Path, target: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM alembic_version")
     migrations.run(path, target)
+
+
+FIRST_RELEASE = Path(__file__).parents[1] / "data/version-0.1.0/feeds.db"
+# What users and clients have stored. Other columns of these tables are derived, or belong to the form of the store.
+KEPT = {
+    "node": "node_no, name, kind, state, creator, created_us, options, total, live, last_modified_us, last_created_us",
+    "item": "item_no, node_no, id, created_us, modified_us, change, revision, total, live, publisher, payload",
+    "affiliation": "node_no, jid, affiliation",
+    "subscription": "sub_no, node_no, jid, bare, view, node_text, service, state, since_us, created_us, options",
+    "event": "event_no, node_no, at_us, kind, data, recipient",
+    "mark": "node_no, ord, key_us, cursor",
+}
+
+
+def kept(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
+    """The stored values of a database of any version."""
+    return {
+        table: sorted(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
+        for table, columns in KEPT.items()
+    }
+
+
+def test_each_migration_keeps_what_version_0_1_0_has_stored(path: Path, raw: sqlite3.Connection) -> None:
+    """[OPS-091] One after the other, on a database that this version has written, up to the newest schema."""
+    shutil.copyfile(FIRST_RELEASE, path)
+    expected = kept(raw)
+    assert {table: len(rows) for table, rows in expected.items()} == {
+        "node": 7, "item": 20, "affiliation": 10, "subscription": 8, "event": 0, "mark": 5,
+    }  # fmt: skip
+
+    for revision in migrate.REVISIONS:
+        migrations.run(path, revision)
+        assert migrate.version(raw) == revision
+        assert kept(raw) == expected, revision
+        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 _OLD_NODE = (

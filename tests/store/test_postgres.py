@@ -22,6 +22,7 @@ from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sqlite_engine import CREATE_IT
 from smartfeeds.telemetry import REGISTRY
+from store.conftest import opened as opened_store
 from store.values import add_feed, item, node, read_payload
 from support.postgres import PostgresServer
 
@@ -415,6 +416,64 @@ async def test_server_that_is_gone_has_advice_and_is_used_again(
     run(postgres.url(), f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
     await store.write(published("feed", "one"))
     assert await store.read(lambda tx: tx.node_count()) == 1
+
+
+async def test_look_up_that_takes_too_long_runs_on_another_connection(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[PG-049] The disk is slow for a moment, for example. The reads of a batch do not fail."""
+    monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_MS", 20)
+    async with opened_store(store_at(url)) as store:
+        await store.write(add_feed())
+        with psycopg.connect(url) as other:
+            other.execute("LOCK TABLE affiliation IN ACCESS EXCLUSIVE MODE")
+            read = asyncio.create_task(store.read(lambda tx: tx.node("feed"), touch=Touch("feed", "a@x")))
+            waiting: set[object] = set()
+            while len(waiting) < 2 and not read.done():
+                waiting |= {pid for (pid,) in run(url, "SELECT pid FROM pg_locks WHERE NOT granted")}
+                await asyncio.sleep(0.01)
+        assert await read is not None
+        assert len(waiting) == 2
+
+
+async def test_read_that_was_answered_before_the_server_went_away_is_no_failure(
+    postgres: PostgresServer, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[PG-006] Although the reads behind it in the batch fail."""
+    monkeypatch.setattr("smartfeeds.store.postgres_session.RECONNECT_S", 0.1)
+    monkeypatch.setattr("smartfeeds.store.batches.READ_BUDGET_S", 60.0)
+    await store.write(add_feed())
+    database = store.address.name.rpartition("/")[2]
+
+    def end(tx: ReadTx) -> int:
+        run(
+            postgres.url(),
+            f"ALTER DATABASE {database} ALLOW_CONNECTIONS false",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'",
+        )
+        return tx.node_count()
+
+    works = [lambda tx: tx.node_count(), end, lambda tx: tx.node_count()]
+    answers = await asyncio.gather(*map(store.read, works), return_exceptions=True)
+    run(postgres.url(), f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
+
+    assert answers[0] == 1
+    assert all(isinstance(answer, StoreError) for answer in answers[1:])
+
+
+async def test_server_ends_a_statement_before_its_client_gives_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CAM-002] It would go on with it, and keep the locks of the transaction. A bounded count changes nothing."""
+    monkeypatch.setattr("smartfeeds.store.postgres.STATEMENT_MS", 200)
+
+    def sleep(tx: ReadTx) -> None:
+        tx.node("feed")
+        tx._db.within(10**9, tx.node_count)
+        tx._db.row("SELECT pg_sleep(60)")
+
+    async with opened_store(store_at(url)) as store:
+        for call in (store.write, store.read):
+            with pytest.raises(StoreError, match="a statement took too long and was cancelled"):
+                await call(sleep)
 
 
 # Several processes

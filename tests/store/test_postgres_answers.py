@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from smartfeeds.app import App
 from smartfeeds.core.stores import parse_store
+from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store import postgres_answers
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -137,6 +139,38 @@ async def test_commit_on_a_server_that_hangs_has_an_unknown_outcome(url: str, ou
 
         assert runs == ["one"]
         await store.write(published("two"))
+
+
+async def write_until_it_fails(store: PostgresStore, work: Callable[[WriteTx], object]) -> None:
+    while True:
+        await store.write(work)
+
+
+async def test_commit_that_waits_for_a_standby_is_never_taken_for_done(server: PostgresServer, url: str) -> None:
+    """[TOP-050] The server reports success when the wait of a commit for its standby is cancelled. So the timeout of
+    statements must not do that.
+    """
+    limit = AnswerLimit(NEVER_S)
+    store = PostgresStore(parse_store(f"{url}&options=-csynchronous_commit%3Don"), read_payload, limit=limit)
+    await store.open()
+    await store.write(add_feed())
+
+    def work(tx: WriteTx) -> None:
+        tx.put_item(1, item(f"i{tx.count(1, SMART)}", 1))
+        tx._db.run("SET LOCAL statement_timeout = 100")
+
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nowhere'")
+        connection.execute("SELECT pg_reload_conf()")
+        limit.limit_s = 1.0
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                with pytest.raises(UnknownOutcomeError):
+                    await write_until_it_fails(store, work)  # the server reads its settings a moment later
+        finally:
+            connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            connection.execute("SELECT pg_reload_conf()")
+    await store.close()
 
 
 async def test_close_does_not_wait_for_a_server_that_hangs(url: str, outage: Outage) -> None:

@@ -1,6 +1,8 @@
 """A restore that is killed at each of its steps: no start makes an empty database, and the next restore ends well."""
 
 import asyncio
+import errno
+import os
 import shutil
 import signal
 import sqlite3
@@ -14,8 +16,8 @@ import pytest
 from smartfeeds.errors import StoreError
 from smartfeeds.store import maintenance, migrate
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.copy_sqlite import sqlite_target
-from smartfeeds.store.restoring import restore_backup
+from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
+from smartfeeds.store.restoring import check_backup, restore_backup
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, read_payload
 
@@ -95,8 +97,9 @@ def test_restore_that_is_killed_leaves_a_database_or_a_refusal(database: Path, c
         for mode in OpenMode:
             with pytest.raises(StoreError, match=refusal):
                 asyncio.run(SqliteStore(database, read_payload, mode=mode).open())
-        with pytest.raises(StoreError, match=refusal), sqlite_target(database):
-            pass
+        for end in (sqlite_source, sqlite_target):
+            with pytest.raises(StoreError, match=refusal), end(database):
+                pass
         with pytest.raises(StoreError, match=refusal):
             maintenance.check_writable(database)
         assert sorted(path.name for path in database.parent.iterdir()) == before
@@ -110,6 +113,46 @@ def test_restore_that_is_killed_leaves_a_database_or_a_refusal(database: Path, c
     assert names(database.with_name("feeds.db.before-restore")) == ["former"]
     assert file_names(database.with_name("feeds.db-files.before-restore")) == ["former"]
     assert not list(database.parent.glob("*.restoring*"))
+
+
+@pytest.mark.parametrize("failing", range(2, RENAMES))
+def test_restore_whose_rename_fails_gives_the_former_data_back(
+    database: Path, failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[OPS-092] A folder of files that is a mount point cannot be renamed. A rename stays in its folder, so it never
+    leaves the file system: the files may be elsewhere than the database.
+    """
+    backup, files = database.parent / "backup/copy.db", database.parent / "elsewhere/files"
+    files.parent.mkdir()
+    database.with_name("feeds.db-files").rename(files)
+    renames, rename = iter(range(RENAMES)), Path.rename
+
+    def rename_or_fail(path: Path, target: Path) -> Path:
+        if next(renames, None) == failing:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+        assert path.parent == target.parent
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename_or_fail)
+        with pytest.raises(StoreError, match=r"cannot be restored: Device or resource busy \(/"):
+            restore_backup(backup, database, files, replace=True)
+
+    assert (names(database), file_names(files)) == (["former"], ["former"])
+    restore_backup(backup, database, files, replace=True)
+    assert (names(database), file_names(files)) == (["restored"], ["restored"])
+
+
+def test_nothing_is_written_beside_the_backup(database: Path) -> None:
+    """[OPS-092] It may be on a read-only file system."""
+    backup, files = database.parent / "backup/copy.db", database.with_name("feeds.db-files")
+    names(backup)  # the log moves into the database
+    before_ns = backup.parent.stat().st_mtime_ns
+    check_backup(backup)
+    restore_backup(backup, database, files, replace=True)
+
+    assert backup.parent.stat().st_mtime_ns == before_ns
+    assert names(database) == ["restored"]
 
 
 async def test_interrupted_restore_of_a_missing_database_is_not_taken_for_its_absence(tmp_path: Path) -> None:
@@ -138,3 +181,20 @@ def test_data_of_an_earlier_restore_is_never_taken_back(database: Path) -> None:
 
     with pytest.raises(StoreError, match=r"feeds\.db\.before-restore exists from an earlier restore; remove it or"):
         restore_backup(backup, database, files, replace=True)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "CREATE TRIGGER evil AFTER INSERT ON node BEGIN DELETE FROM item; END",
+        "ALTER TABLE item RENAME TO items; CREATE VIEW item AS SELECT * FROM items",
+    ],
+)
+def test_backup_with_a_trigger_or_a_view_is_refused(tmp_path: Path, statements: str) -> None:
+    """[OPS-092] The service would run them."""
+    backup = tmp_path / "backup.db"
+    with closing(sqlite3.connect(backup, isolation_level=None)) as connection:
+        migrate.prepare(connection, backup)
+        connection.executescript(statements)
+    with pytest.raises(StoreError, match="which smartfeeds does not make"):
+        check_backup(backup)

@@ -141,6 +141,17 @@ async def test_push_reads_a_batch_in_two_round_trips(counted: Counted) -> None:
         assert [len(order.changes) for order in batch.orders] == [stored]
 
 
+async def test_look_at_the_nodes_of_held_pulls_makes_one_round_trip(counted: Counted) -> None:
+    """[PG-049] [PG-079] Every few seconds, however many nodes have readers waiting."""
+    for number in range(5):
+        await counted.service.handle(r.CreateNode(ALICE, SERVICE, f"feed{number}"))
+    nodes = await counted.store.read(lambda tx: tx.nodes("", 9))
+    before = CountingSession.trips
+    found = await counted.store.read(lambda tx: tx.nodes_by_no([node.node_no for node in nodes]))
+    assert len(found) == 6
+    assert CountingSession.trips - before == 1
+
+
 def test_statements_of_a_pipeline_share_one_round_trip(postgres: PostgresServer) -> None:
     """[PG-049] Counted between the two programs: the transaction begins with them, and their results come together."""
     with (

@@ -226,6 +226,9 @@ class MemoryReadTx:
     def node_by_no(self, node_no: int) -> Node | None:
         return self._data.nodes.get(node_no)
 
+    def nodes_by_no(self, node_nos: Collection[int]) -> dict[int, Node]:
+        return {node_no: node for node_no in node_nos if (node := self.node_by_no(node_no)) is not None}
+
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
         names = sorted(name for name in self._data.names if name > after and (before is None or name < before))
         start = max(len(names) - limit, 0) if newest else 0

@@ -1,6 +1,7 @@
 """`smartfeeds import --from`: arguments, reports and exit codes."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -52,13 +53,16 @@ def test_report_as_json(ready: Run) -> None:
 
 
 def test_dry_run_writes_nothing(ready: Run) -> None:
-    """[IMP-067]"""
+    """[IMP-067] [IMP-069] Its table is that of the import."""
     report = json.loads(ready("import", "--from", "prosody", str(SAMPLE), "--dry-run", "--json").stdout)
     assert report["dry_run"] and [node["outcome"] for node in report["nodes"]] == ["created"] * 5
     assert listed(ready) == []
 
     text = ready("import", "--from", "prosody", str(SAMPLE), "--dry-run")
     assert text.stdout.endswith("5 nodes would be moved; nothing was written.\n")
+    assert listed(ready) == []
+    done = ready("import", "--from", "prosody", str(SAMPLE))
+    assert text.stdout.splitlines()[:-1] == done.stdout.splitlines()[:-1] != []
 
 
 def test_nodes_and_kind_are_chosen(ready: Run) -> None:
@@ -86,6 +90,40 @@ def test_refused_node_is_a_failure_and_the_others_are_moved(ready: Run, tmp_path
     assert "blog?order=created: node: the name is that of a view" in result.stderr
     assert result.stdout.endswith("2 nodes moved.\n")
     assert listed(ready) == ["blog", "talk"]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_nodes_that_moved_before_the_source_failed_are_reported(
+    options: tuple[str, ...], ready: Run, tmp_path: Path
+) -> None:
+    """[IMP-069] The nodes come in the order of their files."""
+    source = tmp_path / "prosody"
+    shutil.copytree(SAMPLE, source)
+    broken = source / "pubsub%2elocalhost" / "pubsub_private.list"
+    broken.unlink()
+    os.mkfifo(broken)
+
+    result = ready("import", "--from", "prosody", str(source), *options, code=Exit.FAILED)
+
+    moved = ["ünï/c ode?a=b&c", "blog", "geo"]
+    assert sorted(listed(ready)) == sorted(moved)
+    assert result.stderr.endswith("pubsub_private.list: it is no regular file; remove it\n")
+    if options:
+        assert [node["node"] for node in json.loads(result.stdout)["nodes"]] == moved
+    else:
+        assert result.stdout.endswith("3 nodes moved.\n")
+
+
+def test_node_that_cannot_be_read_is_a_failure_and_the_others_are_moved(ready: Run, tmp_path: Path) -> None:
+    """[IMP-012] [IMP-069]"""
+    source = tmp_path / "prosody"
+    shutil.copytree(SAMPLE, source)
+    (source / "pubsub%2elocalhost" / "pubsub_nodes" / "geo.dat").write_text("return {")
+
+    result = ready("import", "--from", "prosody", str(source), code=Exit.FAILED)
+
+    assert "file geo.dat: the node cannot be read" in result.stderr
+    assert result.stdout.endswith("4 nodes moved.\n")
 
 
 def test_mirror_removes_what_the_source_has_lost(ready: Run, tmp_path: Path) -> None:
@@ -120,8 +158,10 @@ def test_bytes_that_are_no_text_end_neither_form_of_the_report(ready: Run, tmp_p
 def test_component_may_have_another_name(run: Run) -> None:
     """[IMP-065]"""
     run("init", "feeds.example.org")
-    result = run("import", "--from", "prosody", str(SAMPLE), code=Exit.FAILED)
-    assert "no nodes of feeds.example.org; name one with --host: pubsub.localhost" in " ".join(result.stderr.split())
+    result = run("import", "--from", "prosody", str(SAMPLE), code=Exit.CONFIG)
+    assert "no nodes of feeds.example.org; name another component with --host: pubsub.localhost" in " ".join(
+        result.stderr.split()
+    )
 
     run("import", "--from", "prosody", str(SAMPLE), "--host", HOST)
     subscriptions = json.loads(run("sub", "list", "--node", "blog", "--json").stdout)
@@ -137,6 +177,7 @@ def test_component_may_have_another_name(run: Run) -> None:
         (("import", ".", "--node", "a"), "require --from"),
         (("import", "postgresql://127.0.0.1/x", "--node", "a"), "require --from"),
         (("import", "--from", "prosody", ".", "--sync"), "--from does not work with"),
+        (("import", "--from", "prosody", ".", "--allow-private"), "--from does not work with"),
         (("import", "--from", "other", "."), "is not"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.console import Exit
-from smartfeeds.store import migrate, migrations
+from smartfeeds.store import migrate
 from smartfeeds.store.lock import lock_database
 from support.shell import Run, program_in
 
@@ -163,30 +164,34 @@ def test_backup_of_a_newer_program_is_refused(backup: Run) -> None:
 def test_backup_without_its_uploaded_files_fails_the_check(backup: Run) -> None:
     change(f"INSERT INTO file VALUES (1, 'f', '{DIGEST}', 'n', 'image/png', 3, 'o@x', 1, NULL)")
 
-    result = backup("restore", "--check", "copy.db", code=Exit.FAILED)
+    for arguments in (("--check",), ("--replace",)):
+        result = backup("restore", *arguments, "copy.db", code=Exit.FAILED)
+        assert f"The uploaded file {DIGEST} is missing." in result.stdout
+    assert items(backup) == [2, 0], "the rest is restored"
 
-    assert f"The uploaded file {DIGEST} is missing." in result.stdout
     folder = Path("copy.db-files") / DIGEST[:2]
     folder.mkdir(parents=True)
     (folder / DIGEST).touch()
     backup("restore", "--check", "copy.db")
 
 
-def test_backup_of_the_first_version_is_restored_and_upgraded(backup: Run) -> None:
+def test_backup_of_the_first_version_is_restored_and_upgraded(backup: Run, root: Path) -> None:
     """[OPS-091]"""
-    Path("copy.db").unlink()
-    migrations.run(Path("copy.db"), "0001")
-    with closing(sqlite3.connect("copy.db")) as connection, connection:
-        connection.execute(
-            "INSERT INTO node VALUES (1, 'old', 'feed', 'live', 'o@x', 1, '{}', 1, 1, 2, 2, 0, 0, 2, 9, 0)"
-        )
-        connection.execute("INSERT INTO item VALUES (1, 1, 'a', 2, 2, 0, 1, 0, 1, 1, 'p@x', x'3c612f3e')")
-        connection.execute("UPDATE tally SET value = 1")
+    shutil.copyfile(root / "tests/data/version-0.1.0/feeds.db", "copy.db")
 
     backup("restore", "--replace", "copy.db")
     backup("db", "upgrade")
 
-    assert items(backup) == [1]
+    rows = json.loads(backup("node", "list", "--json").stdout)
+    assert {row["node"]: row["items"] for row in rows} == {
+        "asked": 0,
+        "closed": 1,
+        "empty": 0,
+        "geo": 3,
+        "late": 2,
+        "news": 11,
+        "quiet": 1,
+    }
 
 
 def test_scheduled_backup_runs(backup: Run, root: Path, tmp_path: Path) -> None:

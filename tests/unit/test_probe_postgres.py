@@ -221,6 +221,16 @@ def test_facts_of_a_server(address: StoreAddress) -> None:
     assert facts.version >= 140_000
 
 
+def test_pooler_that_shares_a_connection_is_noticed(address: StoreAddress) -> None:
+    """[OPS-093] [TOP-044] A pooler in transaction mode gives one connection to two clients."""
+    with (
+        psycopg.connect(address.url, autocommit=True) as connection,
+        psycopg.connect(address.url, autocommit=True) as another,
+    ):
+        assert postgres_facts._is_shared(connection, connection)
+        assert not postgres_facts._is_shared(connection, another)
+
+
 @pytest.mark.parametrize(
     ("facts", "state", "text", "advice"),
     [

@@ -38,6 +38,20 @@ def test_late_notification_of_a_process_that_was_frozen_is_allowed() -> None:
     assert list(unexplained([*PUSHES[2:], late], {})) == [(PUSHES[2], late)]
 
 
+def test_process_that_lost_its_locks_repeats_what_its_new_session_does_not_know() -> None:
+    """[CAM-033] Its last mark was not stored, and an item has moved since (seeds 33117 and 33118 of `shared`)."""
+    old = Event(0.5, "a session 7", Kind.HOLD, Status.INVOKE, node="shard 1")
+    released = replace(old, at_s=2.1, status=Status.OK)
+    again = [push(4.0, 2, 1, "a", 1), push(4.0, 3, 2, "a", 1)]
+    moved = push(4.0, 3, 1, "a", 1)
+    for sent in (again, [moved]):
+        for taken_s in (3.9, 4.1):
+            taken = Event(taken_s, "a session 8", Kind.HOLD, Status.INVOKE, node="shard 1")
+            assert judge([old, *PUSHES[:2], hit(1.9, "a"), released, taken, *sent], NEVER_S).findings == ()
+        returned = replace(old, at_s=3.9)
+        assert judge([old, *PUSHES[:2], hit(1.9, "a"), released, returned, *sent], NEVER_S).rules == {Rule.CHAIN}
+
+
 def test_repetition_without_a_takeover_is_a_finding() -> None:
     """[CAM-033] [CAM-036] Nobody was hit, or so long before that the mark was stored."""
     assert judge(PUSHES, NEVER_S).rules == {Rule.TAKEOVER}

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.core.stores import StoreAddress, parse_store
-from smartfeeds.errors import ConfigError, StoreError
+from smartfeeds.core.stores import NO_PSYCOPG, StoreAddress, parse_store
+from smartfeeds.errors import ConfigError
 from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
 from smartfeeds.store.copying import CopySource, CopyTarget
-
-_INSTALL = "PostgreSQL needs psycopg; install it with: pip install 'smartfeeds[postgres]'"
 
 
 def store_address(text: str) -> StoreAddress:
@@ -39,13 +37,11 @@ def with_password(address: StoreAddress, password_file: Path | None) -> StoreAdd
 def open_source(address: StoreAddress) -> AbstractContextManager[CopySource]:
     """Return the database to read, which no service may use. Raises ConfigError, StoreError."""
     if not address.is_shared:
-        if not Path(address.path).exists():
-            raise StoreError(f"the database {address.path} does not exist; check the address")
         return sqlite_source(Path(address.path))
     try:
         from smartfeeds.store.copy_postgres import postgres_source
     except ImportError:
-        raise ConfigError(_INSTALL) from None
+        raise ConfigError(NO_PSYCOPG) from None
     return postgres_source(address)
 
 
@@ -56,5 +52,5 @@ def open_target(address: StoreAddress) -> AbstractContextManager[CopyTarget]:
     try:
         from smartfeeds.store.copy_postgres import postgres_target
     except ImportError:
-        raise ConfigError(_INSTALL) from None
+        raise ConfigError(NO_PSYCOPG) from None
     return postgres_target(address)

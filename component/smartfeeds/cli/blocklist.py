@@ -10,9 +10,8 @@ from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
 from smartfeeds.core.blocklist import ListKind, list_entry
 from smartfeeds.errors import ConfigError
-from smartfeeds.service.blocking import add_entries, read_list
-from smartfeeds.service.context import Context
-from smartfeeds.store.base import OpenMode, WriteTx
+from smartfeeds.service.blocking import add_entries, read_list, remove_entry
+from smartfeeds.store.base import OpenMode
 
 
 @click.group("blocklist", cls=Commands)
@@ -36,14 +35,14 @@ def add(name: str, config: Path | None, *, allow: bool) -> None:
 @click.option("--allow", is_flag=True, help="Remove from the list of addresses that only may use the service.")
 @config_option
 def remove(name: str, config: Path | None, *, allow: bool) -> None:
-    """Remove the bare JID or domain NAME from the list."""
+    """Remove the bare JID or domain NAME from the list, also after the person was erased."""
     entry, kind = _entry(name), _kind(allow=allow)
-
-    def work(tx: WriteTx, _context: Context) -> None:
-        tx.remove_blocks(kind, (entry,))
-
-    write_offline(config, work)
-    print_out(f"{entry} is not on the list {kind.value}.")
+    was_listed = write_offline(config, lambda tx, _: remove_entry(tx, kind, entry))
+    print_out(
+        f"{entry} is no longer on the list {kind.value}."
+        if was_listed
+        else f"{entry} was not on the list {kind.value}."
+    )
 
 
 @blocklist_command.command("list")

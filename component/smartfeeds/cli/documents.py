@@ -120,8 +120,10 @@ def import_command(
     options, affiliations and subscriptions. Subscribers are not notified of the items. The import can be repeated.
     """
     if origin is not None:
-        if sync or own or lenient or base:
-            raise click.UsageError("--from does not work with --sync, --own-edits, --lenient or --base")
+        if sync or own or lenient or base or allow_private:
+            raise click.UsageError(
+                "--from does not work with --sync, --own-edits, --lenient, --base or --allow-private"
+            )
         move(
             Move(str(source), origin, host, nodes, owner, kind, mirror=mirror, dry_run=dry_run), config, as_json=as_json
         )
@@ -140,7 +142,7 @@ def import_command(
         else:
             print_merge(synced, node)
             _hint_owner(owner, new=synced.merge.changed)
-        _fail(failed=failed(synced))
+        exit_failed_if(failed(synced))
         return
     name, document = _read(source, base, config, allow_private=allow_private)
     result = run_offline(config, partial(_import, node=node, document=document, owner=owner), OpenMode.CREATE)
@@ -149,7 +151,7 @@ def import_command(
     else:
         _print_result(name, node, document, result)
         _hint_owner(owner, new=bool(result.added + result.changed))
-    _fail(failed=_is_useless(document, result))
+    exit_failed_if(_is_useless(document, result))
 
 
 def _is_useless(document: FeedDocument, result: ImportCounts) -> bool:
@@ -171,10 +173,6 @@ def _read(source: Path | str, base: str, config: Path | None, *, allow_private: 
 def _hint_owner(owner: str | None, *, new: bool) -> None:
     if owner is None and new:
         err.print("note: the publisher is the component; name another with --owner or in pubsub.admins")
-
-
-def _fail(*, failed: bool) -> None:
-    exit_failed_if(failed)
 
 
 async def _import(service: FeedService, node: str, document: FeedDocument, owner: str | None) -> ImportCounts:

@@ -17,8 +17,9 @@ from smartfeeds.cli.reading import file_spool
 from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines, print_out, print_rows, progress_bar
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.text import counted, one_line
+from smartfeeds.errors import SmartfeedsError
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.moved import MovedProblem, MovedReader
+from smartfeeds.service.moved import MovedProblem, MovedReader, UnreadableNode
 from smartfeeds.service.moving import MoveSettings, NodeReport, move_node
 from smartfeeds.store.base import OpenMode
 
@@ -93,27 +94,37 @@ def move(arguments: Move, config: Path | None, *, as_json: bool) -> None:
     """Move the nodes, and print what was done or would be done. Ends the command as failed if a node was refused."""
     owner = named_or_admin(config, arguments.owner)
     host = arguments.host or load_settings(config).component.jid
-    reports, problems = run_offline(config, partial(_run, arguments=arguments, host=host, owner=owner), OpenMode.CREATE)
+    reports: list[NodeReport] = []
+    problems: list[MovedProblem] = []
+    show = _print_as_json if as_json else _print_reports
+    try:
+        run_offline(config, partial(_run, arguments, host, owner, reports, problems), OpenMode.CREATE)
+    except SmartfeedsError:
+        if reports:
+            show(arguments, reports, problems)  # these nodes have moved
+        raise
     missing = sorted(set(arguments.nodes) - {report.node for report in reports})
     problems += [MovedProblem(f"node {name}", f"{host} has no such node") for name in missing]
-    if as_json:
-        print_json(_as_json(arguments, reports, problems))
-    else:
-        _print_reports(arguments, reports, problems)
-    exit_failed_if(missing or not reports or any(report.outcome == "refused" for report in reports))
+    show(arguments, reports, problems)
+    unreadable = [problem for problem in problems if isinstance(problem, UnreadableNode)]
+    exit_failed_if(missing or unreadable or not reports or any(report.outcome == "refused" for report in reports))
 
 
 async def _run(
-    service: FeedService, *, arguments: Move, host: str, owner: str | None
-) -> tuple[list[NodeReport], list[MovedProblem]]:
+    arguments: Move,
+    host: str,
+    owner: str | None,
+    reports: list[NodeReport],
+    problems: list[MovedProblem],
+    service: FeedService,
+) -> None:
+    """Move the nodes, and add what was done to `reports` and `problems`."""
     settings = MoveSettings(
         str(actor_of(service, owner)),
         NodeKind(arguments.kind) if arguments.kind else None,
         mirror=arguments.mirror,
         dry_run=arguments.dry_run,
     )
-    reports: list[NodeReport] = []
-    problems: list[MovedProblem] = []
     with progress_bar() as progress:
         # One bar for all nodes: a service may have thousands.
         task = progress.add_task("", total=None)
@@ -129,7 +140,6 @@ async def _run(
                     )
                 reports.append(report)
         progress.update(task, total=progress.tasks[task].completed)
-    return reports, problems
 
 
 def _reader(origin: str) -> MovedReader:
@@ -150,8 +160,8 @@ def _row(report: NodeReport) -> dict[str, Any]:
     }
 
 
-def _as_json(arguments: Move, reports: list[NodeReport], problems: list[MovedProblem]) -> dict[str, object]:
-    return {
+def _print_as_json(arguments: Move, reports: list[NodeReport], problems: list[MovedProblem]) -> None:
+    value = {
         "from": arguments.origin,
         "dry_run": arguments.dry_run,
         "nodes": [
@@ -164,6 +174,7 @@ def _as_json(arguments: Move, reports: list[NodeReport], problems: list[MovedPro
         ],
         "problems": [problem._asdict() for problem in problems],
     }
+    print_json(value)
 
 
 def _print_reports(arguments: Move, reports: list[NodeReport], problems: list[MovedProblem]) -> None:

@@ -10,15 +10,18 @@ from typing import Any, Final
 import click
 
 from smartfeeds.cli.common import FILE, bare_jid, config_option, json_option, read_settings, yes_option
+from smartfeeds.cli.files import whole_file
 from smartfeeds.cli.offline import read_offline, run_offline
+from smartfeeds.cli.reading import spooled_pieces
 from smartfeeds.config_store import StoreSettings
 from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
+from smartfeeds.core.blocklist import same_addresses
 from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasureSettings
 from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.service.erasing import ErasureStatus, begin_erasure, continue_erasure, erasure_status
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.personal_export import PersonalData, export_items, export_rows, write_parts
+from smartfeeds.service.personal_export import export_items, export_rows, write_parts
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import database_holder
 from smartfeeds.store.scrub import ScrubResult, scrub
@@ -66,28 +69,27 @@ def export(jid: str, output: Path, config: Path | None) -> None:
     if output.exists():
         raise ConfigError(f"{output} exists already; name another file")
     person = Person(jid)
-    files = run_offline(config, lambda service: _parts(service, person))
-    try:
-        with zipfile.ZipFile(output, "x", zipfile.ZIP_DEFLATED) as archive:
-            for name, data in files.items():
-                archive.writestr(name, data)
-    except OSError as error:
-        raise ConfigError(f"cannot write {output}: {error.strerror}; name another file") from None
-    output.chmod(0o600)
+    run_offline(config, partial(_export, person=person, output=output))
     print_out(f"The data of {jid} is in {output}.")
+    _print_other_spellings(person)
 
 
-async def _parts(service: FeedService, person: Person) -> dict[str, bytes]:
-    data = PersonalData()
-    after: int | None = 0
-    while after is not None:
-        part = PersonalData()
-        after = await service.read(partial(export_items, person=person, after_no=after, data=part))
-        data.items += part.items
-        data.entries += part.entries
-        data.versions += part.versions
-    rows = await service.read(lambda tx, _: export_rows(tx, person))
-    return await service.read(lambda _, context: write_parts(context, person, data, rows))
+async def _export(service: FeedService, person: Person, output: Path) -> None:
+    with spooled_pieces() as items, spooled_pieces() as entries, spooled_pieces() as versions:
+        after_no: int | None = 0
+        while after_no is not None:
+            part = await service.read(partial(export_items, person=person, after_no=after_no))
+            items.extend(part.items)
+            entries.extend(part.entries)
+            versions.extend(part.versions)
+            after_no = part.after_no
+        rows = await service.read(lambda tx, _: export_rows(tx, person))
+        files = await service.read(lambda _, context: write_parts(context, person, rows, items, entries, versions))
+        with whole_file(output, private=True) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, pieces in files:
+                with archive.open(name, "w", force_zip64=True) as member:
+                    for piece in pieces:
+                        member.write(piece)
 
 
 @gdpr_command.command("erase")
@@ -109,8 +111,9 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     had_data, job = run_offline(config, lambda service: _erase(service, person, settings, store), OpenMode.WRITE)
     if job.is_open:
         print_out(
-            f"The erasure of {jid} waits until followers have received the deletions. The service continues it; ask"
-            f" with smartfeeds gdpr status {jid}, or repeat the command with --now."
+            f"The erasure of {jid} waits until followers have received the deletions. The service continues it. Repeat"
+            f" the command when smartfeeds gdpr status {jid} shows the phase done: it then removes the bytes of deleted"
+            " rows. To wait no longer, repeat it with --now."
         )
         exit_failed_if(job)
     print_out(f"{jid} is erased." if had_data else f"Nothing of {jid} was left to erase.")
@@ -119,6 +122,14 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     print_out(_scrub(store))
     print_out(_OUTSIDE)
     print_out(f"Removed files of feeds leave {store.files_folder} at the next clean-up of the service.")
+    _print_other_spellings(person)
+
+
+def _print_other_spellings(person: Person) -> None:
+    """A server may name itself by letters or in ASCII, and then the service knows two users."""
+    others = [str(jid) for jid in same_addresses(person.address)[1:]]
+    if others:
+        print_out(f"Servers may also spell this address {' or '.join(others)}: repeat the command for this spelling.")
 
 
 def _nodes(text: str) -> str:

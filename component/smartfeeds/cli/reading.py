@@ -1,8 +1,9 @@
-"""Reads documents from files or standard input, for `import`, `convert` and `merge`."""
+"""Reads documents from files or standard input for `import`, `convert` and `merge`, and stores pieces on the disk."""
 
 import os
 import tempfile
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,3 +157,30 @@ def file_spool() -> Iterator[FileSpool]:
             yield FileSpool(file.fileno())
     except OSError as error:
         raise ConfigError(f"cannot write to the folder {tempfile.gettempdir()}: {error.strerror}; set TMPDIR") from None
+
+
+@dataclass(slots=True)
+class SpooledPieces:
+    """Pieces of a document in a spool, in their order."""
+
+    spool: FileSpool
+    sizes: "array[int]" = field(default_factory=lambda: array("q"))
+
+    def extend(self, pieces: Iterable[bytes]) -> None:
+        """Store the pieces behind the others. Raises OSError."""
+        for piece in pieces:
+            self.spool.append(piece)
+            self.sizes.append(len(piece))
+
+    def __iter__(self) -> Iterator[bytes]:
+        offset = 0
+        for size in self.sizes:
+            yield self.spool.read(offset, size)
+            offset += size
+
+
+@contextmanager
+def spooled_pieces() -> Iterator[SpooledPieces]:
+    """Yield an empty list of pieces on the disk. Raises ConfigError if it cannot be written."""
+    with file_spool() as spool:
+        yield SpooledPieces(spool)

@@ -22,9 +22,9 @@ from smartfeeds.store.restoring import BackupContents, check_backup, restore_bac
 def restore_command(file: Path, config: Path | None, *, check: bool, replace: bool, as_json: bool) -> None:
     """Check the backup FILE, and put it and its uploaded files in the place of the database.
 
-    Stop the service first. With --check nothing is changed, and the service may be running: the command reads the whole
-    backup and prints its feeds with the number of items, the last change and a digest. It ends with code 1 if uploaded
-    files are missing.
+    Stop the service first. The command reads the whole backup, and prints its feeds with the number of items, the last
+    change and a digest. With --check nothing is changed, and the service may be running. The command ends with code 1
+    if the backup lacks uploaded files.
     """
     store = None if check else _file_store(config)
     if not file.exists():
@@ -35,14 +35,13 @@ def restore_command(file: Path, config: Path | None, *, check: bool, replace: bo
         print_json(_to_json(contents))
     else:
         _print(file, contents)
-    if store is None:
-        exit_failed_if(bool(contents.missing_files))
-        return
-    former = restore_backup(file, store.path, store.files_folder, replace=replace)
-    if not as_json:
-        for path in former:
-            print_out(f"The former data is {path}.")
-        print_out(f"Restored {store.path}. The next start of smartfeeds run upgrades it if necessary.")
+    if store is not None:
+        former = restore_backup(file, store.path, store.files_folder, replace=replace)
+        if not as_json:
+            for path in former:
+                print_out(f"The former data is {path}.")
+            print_out(f"Restored {store.path}. The next start of smartfeeds run upgrades it if necessary.")
+    exit_failed_if(contents.missing_files)
 
 
 def _file_store(config: Path | None) -> StoreSettings:

@@ -32,6 +32,11 @@ def list_entry(text: str) -> str:
     jid = parse_jid(text.strip())
     if jid is None or jid.resource:
         raise ConfigError(f"{text!r} is neither a bare JID nor a domain; name it like alice@example.org or example.org")
+    if "*" in jid.domain:
+        # No domain has an asterisk, and the operator would believe that the entry matches.
+        raise ConfigError(
+            f"{text!r} has a wildcard; add each domain, and each of its subdomains, as an entry of its own"
+        )
     return str(jid)
 
 

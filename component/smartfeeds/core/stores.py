@@ -7,8 +7,10 @@ section 34.1.1.2). It never contains a password, so it may appear in logs and me
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 from urllib.parse import parse_qsl
 
+NO_PSYCOPG: Final = "PostgreSQL needs psycopg; install it with: pip install 'smartfeeds[postgres]'"
 FILES_SUFFIX = "-files"  # of the folder of uploaded files beside a database file
 _SQLITE = "sqlite:///"
 _POSTGRES = re.compile(

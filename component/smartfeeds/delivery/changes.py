@@ -10,7 +10,6 @@ from typing import Protocol
 
 import structlog
 
-from smartfeeds.core.model import Node
 from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import FeedService
@@ -106,16 +105,13 @@ class WatchedNodes:
         if not node_nos:
             self._versions, self._announced = {}, set()
             return
-        versions = await self._service.read(lambda tx, _context: {no: _version(tx.node_by_no(no)) for no in node_nos})
+        nodes = await self._service.read(lambda tx, _context: tx.nodes_by_no(node_nos))
+        versions = {no: version_of(nodes[no]) if no in nodes else "" for no in node_nos}
         former, self._versions = self._versions, versions
         announced, self._announced = self._announced, set()
         changed = [no for no, version in versions.items() if former.get(no) != version]
         UNANNOUNCED_CHANGES.inc(sum(no in former and no not in announced for no in changed))
         self._waiters.wake(changed)
-
-
-def _version(node: Node | None) -> str:
-    return "" if node is None else version_of(node)
 
 
 @contextlib.contextmanager

@@ -81,8 +81,10 @@ class Ownership:
         self._joined_linked = locks is not None  # the locks of a sole process count it with its link
         self._has_link = False
         self._is_leaving = False
-        self._is_over = False
+        self._runner: asyncio.Task[None] | None = None
+        self._is_over = False  # also a beat outside of `run` opens no locks any more
         self._beat_s = -math.inf if locks is None else clock()
+        self._last_beat_s = clock()  # of any locks; of the start before the first one
         self._letters_s = -math.inf
         self._moving: asyncio.Task[None] | None = None
         self.on_link_lost: Callable[[], object] = lambda: None
@@ -116,6 +118,16 @@ class Ownership:
         return self.owns(shard_of_name(name))
 
     @property
+    def has_linked_peer(self) -> bool:
+        """Whether another process had a link at the last beat."""
+        return self._members.linked > self._joined_linked
+
+    @property
+    def has_link(self) -> bool:
+        """Whether this process has the lease of the component's link."""
+        return self._has_link
+
+    @property
     def processes(self) -> int:
         """The number of processes on the database, at least one.
 
@@ -125,8 +137,7 @@ class Ownership:
 
     def reading(self) -> OwnershipReading:
         """The numbers for metrics and `status`."""
-        age_s = self._clock() - self._beat_s
-        return OwnershipReading(len(self.owned), max(1, self._members.total), age_s if math.isfinite(age_s) else 0.0)
+        return OwnershipReading(len(self.owned), self.processes, self._clock() - self._last_beat_s)
 
     def register(self, work: ShardWork) -> None:
         """Adds work that follows the ownership. Works begin in the order of the calls."""
@@ -148,10 +159,15 @@ class Ownership:
 
         Raises NewerSchemaError: this program must not use the database any more, and a start would be refused.
         """
-        while True:
-            await self._sleep(BEAT_S)
-            with failures_logged():
-                await self.step()
+        self._runner = asyncio.current_task()
+        try:
+            while True:
+                # Several beats in a lease: one of them may be late.
+                await self._sleep(min(BEAT_S, self._lease_s / 4))
+                with failures_logged():
+                    await self.step()
+        finally:
+            self._runner = None
 
     async def step(self) -> None:
         """Sends one beat. A failure loses all shards; the next step opens new locks.
@@ -188,8 +204,11 @@ class Ownership:
                 await self._end(self._locks, self._owned)
 
     async def stop(self) -> None:
-        """Closes the locks. `release` comes first."""
+        """Ends `run` and closes the locks. `release` comes first."""
         self._is_over = True
+        if self._runner is not None:
+            self._runner.cancel()  # it may wait for a server that does not answer
+            await asyncio.gather(self._runner, return_exceptions=True)
         locks, self._locks = self._locks, None
         if locks is not None:
             with failures_logged():
@@ -207,8 +226,9 @@ class Ownership:
         """Returns when this process has the lease of the component's link."""
         while not self._has_link:
             with failures_logged():
-                if self._locks is not None:
-                    self._has_link = await self._locks.lease_link()
+                locks = self._locks
+                # The locks may be lost while the database answers.
+                self._has_link = locks is not None and await locks.lease_link() and locks is self._locks
             if not self._has_link:
                 await self._sleep(BEAT_S)
 
@@ -242,7 +262,7 @@ class Ownership:
         locks, began_s = self._locks, self._clock()
         view = await locks.beat()
         # The time before the beat: the database may have received it right after it was sent.
-        self._beat_s = began_s
+        self._beat_s = self._last_beat_s = began_s
         self._members = view.members
         is_linked = self._is_linked()
         if is_linked is not self._joined_linked:

@@ -25,6 +25,8 @@ class Atom(str):
 
 Term: TypeAlias = "Atom | str | bytes | int | float | tuple[Term, ...] | list[Term]"
 
+# Before Python 3.11.5 a possessive group whose last attempt fails in the middle leaves the position there (gh-106052).
+# Only groups that fail at their first byte, or at the end of the data, are possessive.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 # What is between the brackets of a binary: strings and numbers.
 BINARY = rb"(?:" + _STRING + rb"|/utf8|[\d,\s])*+"
@@ -37,10 +39,10 @@ _TOKEN = re.compile(
     rb"|([a-z\xdf-\xf6\xf8-\xff][\w@\xc0-\xff]*+)"
     rb"|(-?\d++(?![.#]\w))"
     rb"|<<(" + BINARY + rb")>>"
-    rb"|(" + _STRING + rb"(?:\s++" + _STRING + rb")*+)"
+    rb"|(" + _STRING + rb"(?:\s++" + _STRING + rb")*)"
     rb"|('[^'\\]*+(?:\\.[^'\\]*+)*+')"
-    rb"|(-?\d++\.\d++(?:e[-+]?\d++)?+)"
-    rb")(?:\s*+,)?+"  # half of all tokens, if it were one of its own
+    rb"|(-?\d++\.\d++(?:e[-+]?\d++)?)"
+    rb")(?:\s*+,)?"  # half of all tokens, if it were one of its own
     rb"|(\S)"
     rb")",
     re.DOTALL,
@@ -50,7 +52,7 @@ _COMMA = ord(",")
 _OPENING = {b"}": b"{", b"]": b"["}
 _END = re.compile(rb"\.[ \t\r]*\n")
 _NAME = re.compile(rb"\s*+\{\s*+([a-z][\w@]*+)\s*+,")
-_SEGMENT = re.compile(rb"\s*+(?:(" + _STRING + rb")(/utf8)?+|(\d++))\s*+")
+_SEGMENT = re.compile(rb"\s*+(?:(" + _STRING + rb")(/utf8)?|(\d++))\s*+")
 _ESCAPE = re.compile(r"\\(?:x\{([0-9A-Fa-f]+)\}|x([0-9A-Fa-f]{2})|([0-7]{1,3})|\^(.)|(.))", re.DOTALL)
 _CONTROLS = {"b": 8, "d": 127, "e": 27, "f": 12, "n": 10, "r": 13, "s": 32, "t": 9, "v": 11}
 

@@ -12,16 +12,19 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.erlang_terms import BINARY, MAX_TERM_DEPTH, binary_of
 from smartfeeds.formats.xml import checked_name
 
+# Before 3.11.5, Python does not return to the end of the last repetition if a possessive group fails in its middle
+# (gh-106052). So such groups are greedy here: nothing behind them fails, or their number is bounded.
+_MOST_PAIRS = 128  # as `xml.MAX_ATTRIBUTES`
 _BINARY = rb"<<(" + BINARY + rb")>>"
 _PAIR = re.compile(rb"\s*+\{\s*+" + _BINARY + rb"\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+(,?+)")
-_PAIRS = rb"(?:\s*+\{\s*+<<" + BINARY + rb">>\s*+,\s*+<<" + BINARY + rb">>\s*+\}\s*+,?+)*+"
+_PAIRS = rb"(?:\s*+\{\s*+<<" + BINARY + rb">>\s*+,\s*+<<" + BINARY + rb">>\s*+\}\s*+,?+){0,%d}" % _MOST_PAIRS
 # A comma, the beginning of an element, a text, and the end of a list and of the element around it: all that stand next
 # to each other. Most elements have one text, and are one part.
 _PART = re.compile(
-    rb"\s*+(?:(,)\s*+)?+"
-    rb"(?:(\{\s*+xmlel\s*+,\s*+<<" + BINARY + rb">>\s*+,\s*+\[" + _PAIRS + rb"\s*+\])\s*+,\s*+\[\s*+)?+"
-    rb"(?:\{\s*+xmlcdata\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+)?+"
-    rb"(?:(\])(\s*+\})?+)?+"
+    rb"\s*+(?:(,)\s*+)?"
+    rb"(?:(\{\s*+xmlel\s*+,\s*+<<" + BINARY + rb">>\s*+,\s*+\[" + _PAIRS + rb"\s*+\])\s*+,\s*+\[\s*+)?"
+    rb"(?:\{\s*+xmlcdata\s*+,\s*+" + _BINARY + rb"\s*+\}\s*+)?"
+    rb"(?:(\])(\s*+\})?)?"
 )
 _END = 4  # the group of the end of a list
 _HEAD = re.compile(rb"\{\s*+xmlel\s*+,\s*+" + _BINARY + rb"\s*+,\s*+\[")

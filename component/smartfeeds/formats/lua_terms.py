@@ -42,11 +42,16 @@ _TEXT: Final = rb'"(' + _CHARACTERS + rb')"'
 _SCALAR: Final = rb"(true|false|nil|[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\b"
 _KEY: Final = rb"\[\s*+" + _TEXT + rb"\s*+\]\s*+=\s*+"
 _END: Final = rb"\s*+[;,]"
-# The same without groups.
+# The same without groups. Tables with more fields than this are read field by field. Possessive groups would need no
+# bound, but before 3.11.5 Python does not return to the end of the last repetition if the next one fails in the middle
+# (gh-106052).
+_MOST_FIELDS: Final = 64
 _ANY_TEXT: Final = rb'"' + _CHARACTERS + rb'"'
 _ANY_KEY: Final = rb"\s*+\[\s*+" + _ANY_TEXT + rb"\s*+\]\s*+=\s*+"
-_TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb")++"
-_FIELDS: Final = rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb")++"
+_TEXT_FIELDS: Final = rb"(?:" + _ANY_KEY + _ANY_TEXT + _END + rb"){1,%d}" % _MOST_FIELDS
+_FIELDS: Final = (
+    rb"(?:" + _ANY_KEY + rb"(?:" + _ANY_TEXT + rb"|\{" + _TEXT_FIELDS + rb"\s*+\})" + _END + rb"){1,%d}" % _MOST_FIELDS
+)
 _FIELD: Final = re.compile(rb"\s*+" + _KEY + rb"(?:" + _TEXT + rb"|\{(" + _TEXT_FIELDS + rb")\s*+\})" + _END, re.DOTALL)
 _OPENING: Final = re.compile(_BLANKS + rb"\{")
 _TOKEN: Final = re.compile(
@@ -64,7 +69,7 @@ _TOKEN: Final = re.compile(
     + rb"|\{(?:\s*+"
     + _TEXT  # 7
     + _END
-    + rb")?+("
+    + rb")?("
     + _FIELDS  # 8
     + rb")\s*+\}|(\{)|(\})|"  # 9, 10
     + _SCALAR  # 11

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, list_entry
+from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.service.administration import check_admin
 from smartfeeds.service.context import Context
@@ -69,6 +70,18 @@ def add_entries(tx: WriteTx, _context: Context, kind: ListKind, names: Collectio
             while sub_nos := tx.subscription_nos(name, 500):
                 for sub_no in sub_nos:
                     tx.remove_subscription(sub_no)
+
+
+def remove_entry(tx: WriteTx, kind: ListKind, name: str) -> bool:
+    """Removes an entry in the form of `list_entry`, also if it was hidden by the erasure of the person. Returns whether
+    the list had it."""
+    names, salt = {name}, tx.person_salt()
+    if salt and "@" in name:
+        names.add(f"{DIGEST_PREFIX}{Person(name).digest(salt).hex()}")
+    present = names & set(tx.blocks(kind))
+    if present:
+        tx.remove_blocks(kind, present)
+    return bool(present)
 
 
 def _entry(text: str) -> str:

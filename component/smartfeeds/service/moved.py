@@ -5,13 +5,14 @@ the problems that concern no single node. It yields values as the storage has th
 addresses, options and payloads. The items of a node are read once, before the next node is requested.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.text import counted
+from smartfeeds.errors import ConfigError, DocumentError
 
 
 class MovedItem(NamedTuple):
@@ -50,6 +51,13 @@ class UnreadableItem(MovedProblem):
     __slots__ = ()
 
 
+class UnreadableNode(MovedProblem):
+    """The problem of a node that the reader leaves out, because it cannot read all of it: the node could get more
+    readers here than it has there."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class MovedNode:
     """A node of another service.
@@ -67,9 +75,20 @@ class MovedNode:
     problems: Sequence[MovedProblem] = ()
 
 
-# A reader: the source is a path or the address of a database, the host the JID of the component. An empty host means
-# the only component in the source. Raises DocumentError if the source cannot be read, ConfigError for a wrong argument.
+# A reader: the source is a path or the address of a database, the host the JID of the component. Raises DocumentError
+# if the source cannot be read, ConfigError for a wrong argument.
 MovedReader = Callable[[str, str], Iterator[MovedNode | MovedProblem]]
+
+
+def check_host(source: str, host: str, hosts: Collection[str], advice: str) -> None:
+    """Raises ConfigError if a source has no nodes of the component `host`, DocumentError if it has no nodes at all.
+
+    `hosts` are the components in the source, `advice` is what to do if there is none.
+    """
+    if not hosts:
+        raise DocumentError(f"{source} has no nodes of any component; {advice}")
+    if host not in hosts:
+        raise ConfigError(f"{source} has no nodes of {host}; name another component with --host: {', '.join(hosts)}")
 
 
 def personal_nodes(count: int) -> Iterable[MovedProblem]:

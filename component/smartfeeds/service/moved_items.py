@@ -143,12 +143,14 @@ class ItemSpool:
         return min(max(date_us, 0), self.now_us)
 
     def _bare(self, text: str) -> str:
-        bare = self._publishers.get(text)
+        # ejabberd stores full JIDs, and each connection of a publisher may have another resource.
+        address = text.partition("/")[0]
+        bare = self._publishers.get(address)
         if bare is None:
-            jid = parse_jid(text) if text else None
+            jid = parse_jid(address) if address else None
             if text and jid is None:
                 self.problems.append(MovedProblem(f"publisher {cut(text, 80)!r}", "not a JID"))
-            bare = self._publishers[text] = self.publisher if jid is None else str(jid.bare)
+            bare = self._publishers[address] = self.publisher if jid is None else str(jid.bare)
         return bare
 
     def in_created_order(self) -> Iterator[KeyedItem]:

@@ -37,11 +37,14 @@ def moved_kind(policy: Policy, moved: MovedNode, *, has_items: bool, for_feed: b
 def moved_options(options: NodeOptions, form: FormFields, limits: OptionLimits, report: Report) -> NodeOptions:
     """Returns the options after those of the source. Reports each option that differs from the source.
 
-    An access model that this service does not have becomes `whitelist`, so that no node opens by moving.
+    An access model that this service does not have, or that the reader could not read, becomes `whitelist`, so that no
+    node opens by moving (IMP-045).
     """
     for name, values in form.items():
         values = _fitting(options.kind, name, values, limits, report)
         if values in _EMPTY:
+            if name == _ACCESS_MODEL:
+                options = _closed(options, limits, report)
             continue
         if name.removeprefix(PUBSUB) not in OPTIONS:
             report(MovedProblem(f"option {name}", f"this service does not have it; the source has {_text(values)}"))
@@ -51,9 +54,13 @@ def moved_options(options: NodeOptions, form: FormFields, limits: OptionLimits, 
         except FeedError as error:
             report(MovedProblem(f"option {name}", f"{_text(values)} is not accepted: {error.text}"))
             if name == _ACCESS_MODEL:
-                options = options.apply({name: (AccessModel.WHITELIST.value,)}, limits)
-                report(MovedProblem(f"option {name}", "the access model is whitelist now, with the same affiliations"))
+                options = _closed(options, limits, report)
     return options
+
+
+def _closed(options: NodeOptions, limits: OptionLimits, report: Report) -> NodeOptions:
+    report(MovedProblem(f"option {_ACCESS_MODEL}", "the access model is whitelist now, with the same affiliations"))
+    return options.apply({_ACCESS_MODEL: (AccessModel.WHITELIST.value,)}, limits)
 
 
 def _fitting(kind: NodeKind, name: str, values: Values, limits: OptionLimits, report: Report) -> Values:

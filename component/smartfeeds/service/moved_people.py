@@ -77,6 +77,7 @@ def prepare_people(moved: MovedNode, operator: str, report: Report) -> MovedPeop
 def _subscriptions(
     subscriptions: Iterable[MovedSubscription], report: Report
 ) -> Iterable[tuple[str, tuple[SubscriptionState, FormFields]]]:
+    seen: set[str] = set()
     for subscription in subscriptions:
         jid, state = parse_jid(subscription.jid), _STATES.get(subscription.state)
         subject = f"subscription {cut(subscription.jid, 80)!r}"
@@ -84,7 +85,10 @@ def _subscriptions(
             report(MovedProblem(subject, "not a JID"))
         elif state is None:
             report(MovedProblem(subject, f"{subscription.state!r} is not a state that this service has"))
+        elif str(jid) in seen:
+            report(MovedProblem(subject, "the source has this address twice; the first subscription moves"))
         else:
+            seen.add(str(jid))
             yield str(jid), (state, subscription.options)
 
 

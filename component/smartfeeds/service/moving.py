@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from smartfeeds.core.model import MAX_ID_BYTES, Edge, Node, NodeKind, Slice
@@ -49,6 +48,7 @@ from smartfeeds.sync.joining import Spool
 
 BATCH: Final = 1_000  # items that one transaction stores in a node that nobody can reach: some 30 ms
 CHUNK: Final = 64  # items that one transaction compares and stores in a node that has readers
+BATCH_BYTES: Final = 8 * 1024 * 1024  # of payloads in a transaction: the memory does not depend on the sizes of items
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +210,19 @@ class _Move:
             except FeedError as error:
                 self.skipped.append((item.id, error.text or error.condition.value))
             else:
-                yield item._replace(payload=payload)
+                yield item._replace(payload=payload, rank=item.rank - surplus)
 
     @staticmethod
     def _batches(items: Iterator[KeyedItem], size: int) -> Iterator[list[KeyedItem]]:
-        while batch := list(islice(items, size)):
+        batch: list[KeyedItem] = []
+        batch_bytes = 0
+        for item in items:
+            batch.append(item)
+            batch_bytes += len(item.payload)
+            if len(batch) == size or batch_bytes >= BATCH_BYTES:
+                yield batch
+                batch, batch_bytes = [], 0
+        if batch:
             yield batch
 
     def _write_whole(self, tx: WriteTx, context: Context, node: Node, items: list[KeyedItem]) -> int:

@@ -4,9 +4,10 @@
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.person import Person
@@ -37,29 +38,33 @@ others that mention the person.
 """
 
 
-@dataclass(slots=True)
-class PersonalData:
-    """The parts of an export, as JSON values and bytes."""
+class PersonalItems(NamedTuple):
+    """A part of the items of a person, as JSON objects and as Atom entries. `versions` are the person's in items of
+    others. The next part begins behind `after_no`; it is None at the end.
+    """
 
-    items: list[dict[str, Any]] = field(default_factory=list)
-    entries: list[bytes] = field(default_factory=list)
-    versions: list[dict[str, Any]] = field(default_factory=list)
+    items: list[bytes]
+    entries: list[bytes]
+    versions: list[bytes]
+    after_no: int | None
 
 
-def export_items(tx: ReadTx, context: Context, person: Person, after_no: int, data: PersonalData) -> int | None:
-    """Adds the next items to an export. Returns the number behind which the next call continues, None at the end."""
+def export_items(tx: ReadTx, context: Context, person: Person, after_no: int) -> PersonalItems:
+    """Returns what the next items of the store have of a person."""
     rows = tx.items_after(after_no, ITEM_CHUNK)
+    part = PersonalItems([], [], [], rows[-1].item.item_no if len(rows) == ITEM_CHUNK else None)
     for node_no, item in rows:
         node = tx.node_by_no(node_no)
         if node is None:
             continue
         if belongs_to(context, node, item, person):
-            data.items.append(_item(node, item))
+            part.items.append(_json(_item(node, item)))
             if node.kind is NodeKind.FEED and item.payload.startswith(ENTRY_START):
-                data.entries.append(with_child(shared_payload(item), sync_of(context, node, item)))
+                part.entries.append(with_child(shared_payload(item), sync_of(context, node, item)))
         elif node.kind is NodeKind.FEED and person.is_in(item.sync or b""):
-            data.versions += _versions(node, item, read_shared(context, node, item).version, person)
-    return rows[-1].item.item_no if len(rows) == ITEM_CHUNK else None
+            versions = _versions(node, item, read_shared(context, node, item).version, person)
+            part.versions.extend(map(_json, versions))
+    return part
 
 
 def _item(node: Node, item: Item) -> dict[str, Any]:
@@ -144,17 +149,35 @@ def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in (name, "scope")}
 
 
-def write_parts(context: Context, person: Person, data: PersonalData, rows: Mapping[str, object]) -> dict[str, bytes]:
-    """Returns the files of an export by their names."""
-    values = {**rows, "items.json": data.items, "versions.json": data.versions}
+def write_parts(
+    context: Context,
+    person: Person,
+    rows: Mapping[str, object],
+    items: Iterable[bytes] = (),
+    entries: Iterable[bytes] = (),
+    versions: Iterable[bytes] = (),
+) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """Yields the files of an export: their names and the pieces of their contents. A person may have a million items,
+    so no file is built in memory."""
     date = format_datetime(context.now_us)
     readme = _README.format(jid=person.jid, domain=context.policy.domain, date=date)
-    head = f"<id>urn:x-smartfeeds:export</id><title>Items of {person.jid}</title><updated>{date}</updated>"
-    feed = b"\n".join((_FEED_HEAD + head.encode(), *data.entries, b"</feed>\n"))
-    files = {name: _json(values[name]) for name in sorted(values)}
-    return {"README.txt": readme.encode(), "items.atom": feed, **files}
+    yield "README.txt", (readme.encode(),)
+    head = f"<id>urn:x-smartfeeds:export</id><title>Items of {person.jid}</title><updated>{date}</updated>\n"
+    yield "items.atom", chain((_FEED_HEAD, head.encode()), (entry + b"\n" for entry in entries), (b"</feed>\n",))
+    yield "items.json", _array(items)
+    yield "versions.json", _array(versions)
+    for name in sorted(rows):
+        yield name, (_json(rows[name]), b"\n")
+
+
+def _array(values: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields a JSON array of values that are JSON already."""
+    separator = b"[\n"
+    for value in values:
+        yield separator + value
+        separator = b",\n"
+    yield b"\n]\n" if separator == b",\n" else b"[]\n"
 
 
 def _json(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str)
-    return f"{text}\n".encode()
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str).encode()

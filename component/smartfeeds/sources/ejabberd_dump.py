@@ -22,11 +22,13 @@ from smartfeeds.service.moved import (
     MovedProblem,
     MovedSubscription,
     UnreadableItem,
+    UnreadableNode,
+    check_host,
     personal_nodes,
 )
 from smartfeeds.sources.ejabberd_values import (
     AFFILIATIONS,
-    choose_host,
+    OTHER_STORAGE,
     moved_subscription,
     persists_items,
     read_options,
@@ -108,13 +110,12 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
     states: list[tuple[int, Fields]] = []
     options_by_subid: dict[str, FormFields] = {}
     problems: list[MovedProblem] = []
-    hosts: dict[str, int] = {}
     personal = 0
     for record in _records(files, (_NODE, _STATE, _SUBSCRIPTION)):
         try:
             fields = record.fields()
         except FeedError as error:
-            problems.append(MovedProblem(record.place, error.text))
+            problems.append(_left_out(record, error.text))
             continue
         match fields:
             case {"nodeid": (bytes(owner), bytes(name)), "id": int(number), "options": list(options)} if (
@@ -122,7 +123,6 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
             ):
                 owners = fields.get("owners")
                 nodes[number] = _Node(owner, name, number, options, owners if isinstance(owners, list) else ())
-                hosts[text_of(owner)] = hosts.get(text_of(owner), 0) + 1
             case {"nodeid": (tuple(), bytes())}:
                 personal += 1
             case {"subid": bytes(subid), "options": list(options)}:
@@ -130,9 +130,9 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
             case {"stateid": (tuple(), int(number))}:
                 states.append((number, {name: fields.get(name, ()) for name in _STATE_FIELDS}))
             case _:
-                problems.append(MovedProblem(record.place, f"unknown form of a record {record.table.decode()}"))
-    chosen_host = choose_host(hosts, host)
-    chosen = {number: node for number, node in nodes.items() if text_of(node.host) == chosen_host}
+                problems.append(_left_out(record, f"unknown form of a record {record.table.decode()}"))
+    check_host("the dump", host, sorted({text_of(node.host) for node in nodes.values()}), OTHER_STORAGE)
+    chosen = {number: node for number, node in nodes.items() if text_of(node.host) == host}
     for number, state in states:
         if number in chosen:
             _read_state(chosen[number], state)
@@ -145,6 +145,10 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
         for node in sorted(chosen.values(), key=lambda node: node.name):
             unreadable = [*node.unreadable, *([_ANY_NODE] if strays else ())]
             yield _moved(node, options_by_subid, chain(unreadable, items.items(node.number)))
+
+
+def _left_out(record: _Record, reason: str) -> MovedProblem:
+    return (UnreadableNode if record.table == _NODE else MovedProblem)(record.place, reason)
 
 
 def _files(path: Path) -> list[Path]:

@@ -12,11 +12,18 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.core.times import US_PER_S, within_years
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.erlang_terms import Term, parse_term
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription, personal_nodes
+from smartfeeds.service.moved import (
+    MovedItem,
+    MovedNode,
+    MovedProblem,
+    MovedSubscription,
+    check_host,
+    personal_nodes,
+)
 from smartfeeds.sources.ejabberd_values import (
     AFFILIATIONS,
+    OTHER_STORAGE,
     SUBSCRIPTION_STATES,
-    choose_host,
     moved_subscription,
     persists_items,
     read_options,
@@ -29,7 +36,7 @@ _AFFILIATION_LETTERS: Final = {"o": "owner", "p": "publisher", "u": "publish_onl
 _STATE_LETTERS: Final = {state[0]: state for state in SUBSCRIPTION_STATES}
 _TIME: Final = re.compile(r"(\d{1,9}):(\d{1,6}):(\d{1,6})")
 # The nodes of a user account have its address as their host. A percent sign would be a parameter for PostgreSQL.
-_BY_HOST: Final = "SELECT host, count(*) FROM pubsub_node WHERE host = replace(host, '@', '') GROUP BY host"
+_HOSTS: Final = "SELECT DISTINCT host FROM pubsub_node WHERE host = replace(host, '@', '') ORDER BY host"
 _PERSONAL: Final = "SELECT count(*) FROM pubsub_node WHERE host <> replace(host, '@', '')"
 _NODES: Final = "SELECT nodeid, node FROM pubsub_node WHERE host = ? ORDER BY node"
 _OPTIONS: Final = "SELECT name, val FROM pubsub_node_option WHERE nodeid = ? ORDER BY name"
@@ -44,10 +51,10 @@ def read_ejabberd_sql(source: str, host: str) -> Iterator[MovedNode | MovedProbl
     of ejabberd, ConfigError for a host that is not in it.
     """
     with open_database(source) as rows:
-        chosen_host = choose_host({text_of_value(name): int(count) for name, count in rows(_BY_HOST)}, host)
+        check_host("the database", host, [text_of_value(row[0]) for row in rows(_HOSTS)], OTHER_STORAGE)
         yield from personal_nodes(next(rows(_PERSONAL))[0])
         options = _subscribe_options(rows)
-        for number, name in list(rows(_NODES, (chosen_host,))):
+        for number, name in list(rows(_NODES, (host,))):
             yield _node(rows, number, text_of_value(name), options)
 
 
@@ -60,15 +67,8 @@ def _subscribe_options(rows: ForeignRows) -> dict[str, FormFields]:
 
 
 def _node(rows: ForeignRows, number: object, name: str, subscribe_options: Mapping[str, FormFields]) -> MovedNode:
-    problems: list[MovedProblem] = []
-    pairs: list[tuple[str, Term]] = []
-    for name_of_option, value in rows(_OPTIONS, (number,)):
-        option = text_of_value(name_of_option)
-        try:
-            pairs.append((option, parse_term(text_of_value(value).encode("utf-8", "surrogateescape"))))
-        except FeedError as error:
-            problems.append(MovedProblem(f"option pubsub#{option}", error.text))
-    options, unreadable = read_options(pairs)
+    pairs = [(text_of_value(option), _term(value)) for option, value in rows(_OPTIONS, (number,))]
+    options, problems = read_options(pairs)
     affiliations = {text_of_value(owner): "owner" for (owner,) in rows(_OWNERS, (number,))}
     subscriptions: list[MovedSubscription] = []
     for row in rows(_STATES, (number,)):
@@ -83,7 +83,15 @@ def _node(rows: ForeignRows, number: object, name: str, subscribe_options: Mappi
         if subscription is not None:
             subscriptions.append(subscription)
     items = _items(rows, number) if persists_items(options) else ()
-    return MovedNode(name, options, affiliations, subscriptions, items, [*problems, *unreadable])
+    return MovedNode(name, options, affiliations, subscriptions, items, problems)
+
+
+def _term(value: object) -> Term:
+    """The term of an option. A text that is no term becomes one that no option has, so that it is reported."""
+    try:
+        return parse_term(text_of_value(value).encode("utf-8", "surrogateescape"))
+    except FeedError:
+        return ()
 
 
 def _items(rows: ForeignRows, number: object) -> Iterator[MovedItem]:

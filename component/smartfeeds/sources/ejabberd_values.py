@@ -1,5 +1,5 @@
-"""What the storage of ejabberd's mod_pubsub has in common in mnesia and in SQL: options, names, dates, hosts,
-subscriptions (IMP-023 to IMP-030).
+"""What the storage of ejabberd's mod_pubsub has in common in mnesia and in SQL: options, names, dates, subscriptions
+(IMP-023 to IMP-030).
 """
 
 import re
@@ -11,10 +11,10 @@ from smartfeeds.core.options import PUBSUB, FormFields
 from smartfeeds.core.presence import SHOWS
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime, within_years
-from smartfeeds.errors import ConfigError
 from smartfeeds.formats.erlang_terms import Atom, Term
 from smartfeeds.service.moved import MovedProblem, MovedSubscription
 
+OTHER_STORAGE: Final = "mod_pubsub may use another storage (its db_type)"
 AFFILIATIONS: Final[Mapping[str, str]] = {
     "owner": "owner",
     "publisher": "publisher",
@@ -25,6 +25,7 @@ AFFILIATIONS: Final[Mapping[str, str]] = {
 SUBSCRIPTION_STATES: Final = ("subscribed", "pending", "unconfigured")
 # Options of ejabberd's plugins, which are no fields of the configuration form.
 _PLUGIN_OPTIONS: Final = frozenset({"sql", "rsm", "owner"})
+_ACCESS_MODEL: Final = "access_model"
 # The option of a subscription that XEP-0060 writes in another way.
 _SHOW_VALUES: Final = "show_values"
 # In SQL the states of presence follow each other without a separator.
@@ -55,7 +56,10 @@ def option_values(name: str, value: Term) -> tuple[str, ...] | None:
 
 
 def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str, ...]], list[MovedProblem]]:
-    """Returns the options of a node by their full field names, and those that cannot be read."""
+    """Returns the options of a node by their full field names, and those that cannot be read.
+
+    An access model that cannot be read has no value. Without the field the node would be open.
+    """
     options: dict[str, tuple[str, ...]] = {}
     problems: list[MovedProblem] = []
     for name, value in pairs:
@@ -64,8 +68,8 @@ def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str
         values = option_values(name, value)
         if values is None:
             problems.append(MovedProblem(f"option {PUBSUB}{name}", "the value cannot be read"))
-        elif values:
-            options[PUBSUB + name] = values
+        if values or name == _ACCESS_MODEL:
+            options[PUBSUB + name] = values or ()
     return options, problems
 
 
@@ -132,20 +136,3 @@ def moved_subscription(
 def persists_items(options: Mapping[str, tuple[str, ...]]) -> bool:
     """Returns whether ejabberd keeps the items of a node. Its storage has items of other nodes, too (IMP-028)."""
     return options.get(f"{PUBSUB}persist_items") != ("false",)
-
-
-def choose_host(hosts: Mapping[str, int], host: str) -> str:
-    """Returns the host to read; `hosts` are the services of the source with their numbers of nodes.
-
-    Raises ConfigError if it is not in the source, or if an empty host could mean several.
-    """
-    services = ", ".join(f"{name} ({counted(count, 'node')})" for name, count in sorted(hosts.items()))
-    if host in hosts:
-        return host
-    if host:
-        raise ConfigError(f"the source has no nodes of {host}; it has nodes of: {services or 'no service'}")
-    if len(hosts) > 1:
-        raise ConfigError(f"the source has several services: {services}; choose one with --host")
-    if not hosts:
-        raise ConfigError("the source has no node of a service; mod_pubsub may use another storage (its db_type)")
-    return next(iter(hosts))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from smartfeeds.core.stores import without_password
+from smartfeeds.core.stores import NO_PSYCOPG, without_password
 from smartfeeds.errors import ConfigError, DocumentError
 
 POSTGRESQL: Final = ("postgresql://", "postgres://")
@@ -94,7 +94,7 @@ def _open_postgresql(url: str) -> Iterator[ForeignRows]:
         import psycopg  # a service on SQLite runs without it
         from psycopg.conninfo import conninfo_to_dict
     except ImportError:
-        raise ConfigError("psycopg is not installed; install smartfeeds[postgres] to read PostgreSQL") from None
+        raise ConfigError(NO_PSYCOPG) from None
     try:
         parts = conninfo_to_dict(url)
         shown = " ".join(f"{key}={parts[key]}" for key in ("host", "dbname") if key in parts)  # without the password

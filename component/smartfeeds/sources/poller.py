@@ -102,6 +102,8 @@ class Poller:
                     pause_s = await self.look()
                 await self._sleep(pause_s)
         finally:
+            # Another process counts from now on. A dashboard adds the numbers of all processes.
+            self._states, self._behind_s, self._paused_hosts, self._counted_us = {}, 0.0, 0, None
             for task in self._running.values():
                 task.cancel()
             await asyncio.gather(*self._running.values(), return_exceptions=True)

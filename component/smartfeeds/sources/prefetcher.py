@@ -123,6 +123,8 @@ class Prefetcher:
                         wait.cancel()
                     await asyncio.gather(*waits, return_exceptions=True)
         finally:
+            # Another process counts from now on. A dashboard adds the numbers of all processes.
+            self._readings, self._counted_us = (), None
             tasks = [task for _digest, task in self._running.values()]
             for task in tasks:
                 task.cancel()

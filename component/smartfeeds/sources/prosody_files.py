@@ -9,7 +9,7 @@ import errno
 import mmap
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,17 +19,17 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats.lua_terms import LuaError, LuaTable, LuaValue, parse_table
 from smartfeeds.formats.prosody_stanzas import stanza_xml
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableItem
-from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableItem, UnreadableNode, check_host
+from smartfeeds.sources.prosody_options import OTHER_DATA, PERSONAL_NODES, Plain, ProsodyNode, moved_node, prosody_node
 
 _NODES: Final = "pubsub_nodes"
 _RETURN: Final = re.compile(rb"(?:\s|--[^\n]*\n)*return\s*")
 _ITEM: Final = re.compile(rb"(?:\s|--[^\n]*\n|;)*item\s*\(\s*")
+_BLANK_REST: Final = re.compile(rb"\s*+\Z")
 _ITEM_END: Final = re.compile(rb"\s*\)\s*;?\s*")
 # Every line end in a string stands behind a backslash, so this is the start of an item and never a part of a payload.
 _NEXT_ITEM: Final = re.compile(rb"(?<!\\)\nitem\(")
 _MAX_NODE_BYTES: Final = 64 * 1024 * 1024
-_BLANK_BYTES: Final = 64  # line ends behind the last item
 # Bytes behind the beginnings of later items that damaged items may read in all. In a crafted list every item could read
 # all that follow it: 100 kB would take a minute.
 _REREAD_BYTES: Final = 32 * 1024 * 1024
@@ -38,21 +38,22 @@ _REREAD_BYTES: Final = 32 * 1024 * 1024
 def read_prosody_files(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
     """Yields the nodes of a component from Prosody's data folder, or from the folder of the component.
 
-    Raises DocumentError if the folder has no nodes of this component.
+    Raises DocumentError if the folder cannot be read, ConfigError if it has no nodes of this component.
     """
     with _errors_named(source):
         folder = _folder_of(Path(source), host)
         paths = sorted(path for path in (folder / _NODES).iterdir() if path.suffix == ".dat")
-        has_personal_nodes = any(path.name.startswith("pep") for path in folder.iterdir())
+        hosts = [folder] if folder == Path(source) else sorted(filter(Path.is_dir, folder.parent.iterdir()))
+        personal = [host.name for host in hosts if any(path.name.startswith("pep") for path in host.iterdir())]
     for path in paths:
         try:
             node = _read_node(path)
         except (LuaError, DocumentError) as error:
-            yield MovedProblem(f"file {path.name}", f"the node cannot be read: {error}")
+            yield UnreadableNode(f"file {path.name}", f"the node cannot be read: {error}")
         else:
             yield moved_node(node, read_items(folder / f"pubsub_{encoded(node.name, keep='_')}.list"))
-    if has_personal_nodes:
-        yield MovedProblem(f"folder {folder.name}", "personal nodes (mod_pep) are left out")
+    for name in personal:
+        yield MovedProblem(f"folder {name}", PERSONAL_NODES)
 
 
 @contextmanager
@@ -80,26 +81,15 @@ def _folder_of(source: Path, host: str) -> Path:
             f"{source} is neither a folder nor a SQLite database; name the data folder of Prosody, such as"
             " /var/lib/prosody"
         )
-    if (source / _NODES).is_dir() and (not host or unquote_to_bytes(source.name).decode("utf-8", "replace") == host):
+    if (source / _NODES).is_dir() and unquote_to_bytes(source.name).decode("utf-8", "replace") == host:
         return source
     hosts = {
         unquote_to_bytes(path.name).decode("utf-8", "replace"): path
         for path in sorted(source.iterdir())
         if (path / _NODES).is_dir()
     }
-    if host in hosts:
-        return hosts[host]
-    if not host and len(hosts) == 1:
-        return next(iter(hosts.values()))
-    raise no_host(str(source), host, hosts)
-
-
-def no_host(source: str, host: str, hosts: Iterable[str]) -> DocumentError:
-    """Returns the error for a source without nodes of `host`, with advice. `hosts` are components with nodes."""
-    names = ", ".join(hosts)
-    if not names:
-        return DocumentError(f"{source} has no nodes of any component; is it the data of the Prosody that serves them?")
-    return DocumentError(f"{source} has no nodes of {host or 'a single component'}; name one with --host: {names}")
+    check_host(str(source), host, hosts, OTHER_DATA)
+    return hosts[host]
 
 
 def _read_node(path: Path) -> ProsodyNode:
@@ -116,8 +106,7 @@ def _read_node(path: Path) -> ProsodyNode:
     if not isinstance(name, str):
         # Prosody reads a node by the name of its file.
         name = unquote_to_bytes(path.stem).decode("utf-8", "surrogateescape")
-    parts = (_plain(table.fields.get(part)) for part in ("config", "affiliations", "subscribers"))
-    return ProsodyNode(name, *(part if isinstance(part, Mapping) else {} for part in parts))
+    return prosody_node(name, {str(key): _plain(part) for key, part in table.fields.items()})
 
 
 def _check_regular(path: Path) -> None:
@@ -168,7 +157,7 @@ def _items(data: memoryview, name: str) -> Iterator[MovedItem | MovedProblem]:
         start = _ITEM.match(data, position)
         try:
             if start is None:
-                if not bytes(data[position : position + _BLANK_BYTES]).strip():
+                if _BLANK_REST.match(data, position):
                     return
                 raise LuaError(position, "this is no item")
             table, end = parse_table(data, start.end())

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from smartfeeds.core.options import FormFields
+from smartfeeds.errors import DocumentError
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
 
+OTHER_DATA: Final = "name the data of the Prosody that serves them"
+PERSONAL_NODES: Final = "personal nodes (mod_pep) stay on the server"
 Plain = str | int | float | bool | None | Mapping[str, "Plain"] | Sequence["Plain"]
 # The names of Prosody that are not those of XEP-0060 16.4.4.
 _NAMES: Final = {
@@ -27,6 +30,21 @@ class ProsodyNode:
     config: Mapping[str, Plain] = field(default_factory=dict)
     affiliations: Mapping[str, Plain] = field(default_factory=dict)
     subscribers: Mapping[str, Plain] = field(default_factory=dict)
+
+
+def prosody_node(name: str, record: Mapping[str, Plain]) -> ProsodyNode:
+    """Returns the node of a record. Raises DocumentError if a part is no table: without its configuration or its
+    outcasts the node would have more readers."""
+    return ProsodyNode(name, *(_table(part, record.get(part)) for part in ("config", "affiliations", "subscribers")))
+
+
+def _table(name: str, value: Plain) -> Mapping[str, Plain]:
+    # An empty table may be stored as an empty array.
+    if value is None or value == []:
+        return {}
+    if not isinstance(value, Mapping):
+        raise DocumentError(f"its {name} is no table")
+    return value
 
 
 def moved_node(node: ProsodyNode, items: Iterable[MovedItem | MovedProblem]) -> MovedNode:

@@ -1,13 +1,14 @@
 """Reads mod_pubsub of Prosody from its SQL storage (IMP-009, IMP-010): SQLite, or PostgreSQL by its address."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem
+from smartfeeds.errors import DocumentError
+from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, UnreadableNode, check_host
 from smartfeeds.sources.foreign_database import ForeignRows, is_database, open_database, text_of_value
-from smartfeeds.sources.prosody_files import no_host, read_prosody_files, time_us
-from smartfeeds.sources.prosody_options import Plain, ProsodyNode, moved_node
+from smartfeeds.sources.prosody_files import read_prosody_files, time_us
+from smartfeeds.sources.prosody_options import OTHER_DATA, PERSONAL_NODES, Plain, moved_node, prosody_node
 
 _HOSTS: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pubsub_nodes' ORDER BY host"""
 _NODES: Final = """
@@ -18,13 +19,14 @@ _ITEMS: Final = """
     SELECT "key", "when", "with", value FROM prosodyarchive
     WHERE host = ? AND "user" = '' AND store = ? ORDER BY sort_id
 """
-_PERSONAL: Final = """SELECT 1 FROM prosody WHERE store = 'pep' AND host = ? LIMIT 1"""
+_PERSONAL: Final = """SELECT DISTINCT host FROM prosody WHERE store = 'pep' ORDER BY host"""
 
 
 def read_prosody(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
     """Yields the nodes of a component of Prosody, from its data folder, or from its database.
 
-    Raises DocumentError if the source cannot be read, ConfigError for a database of another kind.
+    Raises DocumentError if the source cannot be read, ConfigError for a database of another kind, and if the source has
+    no nodes of the component.
     """
     if not is_database(source):
         yield from read_prosody_files(source, host)
@@ -34,35 +36,31 @@ def read_prosody(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
 
 
 def _read(rows: ForeignRows, host: str) -> Iterator[MovedNode | MovedProblem]:
-    hosts = [str(row[0]) for row in rows(_HOSTS)]
-    if not host and len(hosts) == 1:
-        host = hosts[0]
-    if host not in hosts:
-        raise no_host("the database", host, hosts)
+    check_host("the database", host, [text_of_value(row[0]) for row in rows(_HOSTS)], OTHER_DATA)
     records: dict[str, dict[str, Plain]] = {}
     for user, key, kind, value in rows(_NODES, (host,)):
-        try:
-            records.setdefault(text_of_value(user), {})[text_of_value(key)] = _value(str(kind), value)
-        except (ValueError, RecursionError):
-            yield MovedProblem(f"node {user!r}", f"its {key} is no JSON and is left out")
+        records.setdefault(text_of_value(user), {})[text_of_value(key)] = _value(str(kind), value)
     for user, record in records.items():
         name = record.get("name")
-        parts = (record.get(part) for part in ("config", "affiliations", "subscribers"))
-        # An empty table may be stored as an empty array.
-        node = ProsodyNode(
-            name if isinstance(name, str) else user, *(part if isinstance(part, Mapping) else {} for part in parts)
-        )
-        yield moved_node(node, _items(rows, host, user))
-    if any(True for _ in rows(_PERSONAL, (host,))):
-        yield MovedProblem(f"host {host}", "personal nodes (mod_pep) are left out")
+        try:
+            node = prosody_node(name if isinstance(name, str) else user, record)
+        except DocumentError as error:
+            yield UnreadableNode(f"node {user!r}", f"the node cannot be read: {error}")
+        else:
+            yield moved_node(node, _items(rows, host, user))
+    for (personal,) in rows(_PERSONAL):
+        yield MovedProblem(f"host {text_of_value(personal)}", PERSONAL_NODES)
 
 
 def _value(kind: str, value: object) -> Plain:
-    """Returns a stored value. Raises ValueError for broken JSON."""
+    """Returns a stored value, False for broken JSON: it is neither a name nor a table."""
     text = text_of_value(value)
-    if kind == "json":
+    if kind != "json":
+        return text
+    try:
         return json.loads(text)  # type: ignore[no-any-return]
-    return text
+    except (ValueError, RecursionError):
+        return False
 
 
 def _items(rows: ForeignRows, host: str, user: str) -> Iterator[MovedItem | MovedProblem]:

@@ -22,6 +22,7 @@ from smartfeeds.service.moved import (
 from smartfeeds.sources.foreign_database import POSTGRESQL, ForeignRows, open_database
 
 OLDEST_VERSION: Final = 5
+NEWEST_VERSION: Final = 10
 _VERSION: Final = "SELECT value FROM metadata WHERE key = 'version'"
 _PERSONAL: Final = "SELECT count(*) FROM nodes WHERE pep IS NOT NULL"
 _NODES: Final = (
@@ -35,11 +36,12 @@ _SUBSCRIPTIONS: Final = (
     "SELECT jid, resource, state FROM subscriptions JOIN entities USING (entity_id) WHERE node_id = ?"
     " ORDER BY jid, resource"
 )
+# The items of one request have one date: it is that of the transaction.
 _ITEMS: Final = (
     "SELECT item, publisher, data::text, created, updated, access_model <> 'open'"
     " OR EXISTS (SELECT 1 FROM item_jids_authorized AS jids WHERE jids.item_id = items.item_id)"
     " OR EXISTS (SELECT 1 FROM item_groups_authorized AS parts WHERE parts.item_id = items.item_id)"
-    " FROM items WHERE node_id = ?"
+    " FROM items WHERE node_id = ? ORDER BY item_id"
 )
 # Models without a counterpart. Such a node must not become readable by more users.
 _CLOSED_MODELS: Final = frozenset({"publisher-roster", "self-publisher", "publish-only"})
@@ -58,7 +60,7 @@ def read_sat_pubsub(source: str, _host: str) -> Iterator[MovedNode | MovedProble
             f" {without_password(source)}"
         )
     with open_database(source) as rows:
-        _check_version(next(rows(_VERSION), ("",))[0])
+        yield from _check_version(next(rows(_VERSION), ("",))[0])
         yield from personal_nodes(next(rows(_PERSONAL))[0])
         yield MovedProblem(
             "titles, descriptions and types", "sat-pubsub does not store them; configure the nodes after the import"
@@ -67,12 +69,18 @@ def read_sat_pubsub(source: str, _host: str) -> Iterator[MovedNode | MovedProble
             yield _node(rows, *row)
 
 
-def _check_version(text: str) -> None:
+def _check_version(text: str) -> Iterator[MovedProblem]:
+    """Yields a problem for a version that is newer than those that are known. Raises DocumentError for an older one."""
     version = int(text) if text.isascii() and text.isdigit() else 0
     if version < OLDEST_VERSION:
         raise DocumentError(
             f"the database has version {text or 'none'} of the schema, and version {OLDEST_VERSION} is the oldest that"
             f" can be read; run libervia_pubsub_update_{version}_{version + 1}.sql and the later scripts of sat-pubsub"
+        )
+    if version > NEWEST_VERSION:
+        yield MovedProblem(
+            f"version {version} of the schema",
+            f"version {NEWEST_VERSION} is the newest that is known; compare the access to nodes and items",
         )
 
 
@@ -88,6 +96,7 @@ def _node(
     publish_model: str,
 ) -> MovedNode:
     problems: list[MovedProblem] = []
+    whitelist = access_model == _WHITELIST
     if access_model in _CLOSED_MODELS:
         problems.append(MovedProblem("option pubsub#access_model", f"{access_model} becomes whitelist"))
         access_model = _WHITELIST
@@ -103,15 +112,17 @@ def _node(
         MovedSubscription(f"{jid}/{resource}" if resource else jid, state)
         for jid, resource, state in rows(_SUBSCRIPTIONS, (number,))
     ]
-    items = _items(rows, number, closed=access_model == _WHITELIST) if persist is not False else ()
+    items = _items(rows, number, whitelist=whitelist) if persist is not False else ()
     return MovedNode(name, options, dict(rows(_AFFILIATIONS, (number,))), subscriptions, items, problems)
 
 
-def _items(rows: ForeignRows, number: int, *, closed: bool) -> Iterator[MovedItem | MovedProblem]:
+def _items(rows: ForeignRows, number: int, *, whitelist: bool) -> Iterator[MovedItem | MovedProblem]:
     for item_id, publisher, data, created, updated, restricted in rows(_ITEMS, (number,)):
-        if restricted and not closed:
+        if restricted and not whitelist:
             yield MovedProblem(f"item {item_id}", "only some users may read it, and the node is open to others")
             continue
+        if restricted:
+            yield MovedProblem(f"item {item_id}", "only some members of the node could read it; now all of them may")
         payload = _payload(data)
         if payload is None:
             yield UnreadableItem(f"item {item_id}", "its data cannot be read")

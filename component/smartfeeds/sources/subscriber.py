@@ -106,6 +106,8 @@ class Subscriber:
                     pause_s = await self.look()
                 await self._tools.sleep(pause_s)
         finally:
+            # Another process counts from now on. A dashboard adds the numbers of all processes.
+            self._states, self._orphans_us = {}, None
             for task in self._running.values():
                 task.cancel()
             await asyncio.gather(*self._running.values(), return_exceptions=True)

@@ -1,22 +1,25 @@
 """Copies a SQLite database that is in use; the copy is the state of one moment (SF-028)."""
 
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from smartfeeds.errors import ConfigError, StoreError
+from smartfeeds.store.files import sync_folder
 from smartfeeds.store.sqlite_engine import make_private, store_error
 
 PAGES_A_STEP = 2_000  # between two steps the progress is reported
 
 
-def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
+def copy_database(
+    source: Path, target: Path, on_progress: Callable[[int, int], None] | None = None, *, mode: str = "mode=rw"
+) -> None:
     """Copies the database `source` to the new file `target`, which appears only when it is complete and synced to disk.
 
-    `on_progress` receives the number of copied pages and the number of all pages. Other processes may read and write
-    meanwhile. Raises StoreError, also if `target` exists, and ConfigError if it cannot be written.
+    `on_progress` receives the number of copied pages and the number of all pages. `mode` is the parameter of the URI of
+    `source`. Other processes may read and write meanwhile, except with `immutable=1`. Raises StoreError, also if
+    `target` exists, and ConfigError if it cannot be written.
     """
     part = target.with_name(target.name + ".part")
     if target.exists():
@@ -30,13 +33,14 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(f"cannot write the backup {target}: {reason}; name another file") from None
     try:
-        with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(part)) as copy:
+        address = f"{source.absolute().as_uri()}?{mode}"
+        with closing(sqlite3.connect(address, uri=True)) as original, closing(sqlite3.connect(part)) as copy:
             # The snapshot lasts to the end. Without it every write by another process would restart the copy.
             original.execute("BEGIN")
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
             original.backup(copy, pages=PAGES_A_STEP, progress=_progress_call(on_progress))
         part.rename(target)
-        _sync(target.parent)
+        sync_folder(target.parent)
     except sqlite3.Error as error:
         part.unlink(missing_ok=True)
         raise store_error(error, f"{source} (backup to {target})") from error
@@ -46,12 +50,3 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
 
 def _progress_call(on_progress: Callable[[int, int], None] | None) -> Callable[[int, int, int], None] | None:
     return None if on_progress is None else lambda _status, left, total: on_progress(total - left, total)
-
-
-def _sync(folder: Path) -> None:
-    """Syncs a folder, so that a new name in it survives a power loss."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

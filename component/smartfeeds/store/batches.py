@@ -10,7 +10,7 @@ import time
 
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.engine import Engine, TransientError
+from smartfeeds.store.engine import Engine, OverBudgetError, TransientError
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.work_queue import QueuedWork
 from smartfeeds.telemetry import STORE_GROUP_SIZE, STORE_RETRIES
@@ -44,6 +44,7 @@ class ReadBatches:
         count = 0
         try:
             self._engine.begin_read()
+            self._engine.allow(self._steps)  # the look-up may take too long, too
             self._tx.look_ahead([work.touch for work in works if work.touch is not None])
             for work in works:
                 if self._engine.has_failed:
@@ -54,8 +55,8 @@ class ReadBatches:
                 # A slow read must not delay the reads after it: the next free connection continues with them.
                 if time.monotonic() > until:
                     break
-        except StoreError as error:
-            return _fail(works, error)
+        except (StoreError, OverBudgetError) as error:
+            return count + _fail(works[count:], error)
         finally:
             self._engine.allow(None)
             self._tx.forget()
@@ -144,7 +145,7 @@ def _retry_reason(error: BaseException) -> str:
     return error.reason if isinstance(error, TransientError) else "rollback"
 
 
-def _fail(works: list[QueuedWork], error: StoreError) -> int:
+def _fail(works: list[QueuedWork], error: StoreError | OverBudgetError) -> int:
     for work in works:
         work.result, work.error = None, error
     return len(works)

@@ -23,7 +23,7 @@ _DOCUMENT = "document"
 def sqlite_source(path: Path) -> Iterator["SqliteCopy"]:
     """Yields a database, locked against a service, in a snapshot. Raises StoreError."""
     if not path.exists():
-        raise missing(path)
+        raise missing(path, "check the address")
     with _locked(path) as connection:
         migrate.prepare(connection, path, OpenMode.READ)
         connection.execute("BEGIN")

@@ -48,8 +48,8 @@ def is_digest(text: str) -> bool:
 
 
 def copy_files(source: Path, target: Path) -> int:
-    """Copies the files of a folder to a new folder, which appears when it is complete, and returns their number. Other
-    processes may add and remove files meanwhile. Raises StoreError.
+    """Copies the files of a folder to a new folder, which appears when it is complete and synced to disk, and returns
+    their number. Other processes may add and remove files meanwhile. Raises StoreError.
 
     A copy that begins after that of the database has every file that the database names.
     """
@@ -70,6 +70,7 @@ def copy_files(source: Path, target: Path) -> int:
                     count += 1
                 except FileNotFoundError:
                     continue  # no item used it any more
+            sync_folder(part / folder.name)
         part.rename(target)
         sync_folder(target.parent)
     except OSError as error:
@@ -83,6 +84,8 @@ def _copy(source: Path, target: Path) -> None:
     if not stat.S_ISREG(source.lstat().st_mode):
         raise StoreError(f"{source} is no regular file, and cannot be one of a feed; remove it")
     shutil.copy2(source, target, follow_symlinks=False)
+    with target.open("rb") as file:
+        os.fsync(file.fileno())  # the service takes a file with the name of a digest for a whole one
 
 
 class FolderLock:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, LiteralString, Self, TypeVar
 
 import psycopg
+import structlog
 
 from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
@@ -79,6 +80,8 @@ WHERE datname = current_database() AND usename = current_user AND application_na
   AND greatest(query_start, state_change) < clock_timestamp() - make_interval(secs => %s::float8)
 """
 
+_log = structlog.get_logger()
+
 # Work with the connection, and the future of its result.
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any] | None"]
 
@@ -117,7 +120,8 @@ class LockSession:
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
-        # Run when no other job waits. Strangers cause letters, and a flood of them must not hold up the beats.
+        # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not delay
+        # the beats.
         self._letters: deque[_Job] = deque()
         self._changed: set[int] = set()
         self._guard = threading.Lock()  # of the attributes below, and of the pipe
@@ -266,13 +270,12 @@ class LockSession:
             self._ending = True
         self._wake()
         end = asyncio.create_task(asyncio.to_thread(self._thread.join))
-        ended, _ = await asyncio.wait((end,), timeout=CLOSE_S)
-        if not ended:
-            self._session.answers.shut_down()
         try:
-            await end
+            await asyncio.wait((end,), timeout=CLOSE_S)
         finally:
-            self._session.answers.close()
+            # Also when the caller is cancelled: the process could not end before its threads.
+            self._session.answers.shut_down()
+        await end
 
     def _wake(self) -> None:
         with self._guard:
@@ -300,7 +303,7 @@ class LockSession:
                 self._run_jobs()
             except psycopg.Error as error:
                 reason = str(error).strip()
-        connection.close()
+        self._session.close()
         with self._guard:
             # No job and no wake-up is added from here on: the numbers of the pipe may soon be those of other files.
             self._is_over = True
@@ -336,6 +339,8 @@ class LockSession:
             result = work()
         except Exception as error:  # noqa: BLE001 - the caller receives it
             is_end = self._connection.closed
+            if future is None and not is_end:
+                _log.exception("letter_failed", reason=repr(error))  # no caller waits for a letter that arrives
             lost = SessionLostError(f"the lock session was lost: {error}") if is_end else error
             self._settle(future, error=lost)
             if is_end:
@@ -393,8 +398,8 @@ class LockSession:
         elif isinstance(notice, JoinNotice):
             self._call(self._events.on_joined)
         elif notice is not None:
-            # Not now: a notice may arrive in the middle of a statement.
-            self._jobs.append((partial(self._read_letter, notice), None))
+            # Not now: a notice may arrive in the middle of a statement. Any role may send notices of letters.
+            self._letters.append((partial(self._read_letter, notice), None))
             self._wake()
 
     def _read_missed(self, since: datetime) -> None:

@@ -41,6 +41,9 @@ LONG_READERS = 2
 # runs again on a connection for long reads.
 LIGHT_MS = 250
 LIGHT_STEPS = 100_000
+# Any other statement ends before `postgres_answers.ANSWER_S`: the server would go on with a statement whose connection
+# is ended, and keep the locks of its transaction.
+STATEMENT_MS = 50_000
 SLOW_READ_S = 0.01  # a page of 50 takes 1 ms beside the server, and 7 ms with a round trip of 1.4 ms
 
 _STATES: Final = {"used": True, "idle": False}  # of a connection
@@ -73,7 +76,7 @@ class PostgresStore(SqlStore):
     async def open(self) -> None:
         if self._lanes:
             raise StoreError("the store is already open")
-        first = _Lane(PostgresSession(self.address, kind="write", limit=self._limit))
+        first = _Lane(PostgresSession(self.address, statement_timeout_ms=STATEMENT_MS, kind="write", limit=self._limit))
         self._lanes.append(first)
         self._watching = asyncio.create_task(self._watch(), name="answers of the database")
         try:
@@ -86,7 +89,7 @@ class PostgresStore(SqlStore):
             engine = PostgresEngine(first.session, self._last_commit)
             writers.append(first.runner(WriteBatches(engine, self._indexer).run))
         readers = [self._reader(LIGHT_MS, LIGHT_STEPS) for _ in range(READERS)]
-        long_readers = [self._reader(0, None) for _ in range(LONG_READERS)]
+        long_readers = [self._reader(STATEMENT_MS, None) for _ in range(LONG_READERS)]
         self._start(writers, readers, long_readers, SLOW_READ_S)
         for state, is_busy in _STATES.items():
             STORE_CONNECTIONS.labels(state).set_function(partial(self._count, is_busy=is_busy))

@@ -88,7 +88,7 @@ class PostgresEngine:
             return None
         finally:
             self._is_bounded = False
-        self._queue("SET LOCAL statement_timeout = 0")
+        self._queue(f"SET LOCAL statement_timeout = {self._session.statement_timeout_ms}")
         self._queue("RELEASE SAVEPOINT bounded")
         return result
 
@@ -106,7 +106,7 @@ class PostgresEngine:
         try:
             results = self._session.execute_all(queries)
         except _ERRORS as error:
-            if sqlstate_of(error) == _CANCELLED and (self._left is not None or self._is_bounded):
+            if self._is_over_budget(error):
                 raise OverBudgetError from error
             if isinstance(error, psycopg.DataError) and any(_has_nul(params) for _, params in queries):
                 return [[] for _ in queries]  # no text of the database has this character
@@ -151,6 +151,8 @@ class PostgresEngine:
         try:
             rows = look_ahead(self._session, touches, lock=lock)
         except _ERRORS as error:
+            if self._is_over_budget(error):
+                raise OverBudgetError from error
             raise self._error(error) from error
         self._item_nos.extend(rows.item_nos)
         return rows
@@ -287,6 +289,10 @@ class PostgresEngine:
             " ORDER BY document DESC LIMIT 1)",
             [_query(terms)],
         )
+
+    def _is_over_budget(self, error: Exception) -> bool:
+        """Whether the server has ended a statement of a work that is bounded."""
+        return sqlstate_of(error) == _CANCELLED and (self._left is not None or self._is_bounded)
 
     def _script(self, script: str) -> None:
         """Runs statements without parameters."""

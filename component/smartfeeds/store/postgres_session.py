@@ -91,6 +91,7 @@ class PostgresSession:
     ) -> None:
         self.name = address.name
         self.address = address
+        self.statement_timeout_ms = statement_timeout_ms
         self.answers = AnswerSocket()
         self._limit = limit or AnswerLimit()
         self._settings = {**_SETTINGS, "statement_timeout": str(statement_timeout_ms)}

@@ -44,10 +44,8 @@ def check_backup(path: Path, on_progress: Progress = no_progress) -> BackupConte
     """Reads all of a backup. Raises StoreError if it is damaged, newer than this program or not one of smartfeeds."""
     if not path.exists():
         raise missing(path)
-    # Without a log nothing is written beside the backup: SQLite would leave a new log there.
-    mode = "mode=ro" if _with(path, "-wal").exists() else "immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{_mode(path)}", uri=True)) as connection:
             connection.execute("BEGIN")
             schema = _schema(connection, path)
             if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
@@ -61,12 +59,24 @@ def check_backup(path: Path, on_progress: Progress = no_progress) -> BackupConte
         raise store_error(error, str(path)) from error
 
 
+def _mode(backup: Path) -> str:
+    """Returns how SQLite opens a backup. Without a log nothing is written beside it: SQLite would create a log there,
+    and could not open a backup on a read-only file system."""
+    return "mode=ro" if _with(backup, "-wal").exists() else "immutable=1"
+
+
 def _schema(connection: sqlite3.Connection, path: Path) -> str:
     schema = migrate.version(connection)
     if schema is None:
         raise StoreError(f"the backup {path} is empty; name another backup")
     if schema not in migrate.REVISIONS and migrate.oldest_program(connection) not in migrate.REVISIONS:
         raise StoreError(f"the backup {path} has schema {schema}, which is newer than this program; upgrade smartfeeds")
+    # The service would run a crafted trigger, and a view in place of a table is not checked.
+    foreign = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
+    if foreign is not None:
+        raise StoreError(
+            f"the backup {path} has the {' '.join(foreign)}, which smartfeeds does not make; name another backup"
+        )
     return schema
 
 
@@ -102,7 +112,7 @@ def restore_backup(
     # The database is renamed first and appears last, so that it is missing while the parts do not belong together.
     parts = (*(_with(database, log) for log in _LOGS), files)
     new = restoring_path(database)
-    new_files = folder_of(new)
+    new_files = restoring_path(files)  # beside `files`, because a rename stays within a file system
     try:
         if new.exists() and not database.exists():
             _take_back(parts, database)
@@ -116,13 +126,18 @@ def restore_backup(
         new.unlink(missing_ok=True)
         shutil.rmtree(new_files, ignore_errors=True)
         # Everything is copied first: an interrupted restore leaves the former database as it was.
-        copy_database(backup, new, on_progress)
+        copy_database(backup, new, on_progress, mode=_mode(backup))
         copy_files(folder_of(backup), new_files)
-        for path in former:
-            path.rename(_before(path, database))
-        if new_files.exists():
-            new_files.rename(files)
-        new.rename(database)
+        try:
+            for path in former:
+                path.rename(_before(path, database))
+            if new_files.exists():
+                new_files.rename(files)
+            new.rename(database)
+        except BaseException:
+            # A folder of files that is a mount point cannot be renamed, for example.
+            _take_back(parts, database)
+            raise
         sync_folder(database.parent)
         return [_before(path, database) for path in former]
     except OSError as error:
@@ -132,7 +147,7 @@ def restore_backup(
 
 
 def _take_back(parts: tuple[Path, ...], database: Path) -> None:
-    """Gives the former database and its files their names back, after a restore that was interrupted."""
+    """Gives the former database and its files their names back, after a restore that was interrupted or has failed."""
     for path in reversed(parts):
         before = _before(path, database)
         if before.exists():

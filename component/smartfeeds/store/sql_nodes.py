@@ -4,7 +4,7 @@ Within a group commit a node's row is read once, changed in memory and written b
 feed cost one update of its row. `settle` writes the rows back; `forget` drops them after the commit or a rollback.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from operator import attrgetter
 
@@ -117,6 +117,14 @@ class NodeReads(TallyReads):
         """Returns the node with this number, including deleted nodes."""
         row = self._row(node_no)
         return row.node if row else None
+
+    def nodes_by_no(self, node_nos: Collection[int]) -> dict[int, Node]:
+        """Returns the nodes with these numbers, including deleted nodes, in one round trip."""
+        unread = [node_no for node_no in node_nos if node_no not in self._cache]
+        for rows in self._db.rows_of([(BY_NO + self._lock, (node_no,)) for node_no in unread]) if unread else ():
+            for row in rows:
+                self._remember(row)
+        return {node_no: self._cache[node_no].node for node_no in node_nos if node_no in self._cache}
 
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
         """Returns live nodes by name in code point order, between `after` and `before`; with `newest` the last ones."""

@@ -42,18 +42,18 @@ _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 
 def restoring_path(path: Path) -> Path:
-    """Returns the file with the new contents of a database, while `smartfeeds restore` runs or after it was killed."""
+    """Returns the new contents of a database or a folder, while `smartfeeds restore` runs or after it was killed."""
     return path.with_name(f"{path.name}.restoring")
 
 
-def missing(path: Path) -> StoreError:
+def missing(path: Path, advice: str = CREATE_IT) -> StoreError:
     """Returns the error for a missing database file, for commands that do not create one."""
     if restoring_path(path).exists():
         return StoreError(
             f"the database {path.absolute()} does not exist, because smartfeeds restore was interrupted; "
             "run smartfeeds restore --replace again"
         )
-    return StoreError(f"the database {path.absolute()} does not exist; {CREATE_IT}")
+    return StoreError(f"the database {path.absolute()} does not exist; {advice}")
 
 
 def make_private(path: Path) -> None:

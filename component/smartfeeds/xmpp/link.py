@@ -17,8 +17,8 @@ class LinkDownError(LinkError):
     """The connection ended or could not be established.
 
     `condition` is the stream error of RFC 6120 section 4.9.3 that the server sent, or a condition of this project:
-    `connect-failed`, `handshake-refused`, `closed`, `timeout`, `ping-timeout`, `lease-lost`, `lost`, `not-well-formed`,
-    `restricted-xml`, `stopped`. `detail` is for the log.
+    `connect-failed`, `handshake-refused`, `closed`, `timeout`, `ping-timeout`, `lease-lost`, `letters-missed`, `lost`,
+    `not-well-formed`, `restricted-xml`, `stopped`. `detail` is for the log.
     """
 
     def __init__(self, condition: str, detail: str = "") -> None:

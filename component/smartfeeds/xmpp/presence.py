@@ -22,7 +22,7 @@ from smartfeeds.core.last_items import LastItems
 from smartfeeds.core.presence import ONLINE, SHOWS, Availability, Contact, Resource
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.errors import FeedError, LinkError, StoreError
 from smartfeeds.service.answers import ask
 from smartfeeds.service.contacts import (
     AVAILABLE,
@@ -35,11 +35,13 @@ from smartfeeds.service.contacts import (
     ContactLeft,
     ContactProbe,
     NotifyRequested,
+    end_temporary,
     has_temporary,
     list_temporary,
 )
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
+from smartfeeds.service.steps import WriteStep
 from smartfeeds.service.subscriptions import STEP
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.capabilities import Call, CapabilityReader, encode_caps, read_caps
@@ -337,7 +339,12 @@ class Presences:
         """Ends the subscriptions that end with the presence, if any: a read costs less than an empty write."""
         bare = str(request.actor.bare)
         if await self._service.read(partial(has_temporary, bare=bare), turn=request.turn):
-            await self._service.handle(request)
+            await self._end(request)
+
+    async def _end(self, request: ContactLeft) -> None:
+        """Ends the subscriptions, also of users who may not use the service: the service wants it, not the user."""
+        steps: WriteStep[object] = partial(end_temporary, request=request)
+        await self._service.write(steps, turn=request.turn)
 
     def _presence(self, kind: str, address: str, jid: str) -> bytes:
         # The information of other addresses is that of a node, and changes with it.
@@ -374,9 +381,7 @@ class Presences:
                 jid = parse_jid(subscription.jid)
                 names = self.availability.resources_of(str(jid.bare)) if jid is not None else {}
                 if jid is not None and (jid.resource not in names if jid.resource else not names):
-                    await self._service.handle(
-                        ContactLeft(jid, subscription.service, (jid.resource,), is_offline=not names)
-                    )
+                    await self._end(ContactLeft(jid, subscription.service, (jid.resource,), is_offline=not names))
             if len(part) < STEP:
                 return
             after_no = part[-1].sub_no
@@ -424,5 +429,8 @@ async def _logged(work: Awaitable[object]) -> None:
         await work
     except LinkError:
         log.debug("presence_interrupted")
+    except FeedError as error:
+        # A user on a block list is still a contact, whose presence may come.
+        log.debug("presence_refused", reason=str(error))
     except StoreError as error:
         log.error("store_failed", reason=str(error))

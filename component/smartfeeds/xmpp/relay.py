@@ -38,8 +38,8 @@ class StanzaRelay:
         self._is_leaving = False
 
     def leave(self) -> None:
-        """Passes all new requests to another process from now on, if there is one."""
-        self._is_leaving = self._has_others()
+        """Passes all new stanzas but responses to another process from now on."""
+        self._is_leaving = True
 
     def hand_over(self, element: etree._Element) -> bool:
         """Passes a stanza to another process if this process stops. Returns whether it did."""

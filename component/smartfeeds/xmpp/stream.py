@@ -406,7 +406,7 @@ class ComponentStream(ComponentXMPP):
         """Returns whether no call of `_serve` is scheduled for the next iteration of the event loop."""
         return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
-    def _handle(self, element: etree._Element | None) -> StanzaOutcome:
+    def _handle(self, element: etree._Element | None, *, is_handed: bool = False) -> StanzaOutcome:
         if element is None:
             return False
         tag = element.tag
@@ -416,7 +416,7 @@ class ComponentStream(ComponentXMPP):
         if tag in _STANZAS:
             if not self._online or is_own_ping(element, self.domain):
                 return True
-            if self._relay.hand_over(element):
+            if not is_handed and self._relay.hand_over(element):  # two processes that stop do not pass it to and fro
                 return True
             outcome = self._call_back(element)
             # Each process knows who is available. The mirror of a message, or the delivery that an error is about, may
@@ -441,7 +441,7 @@ class ComponentStream(ComponentXMPP):
         """Reads a stanza that the server has sent to another process of this domain."""
         element = read_stanza(data)
         if topic is LetterTopic.HANDED:
-            self._handle(element)
+            self._handle(element, is_handed=True)
         elif element.tag == _IQ:
             self._requests.resolve(element)
         elif element.tag == _MESSAGE and not self._shares(element):

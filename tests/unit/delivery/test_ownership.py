@@ -9,7 +9,7 @@ import pytest
 from smartfeeds.core.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.locks import ShardLocks, SoleReading
-from smartfeeds.delivery.ownership import Ownership, sole_ownership
+from smartfeeds.delivery.ownership import BEAT_S, Ownership, sole_ownership
 from smartfeeds.errors import ConfigError, LinkError, NewerSchemaError, StoreError
 from smartfeeds.push.fencing import FencedSender
 from support.world import memory_store, running_world
@@ -184,6 +184,25 @@ async def test_lost_locks_end_everything_at_once_and_new_ones_are_opened() -> No
     assert process.ownership.owned == ALL_SHARDS and len(process.locks) == 2
 
 
+async def test_age_of_the_last_beat_grows_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[TOP-041] [OPS-082] An alarm on it must not end with the loss of the locks."""
+    process = Process(Table())
+    await process.ownership.start()
+    process.locks[0].error = StoreError("the server cannot be reached")
+    opened = process.ownership._open_locks
+    monkeypatch.setattr(process.ownership, "_open_locks", unreachable)
+    for _ in range(7):
+        await process.step()
+    assert process.ownership.reading().lease_age_s == 7.0
+    monkeypatch.setattr(process.ownership, "_open_locks", opened)
+    await process.step()
+    assert process.ownership.reading().lease_age_s == 0.0
+
+
+async def unreachable() -> ShardLocks:
+    raise StoreError("the server cannot be reached")
+
+
 async def test_database_of_a_newer_program_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """[OPS-091] A newer program has upgraded the database while this process had no locks. To try again is no help."""
     process = Process(Table())
@@ -290,6 +309,75 @@ async def test_link_is_leased_to_one_process() -> None:
     async with asyncio.timeout(60):
         await waiting
     assert table.link is second.locks[0]
+
+
+async def test_lease_of_a_session_that_is_lost_meanwhile_does_not_count() -> None:
+    """[TOP-021] [TOP-041] The answer to the request comes after the loss."""
+    process = Process(Table())
+    await process.ownership.start()
+    former = process.locks[0]
+
+    async def lease_late() -> bool:
+        await process.ownership.note_lost("the database was silent")
+        process.ownership._sleep = lambda _seconds: process.ownership.step()
+        return True
+
+    former.lease_link = lease_late  # type: ignore[method-assign]
+    async with asyncio.timeout(60):
+        await process.ownership.await_link()
+    assert process.table.link is process.locks[1]
+
+
+async def test_peer_with_a_link_is_known_by_the_last_beat() -> None:
+    """[TOP-034] Only such a process can take the stanzas of one that stops."""
+    first, second = Process(table := Table()), Process(table)
+    second.linked = False
+    await first.ownership.start()
+    await second.ownership.start()
+    await first.step()
+    assert first.ownership.processes == 2 and not first.ownership.has_linked_peer
+    assert second.ownership.has_linked_peer
+    second.linked = True
+    await second.step()
+    await first.step()
+    assert first.ownership.has_linked_peer
+
+
+async def test_short_lease_has_several_beats() -> None:
+    """[TOP-041] The database ends a session that was silent for the lease."""
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    for lease_s in (1.0, 60.0):
+        process = Process(Table())
+        process.ownership._lease_s = lease_s
+        process.ownership._sleep = sleep
+        task = asyncio.create_task(process.ownership.run())
+        await asyncio.sleep(0)
+        task.cancel()
+    assert pauses == [0.25, BEAT_S]
+
+
+async def test_process_that_stops_opens_no_other_locks() -> None:
+    """[TOP-034] The next beat comes while the locks are being closed."""
+    process = Process(Table())
+    await process.ownership.start()
+    process.ownership._sleep = lambda _seconds: asyncio.sleep(0)
+    running = asyncio.create_task(process.ownership.run())
+    close = process.locks[0].close
+
+    async def close_slowly() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await close()
+
+    process.locks[0].close = close_slowly  # type: ignore[method-assign]
+    await asyncio.sleep(0)
+    await process.ownership.stop()
+    assert len(process.locks) == 1 and running.cancelled()
 
 
 async def test_duty_runs_while_its_shard_is_owned() -> None:

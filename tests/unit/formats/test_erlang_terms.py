@@ -153,6 +153,27 @@ def test_payload_is_written_as_xml() -> None:
     ]
 
 
+@pytest.mark.parametrize("count", [0, 1, 128])
+def test_element_has_as_many_attributes_as_a_payload_may_have(count: int) -> None:
+    """[IMP-025]"""
+    pairs = b",".join(b'{<<"a%d">>,<<"%d">>}' % (number, number) for number in range(count))
+    root = parse_payload(xml_of(b'[{xmlel,<<"e">>,[%b],[]}]' % pairs))
+
+    assert dict(root.attrib) == {f"a{number}": str(number) for number in range(count)}
+    with pytest.raises(FeedError, match="no element of ejabberd"):
+        xml_of(b'[{xmlel,<<"e">>,[%b{<<"a">>]},[]}]' % pairs)
+
+
+@pytest.mark.parametrize(
+    "piece", [b"[", b'{xmlel,<<"a">>,[', b'{<<"a">>,<<"b">>},', b'{xmlel,<<"a">>,[],[', b'{xmlcdata,<<"a">>},', b"]}"]
+)
+@pytest.mark.parametrize("start", [b"[", b'[{xmlel,<<"a">>,['])
+def test_time_of_a_payload_grows_with_its_size_only(start: bytes, piece: bytes) -> None:
+    """[IMP-071]"""
+    with pytest.raises(FeedError):
+        xml_of(start + piece * 50_000)
+
+
 def test_prefixes_stay_as_they_were_written() -> None:
     """[IMP-025]"""
     text = b'{xmlel,<<"x:a">>,[{<<"xmlns:x">>,<<"urn:x">>},{<<"x:k">>,<<"v">>}],[{xmlel,<<"x:b">>,[],[]}]}'

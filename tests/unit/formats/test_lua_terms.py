@@ -69,6 +69,27 @@ def test_table_of_texts_is_the_same_as_one_token_and_as_several(tokens: list[str
     assert together.entries[1] == 5
 
 
+@pytest.mark.parametrize("count", [63, 64, 65, 200])
+def test_table_may_have_more_fields_than_one_token(count: int) -> None:
+    """[IMP-002] [IMP-006]"""
+    fields = {f"k{number}": f"v{number}" for number in range(count)}
+    text = " ".join(f'["{key}"] = "{value}";' for key, value in fields.items())
+
+    assert table(f"{{ {text} }}") == LuaTable({**fields}, [])
+    assert table(f'{{ {{ "t"; ["attr"] = {{ {text} }}; {text} }} }}').entries == [
+        LuaTable({"attr": LuaTable({**fields}, []), **fields}, ["t"])
+    ]
+
+
+@pytest.mark.parametrize(
+    "piece", ['["a"]="b";', '["a"]={["b"]="c";};', '{["a"]="b";', '{"t";["a"]={["b"]="c";', "--\n", '"']
+)
+def test_time_grows_with_the_size_only(piece: str) -> None:
+    """[IMP-071] A backtracking pattern would take hours for these texts."""
+    with pytest.raises(LuaError):
+        table("{" + piece * 50_000)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -78,6 +99,8 @@ def test_table_of_texts_is_the_same_as_one_token_and_as_several(tokens: list[str
         "{ [",
         '{ "open',
         '{ ["k"] = }',
+        '{ { ["k"] = "v"; ["l"] = }; }',
+        '{ { ["k"] = "v"; ["l"] = { ["m"] = "v"; ["n"] = }; }; }',
         "{ k = }",
         '{ k = ["l"] = 1 }',
         "{ os.exit() }",

@@ -187,6 +187,26 @@ async def test_interrupted_node_is_invisible_and_a_second_import_completes_it(
     assert not await world.events()
 
 
+async def test_transactions_are_bounded_by_the_bytes_of_items(
+    world: World, bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[IMP-062] [IMP-070] The memory does not depend on the sizes of items."""
+    sizes: list[int] = []
+    add = moving.add_batch
+
+    def note(tx: Any, context: Any, name: str, items: Any) -> int:
+        sizes.append(len(items))
+        return add(tx, context, name, items)
+
+    monkeypatch.setattr(moving, "add_batch", note)
+    monkeypatch.setattr(moving, "BATCH_BYTES", 1)
+    report = await bring(node(*(item(f"i{number}", 9 - number) for number in range(7))))
+
+    assert report.counts.added == 7
+    assert await world.ids_of(CREATED) == "i0 i1 i2 i3 i4 i5 i6"
+    assert sizes == [1] * 6, "the first item is stored with the node"
+
+
 async def test_node_whose_name_is_taken_during_the_import_is_refused(
     world: World, bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +271,7 @@ async def test_generic_node_has_the_limit_of_the_source_and_its_newest_items(wor
     assert (await world.node()).options.max_items == 3
     assert report.counts.skipped == (("2 oldest items", "the node has up to 3 items"),)
     assert (await world.pull(FEED)).ids == "g2 g3 g4"
+    assert [(one.total, one.live) for one in (await world.pull(FEED)).items] == [(1, 1), (2, 2), (3, 3)]
 
     report = await bring(node(*items[3:], item("g5", 0, payload=GEO % 5), options={"pubsub#max_items": ("2",)}))
     assert (report.counts.added, report.counts.unchanged) == (1, 1)
@@ -287,6 +308,36 @@ async def test_options_are_kept_or_reported(world: World, bring: Bring) -> None:
         "option pubsub#vendor",
     ]
     assert await refusal(world.pull(FEED)) is Condition.CLOSED_NODE
+
+
+@pytest.mark.parametrize("values", [(), ("",), ("nonsense",)])
+async def test_node_whose_access_model_is_unknown_is_closed(
+    world: World, bring: Bring, values: tuple[str, ...]
+) -> None:
+    """[IMP-045] The reader could not read it. An open node that exists closes, too."""
+    closed = node(item("a"), options={"pubsub#access_model": values})
+    await bring(closed)
+    await bring(node(item("a"), name="blog", options={"pubsub#access_model": ("open",)}))
+    assert (await world.pull("blog")).ids == "a"
+    report = await bring(replace(closed, name="blog"))
+
+    assert ("option pubsub#access_model", "the access model is whitelist now, with the same affiliations") in told(
+        report
+    )
+    for name in (FEED, "blog"):
+        assert (await world.node(name)).options.access_model is AccessModel.WHITELIST
+        assert await refusal(world.pull(name)) is Condition.ITEM_NOT_FOUND  # a whitelist is hidden from strangers
+
+
+async def test_item_that_is_for_some_users_now_is_removed_by_a_mirror(world: World, bring: Bring) -> None:
+    """[IMP-045] [IMP-068] The reader leaves it out, because the node is open to others."""
+    await bring(node(item("a", 2), item("b", 1)))
+    withheld = MovedProblem("item b", "only some users may read it, and the node is open to others")
+
+    report = await bring(node(item("a", 2), withheld), mirror=True)
+
+    assert (report.counts.deleted, withheld in report.problems) == (1, True)
+    assert await world.ids_of(FEED) == "a"
 
 
 # Names.
@@ -390,6 +441,7 @@ async def test_addresses_are_prepared_again(world: World, bring: Bring) -> None:
             subscriptions=(
                 MovedSubscription("BOB@example.org/Phone"),
                 MovedSubscription("@"),
+                MovedSubscription("bob@example.org/Phone", "pending"),
                 MovedSubscription(ALICE, "unconfigured"),
                 MovedSubscription(OWNER, options={"pubsub#digest": ("true",), "pubsub#deliver": ("false",)}),
             ),
@@ -405,9 +457,18 @@ async def test_addresses_are_prepared_again(world: World, bring: Bring) -> None:
         "affiliation 'a b@x'",
         "affiliation 'owner@EXAMPLE.org'",
         "subscription '@'",
+        "subscription 'bob@example.org/Phone'",
         f"subscription '{ALICE}'",
         f"subscription '{OWNER}'",
     ]
+
+
+async def test_resource_of_a_publisher_does_not_matter(world: World, bring: Bring) -> None:
+    """[IMP-066] Neither for the publisher nor for the memory of an import."""
+    report = await bring(node(item("a", by=f"{ALICE}/{'x' * 1_024}"), item("b", by="/phone")))
+
+    assert [one.publisher for one in (await world.pull(CREATED)).items] == [ALICE, SERVICE]
+    assert told(report) == [("publisher '/phone'", "not a JID")]
 
 
 async def test_node_without_an_owner_belongs_to_the_operator(world: World, bring: Bring) -> None:

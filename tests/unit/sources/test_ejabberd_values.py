@@ -29,6 +29,15 @@ def test_option_is_read(name: str, term: bytes, values: tuple[str, ...] | None) 
     assert read_options([(name, parse_term(term))]) == ({f"pubsub#{name}": values} if values is not None else {}, [])
 
 
+@pytest.mark.parametrize("term", [(), [], 1.5, [b"a", ()], [[1.5]]])
+def test_access_model_that_cannot_be_read_is_a_field_without_a_value(term: Term) -> None:
+    """[IMP-027] [IMP-045] Without the field the node would be open."""
+    options, problems = read_options([("access_model", term)])
+
+    assert options == {"pubsub#access_model": ()}
+    assert len(problems) == (term != [])
+
+
 @pytest.mark.parametrize("term", [(), 1.5, [b"a", ()], [[1.5]]])
 def test_other_option_is_reported(term: Term) -> None:
     """[IMP-027]"""

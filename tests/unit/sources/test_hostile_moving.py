@@ -52,7 +52,7 @@ def test_number_beyond_all_nodes_is_a_problem(tmp_path: Path, record: bytes, dig
 
 @pytest.mark.parametrize(
     ("sample", "reader", "host"),
-    [("ejabberd-23.01", read_ejabberd, ""), ("prosody-0.12", read_prosody, "sql.localhost")],
+    [("ejabberd-23.01", read_ejabberd, HOST), ("prosody-0.12", read_prosody, "sql.localhost")],
 )
 def test_each_column_may_have_a_value_of_any_type(sample: str, reader: MovedReader, host: str, tmp_path: Path) -> None:
     """[IMP-067] SQLite stores every value in every column. An import reports what it cannot read."""

@@ -782,9 +782,10 @@ async def test_metrics_count_polls_bytes_and_items(polling, site):
 
 
 async def test_poller_runs_until_it_is_cancelled(polling, site, world):
-    """A failure of the store is logged, and the next look goes on."""
+    """[OPS-085] A failure of the store is logged, and the next look goes on. After the end another process counts."""
     site.pages[PATH] = atom("a")
     await polling.add()
+    counted: list[int] = []
     fails = [StoreError("full")]
     read = world.service.read
 
@@ -799,6 +800,7 @@ async def test_poller_runs_until_it_is_cancelled(polling, site, world):
     async def sleep(_seconds):
         await asyncio.sleep(0)
         if site.asked and not polling.poller._running:
+            counted.append(sum(polling.poller.readings().states.values()))
             done.set()
             await asyncio.Event().wait()
 
@@ -811,6 +813,8 @@ async def test_poller_runs_until_it_is_cancelled(polling, site, world):
 
     assert [log["event"] for log in logs if log["log_level"] == "error"] == ["store_failed"]
     assert await polling.titles() == ["a"]
+    assert counted[-1] == 1
+    assert not any(polling.poller.readings().states.values())
 
 
 async def test_source_that_was_polled_since_the_look_is_not_polled_again(polling, site):

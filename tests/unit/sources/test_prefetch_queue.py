@@ -94,7 +94,7 @@ async def test_hosts_take_turns_one_load_each_and_two_in_all(queue, site):
     await queue.prefetcher.look()
     await until(2)
     await queue.prefetcher.look()
-    assert started == ["one.test/a.mp3", "two.test/a.mp3"]
+    assert sorted(started) == ["one.test/a.mp3", "two.test/a.mp3"]  # both requests are on their way at the same time
 
     gates["one.test/a.mp3"].set()
     while len(queue.prefetcher._running) == 2:  # noqa: ASYNC110 - nothing tells
@@ -485,6 +485,20 @@ async def test_crash_after_the_rename_shows_nothing(queue, monkeypatch):
     assert queue.complete() == {}
     await queue.look("02:00", 2)
     assert (await queue.row()).state == "arrived"
+
+
+async def test_counts_end_with_the_run(queue):
+    """[OPS-085] Another process counts from then on, and a dashboard adds the numbers of all processes."""
+    await queue.add("a")
+    await queue.look("02:00", 1)
+    assert sum(reading.count for reading in queue.prefetcher.readings()) == 1
+
+    running = asyncio.create_task(queue.prefetcher.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert queue.prefetcher.readings() == ()
 
 
 async def test_service_without_a_folder_loads_nothing(queue, world):

@@ -304,6 +304,27 @@ async def test_metrics_count_subscriptions_by_state(pushing, site, world):
     }
 
 
+async def test_counts_end_with_the_run(pushing, site):
+    """[OPS-085] Another process counts from then on, and a dashboard adds the numbers of all processes."""
+    await pushing.follow(feed(site, "a"))
+    subscriber, asleep = pushing.subscriber, asyncio.Event()
+
+    async def sleep(_seconds):
+        asleep.set()
+        await asyncio.Event().wait()
+
+    subscriber._tools = replace(subscriber._tools, sleep=sleep)
+    pushing.world.clock.move(60.0)
+    running = asyncio.create_task(subscriber.run())
+    await asyncio.wait_for(asleep.wait(), 10)
+    assert sum(reading.subscriptions for reading in subscriber.readings()) == 1
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert not any(reading.subscriptions for reading in subscriber.readings())
+
+
 async def test_no_secret_without_tls(world, site):
     """[WS-103] [WS-139] [WS-127] An unsigned push over http is a hint, and leads to a poll."""
     async with running_pushing(world, site, secret_over_http=False) as pushing:

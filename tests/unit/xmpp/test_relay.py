@@ -76,13 +76,6 @@ def test_process_that_stops_passes_requests_on_but_keeps_its_responses() -> None
     assert (recipient, split_letter(data)[0]) == (ANY_PROCESS, LetterTopic.HANDED)
 
 
-def test_last_process_answers_until_the_end() -> None:
-    """[TOP-034]"""
-    last = relay(Post(), has_others=False)
-    last.leave()
-    assert not last.hand_over(stanza("<iq type='get' id='1'/>"))
-
-
 def test_presence_is_shown_to_all_others() -> None:
     """[TOP-013] Each process knows who is available."""
     post = Post()

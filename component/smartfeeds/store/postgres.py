@@ -101,7 +101,7 @@ class PostgresStore(SqlStore):
         self.prepare_close()
         await self._finish()
         if self._last_commit is not None:
-            with contextlib.suppress(psycopg.Error):  # a row that stays is removed later
+            with contextlib.suppress(psycopg.Error, StoreError):  # a row that stays is removed later
                 await self._lanes[0].call(self._last_commit.remove, self._lanes[0].session)
             self._last_commit = None
         for state in _STATES:

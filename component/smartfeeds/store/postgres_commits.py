@@ -66,4 +66,5 @@ class LastCommit:
 
     def remove(self, session: PostgresSession) -> None:
         """Removes the row. Raises psycopg.Error."""
+        session.drop()
         session.execute(_REMOVE, (self._writer,))

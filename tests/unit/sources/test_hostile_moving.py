@@ -124,3 +124,22 @@ def test_messages_have_no_password(reader: MovedReader, source: str) -> None:
         list(reader(source, HOST))
 
     assert "sh" not in str(caught.value).replace("***", "")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("reader", "host", "table", "columns"),
+    [
+        (read_prosody, HOST, "prosody", "'HOST' AS host, n AS user, 'pubsub_nodes' AS store, '' AS key, '' AS type"),
+        (read_ejabberd, HOST, "pubsub_node", "'HOST' AS host, n AS node, n AS nodeid"),
+    ],
+)
+def test_view_without_end_is_not_read(reader: MovedReader, host: str, table: str, columns: str, tmp_path: Path) -> None:
+    """[IMP-071] A crafted file may have a view where the server has a table."""
+    path = tmp_path / "crafted.sqlite"
+    endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE VIEW {table} AS {endless} SELECT {columns.replace('HOST', host)} FROM c")
+
+    with pytest.raises(DocumentError, match=r"prohibited|not authorized"):
+        list(reader(str(path), host))

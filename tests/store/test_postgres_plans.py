@@ -179,6 +179,7 @@ SAMPLES: dict[object, object] = {
     tuple[str, str]: ("", ""),
     tuple[int, str, str]: (0, "", ""),
     Collection[str]: ("a", "b"),
+    Collection[int]: (901, 902),  # not read before
     Sequence[str]: ("i2", "i4"),
     Sequence[View]: [view("kind=new"), view("q=fox")],
     Sequence[EntryKey]: [EntryKey("one", "x.example")],

@@ -17,10 +17,12 @@ _NOT_PUBLIC: Final = tuple(
         ip_network,
         (
             # Networks that `ipaddress` of some Python versions calls global (IANA special-purpose address registries).
+            # Also 6to4, which has no relays any more (RFC 7526).
             "192.0.0.0/24",
             "192.88.99.0/24",
             "64:ff9b:1::/48",
             "100::/64",
+            "2002::/16",
             "3fff::/20",
             "5f00::/16",
             "fec0::/10",
@@ -95,8 +97,6 @@ def _carried(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
     """The IPv4 addresses that an IPv6 address leads to by translation or tunnel."""
     if isinstance(address, IPv4Address):
         return
-    if address.sixtofour is not None:
-        yield address.sixtofour
     if address.teredo is not None:
         yield from address.teredo
     if address in _NAT64 or address in _COMPATIBLE:

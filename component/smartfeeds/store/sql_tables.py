@@ -125,4 +125,3 @@ ENCLOSURE_USE = Table("enclosure_use", "enclosure_no, source_no, item_id", "node
 ARRIVAL = Table("arrival", "arrival_no", "at_us, node, item_id, url, size_bytes, seconds, reason")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")
 ERASURE = Table("erasure", "digest", "jid, phase, place, report, started_us, ended_us")
-BLOCK = Table("block", "kind", "name")

@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,7 +45,7 @@ from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.source_entries import EntryKey, SourceEntry
-from smartfeeds.core.source_push import new_push
+from smartfeeds.core.source_push import dump_details, new_push
 from smartfeeds.core.sources import HostPause, PushKind, new_source
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.tokens import Token, TokenScope
@@ -62,13 +63,14 @@ from store.values import item, node, read_payload, subscription, view
 from support.postgres import PostgresServer
 
 ITEMS = 100_000
-LARGE = ("item", "facet", "subscription", "affiliation", "word", "node")
+LARGE = ("item", "facet", "subscription", "affiliation", "word", "node")  # tables whose rows are not sorted
+MANY = (*LARGE, "source", "source_entry", "source_push")  # tables that are not read as a whole
 FOLDER = Path(store_package.__file__).parent
 # Methods of an engine that run a statement, and methods of transactions that do so for others.
 _RUNNERS = ("rows", "row", "rows_of", "run", "run_many", "add", "add_many")
 _HELPERS = ("_change", "_number", "_part")
 # A search sorts the items that it finds, in both engines (PG-052). The look for consumers sorts the consumers.
-_SORTED = ("documents_with", "Scan on mark")
+_SORTED = ("documents_with", "Scan (gap) on mark")
 # Partial indexes with a few rows, which may be read as a whole.
 _SHORT = ("node_deleted", "node_stale", "subscription_pending")
 # What reads or sorts a whole table, and why it may.
@@ -78,7 +80,12 @@ _WHOLE = {
     "nodes_created_by": "the same, because deleted nodes count too",
     "totals": "for statistics; the cost is that of the nodes",
     "changed_nodes": "sorts the hidden nodes that a user may read",
-    "pending_nodes": "sorts the nodes with requests",
+    "sources_of_list": "the cost is that of the sources",
+    "sources_of_person": "the same",
+    "source_states": "the same",
+    "pull_back_sources": "the same, at the start of the service",
+    "source_push_states": "the cost is that of the subscriptions to hubs",
+    "source_pushes_without_source": "the same",
 }
 
 _FILL = """
@@ -89,7 +96,9 @@ SELECT 'feed' || n, 'feed', CASE WHEN n = 5 THEN 'deleted' ELSE 'live' END, 'ali
     0
 FROM generate_series(1, 5000) n;
 INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher, payload)
-SELECT 1 + n % 2, 'i' || n, n / 2, n / 2, 0, 0, 1, n / 2, n / 2, 'a@x', '' FROM generate_series(1, 100000) n;
+SELECT CASE WHEN n % 10 < 9 THEN 1 + n % 2 ELSE 6 + n / 10 % 4990 END, 'i' || n, n / 2, n / 2, 0, 0, 1, n / 2, n / 2,
+    'a@x', ''
+FROM generate_series(1, 100000) n;
 INSERT INTO facet (node_no, facet, modified_us, item_no, created_us, states)
 SELECT node_no, '\\xFACET', modified_us, item_no, created_us, 1 FROM item WHERE item_no % 3 = 0;
 INSERT INTO word (document, tokens)
@@ -100,6 +109,15 @@ SELECT 1 + n % 2, 'u' || n || '@x', 'u' || n || '@x', '', 'feed', 's', 'subscrib
 FROM generate_series(1, 2000) n;
 INSERT INTO affiliation (node_no, jid, affiliation)
 SELECT 1 + n % 4, 'u' || n || '@x', 'member' FROM generate_series(1, 2000) n;
+INSERT INTO affiliation (node_no, jid, affiliation)
+SELECT n, 'a' || n % 500 || '@x', CASE WHEN n % 2 = 0 THEN 'owner' ELSE 'outcast' END FROM generate_series(6, 5000) n;
+INSERT INTO source (node, first_url, url, host, configured, owner, created_us, state, reason, since_us, settings,
+    progress)
+SELECT 'feed' || n, n, n, 'h', 0, '', 1, 'polled', '', 1, '{}', '{}' FROM generate_series(1, 1000) n;
+INSERT INTO source_entry (source_no, identity, link, item_id, digest, presence)
+SELECT n, n, '', n, '', 0 FROM generate_series(1, 1000) n;
+INSERT INTO source_push (source_no, token, state, created_us, since_us, reason, host, url, details)
+SELECT n, n, 'active', 1, 1, '', '', '', 'DETAILS' FROM generate_series(1, 1000) n;
 -- A deleted node, whose rows are still to be removed.
 INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher, payload)
 VALUES (5, 'i', 1, 1, 0, 0, 1, 1, 1, 'a@x', '');
@@ -109,7 +127,13 @@ INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, s
     options)
 VALUES (5, 'u@x', 'u@x', '', 'feed', 's', 'subscribed', 0, 0, 0, '{}');
 INSERT INTO affiliation (node_no, jid, affiliation) VALUES (5, 'u@x', 'member');
-INSERT INTO mark (node_no, ord, consumer, key_us, cursor) VALUES (1, 'modified', 'push', 10, '');
+INSERT INTO mark (node_no, ord, consumer, key_us, cursor)
+SELECT n, 'modified', 'push', 10, '' FROM generate_series(1, 1000) n;
+"""
+
+_COLUMNS = """
+SELECT i.indexrelid::regclass::text, array_agg(a.attname::text ORDER BY a.attnum)
+FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indexrelid GROUP BY i.indexrelid
 """
 
 # The sites of statements that have run, each with its file and line.
@@ -170,6 +194,8 @@ class RecordingSession(PostgresSession):
 # A value for each type of a parameter of `ReadTx`.
 PERSON = Person("u4@x.example")
 ITEM = Item(2, "i2", 1, 1, b"", "a@x")
+TARGET = PushTarget(PushKind.HUB, "https://a.example/hub", "https://a.example/f", "", "")
+SOURCE_PUSH = new_push(1, PushOffer((TARGET,)), "token", "s", 5)
 SAMPLES: dict[object, object] = {
     int: 1,
     str: "feed1",
@@ -211,7 +237,8 @@ def read_more(tx: ReadTx) -> None:
         BARE,
         SMART,
         CREATED,
-        *map(view, ("kind=new", "kind=new&order=created", "kind=new&author=a", "q=fox")),
+        *map(view, ("kind=new", "kind=new&order=created", "kind=new&author=a", "q=fox", "kind=new&kind=edited")),
+        view("author=a&category=b&category=c"),
     ):
         for page in (
             Slice(shown, 50, newest=True),
@@ -364,8 +391,7 @@ def _write_sources(tx: WriteTx) -> None:
     tx.trim_source_entries(number, 1)
     tx.put_host_pause(HostPause("a.example", 5))
     tx.remove_host_pause("a.example")
-    target = PushTarget(PushKind.HUB, "https://a.example/hub", "https://a.example/f", "", "")
-    push = tx.put_source_push(new_push(number, PushOffer((target,)), "token", "s", 5))
+    push = tx.put_source_push(replace(SOURCE_PUSH, source_no=number))
     tx.put_source_push(push)
     tx.spread_overdue_source_pushes(5, 10)
     tx.remove_source_push(push.push_no)
@@ -401,7 +427,9 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 
 async def test_no_statement_reads_or_sorts_a_large_table(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[PG-036] [PG-037] Whatever the statistics are: the tables were filled after the sessions had planned."""
+    """[PG-036] [PG-037] Whatever the statistics are: the tables were filled after the sessions had planned. Two feeds
+    have most of the items, and thousands have a few, so that a feed has few items on average.
+    """
     monkeypatch.setattr("smartfeeds.store.postgres.PostgresSession", RecordingSession)
     monkeypatch.setattr("smartfeeds.store.postgres.PostgresEngine", RecordingEngine)
     monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_STEPS", None)
@@ -410,7 +438,8 @@ async def test_no_statement_reads_or_sorts_a_large_table(url: str, monkeypatch: 
     await store.open()
     with psycopg.connect(url, autocommit=True) as connection:
         facet = next(iter(next(iter(view("kind=new").facets(publishers=True)))))
-        connection.execute(_FILL.replace("FACET", digest(facet).hex()).encode())
+        fill = _FILL.replace("FACET", digest(facet).hex()).replace("DETAILS", dump_details(SOURCE_PUSH))
+        connection.execute(fill.encode())
     await store.write(write_each, touch=Touch("feed1", "b@x", ("i6",), 2, quota_of="b@x"))
     await store.read(read_each, touch=Touch("feed1", "b@x", ("i6",)))
     await store.read(read_more)
@@ -420,11 +449,13 @@ async def test_no_statement_reads_or_sorts_a_large_table(url: str, monkeypatch: 
     await store.close()
 
     assert statements_of_source() - {site_of(*site) for site in _sites} == set(), "no call above runs these"
-    found = {statement: nodes for statement, (nodes, method) in plans.items() if bad(nodes) and method not in _WHOLE}
+    found = {text: nodes for text, (nodes, method) in plans.items() if bad(text, nodes) and method not in _WHOLE}
     assert found == {}
-    used = {method for nodes, method in plans.values() if bad(nodes)}
+    used = {method for text, (nodes, method) in plans.items() if bad(text, nodes)}
     assert used == set(_WHOLE), "exceptions that no statement needs"
-    assert any("Index Scan on item" in nodes for nodes, _ in plans.values())
+    assert any("Index Scan on item by item_id" in nodes for nodes, _ in plans.values())
+    searches = [" ".join(nodes) for nodes, _ in plans.values() if "Function Scan on documents_with" in nodes]
+    assert searches and all("by item_pkey" in nodes and nodes.count("on item ") == 1 for nodes in searches)
 
 
 def calls_in(path: Path) -> Iterator[tuple[str, ast.Call]]:
@@ -461,13 +492,16 @@ def describe(name: str, function: str, call: ast.Call) -> str:
     return f"{name}:{call.lineno} {function}"
 
 
-def bad(nodes: list[str]) -> bool:
-    """Whether a plan reads a whole large table, or sorts rows of one."""
+def bad(statement: str, nodes: list[str]) -> bool:
+    """Whether a plan reads a whole large table, sorts rows of one, or compares all rows of two."""
     text = " ".join(nodes)
-    large = any(f"Scan on {table}" in text for table in LARGE)
-    reads_all = any(f"{scan} on {table}" in text for table in LARGE for scan in ("Seq Scan", "(whole)"))
-    sorts = "Sort" in nodes  # an incremental sort sorts a few rows at a time
-    return reads_all or (sorts and large and not any(part in text for part in _SORTED))
+    large = any(f"Scan on {table} " in f"{text} " for table in LARGE)
+    reads_all = any(f"{scan} on {table} " in f"{text} " for table in MANY for scan in ("Seq Scan", "(whole)", "(gap)"))
+    # An incremental sort sorts a few rows at a time.
+    sorts = "Sort" in nodes and "ORDER BY coalesce(" not in statement and not any(part in text for part in _SORTED)
+    # Rows that are kept for a join are all rows of a node, and each row of another table is compared with them.
+    joins = "Materialize" in nodes
+    return reads_all or (large and (sorts or joins))
 
 
 def explain(url: str) -> dict[str, tuple[list[str], str]]:
@@ -476,6 +510,7 @@ def explain(url: str) -> dict[str, tuple[list[str], str]]:
     session.open_at_once()
     connection = session.connection
     connection.execute("ANALYZE")
+    columns = dict(connection.execute(_COLUMNS).fetchall())
     plans: dict[str, tuple[list[str], str]] = {}
     for statement, (params, method) in RecordingSession.statements.items():
         if not re.match(r"SELECT|UPDATE|DELETE|INSERT|WITH", statement):
@@ -491,21 +526,28 @@ def explain(url: str) -> dict[str, tuple[list[str], str]]:
         row = connection.execute(call).fetchone()
         assert row is not None
         plan = row[0][0]["Plan"] if not isinstance(row[0], str) else json.loads(row[0])
-        plans[statement] = list(nodes_of(plan)), method
+        plans[statement] = list(nodes_of(plan, columns)), method
         connection.execute("DEALLOCATE plan")
     session.close()
     return plans
 
 
-def nodes_of(plan: dict[str, Any], *, is_limited: bool = False) -> Iterator[str]:
-    """The nodes of a plan, each with its table. `is_limited`: the reader above ends after some rows."""
+def nodes_of(plan: dict[str, Any], columns: dict[str, list[str]], *, is_limited: bool = False) -> Iterator[str]:
+    """The nodes of a plan, each with its table and index. `columns` are those of each index. `is_limited`: the reader
+    above ends after some rows.
+    """
     kind, name = plan["Node Type"], plan.get("Relation Name") or plan.get("Function Name")
+    index, condition = plan.get("Index Name", ""), plan.get("Index Cond", "")
     # An index scan without a condition reads the whole table, too, unless it begins at the end of its order.
-    reads_all = "Index" in kind and "Index Cond" not in plan and not is_limited and plan["Index Name"] not in _SHORT
-    yield f"{kind}{' (whole)' if reads_all else ''} on {name}" if name else kind
+    reads_all = index and not condition and not is_limited and index not in _SHORT
+    # An index whose conditions leave out a column before another one is read for all values of this column.
+    used = [column in re.findall(r"\w+", condition) for column in columns.get(index, ())]
+    has_gap = used != sorted(used, reverse=True)
+    marks = f"{' (whole)' if reads_all else ''}{' (gap)' if has_gap else ''}"
+    yield f"{kind}{marks} on {name}{f' by {index}' if index else ''}" if name else kind
     is_limited = kind == "Limit" or (is_limited and kind in ("LockRows", "Result", "Subquery Scan"))
     for child in plan.get("Plans", ()):
-        yield from nodes_of(child, is_limited=is_limited)
+        yield from nodes_of(child, columns, is_limited=is_limited)
 
 
 def type_of(value: object) -> str:

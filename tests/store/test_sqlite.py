@@ -634,7 +634,7 @@ async def test_listed_nodes_are_index_range_scans(sqlite: SqliteStore, newest: b
     await sqlite.write(add_feed())
     steps = await plan(sqlite, lambda tx: tx.listed_nodes("a@x", "a", 9, before=before, newest=newest))
     bounds = ">? AND {}<?" if before else ">?"
-    assert f"node USING INDEX node_listed (listed=? AND name{bounds.format('name')})" in steps
+    assert f"n USING INDEX node_listed (listed=? AND name{bounds.format('name')})" in steps
     assert f"a USING COVERING INDEX affiliation_hidden (jid=? AND hidden{bounds.format('hidden')})" in steps
     assert "SCAN" not in steps and "TEMP B-TREE" not in steps
     steps = await plan(sqlite, lambda tx: tx.listed_count("a@x"))

@@ -96,7 +96,11 @@ class ErasureReads(BlockReads):
         versions.
         """
         facets = [digest(facet(kind, person.jid)) for kind in _PUBLISHER_FACETS]
-        statement = "SELECT item_no FROM facet WHERE item_no BETWEEN ? AND ? AND facet IN (?, ?)"
+        # The index of the facets of an item begins with its node.
+        statement = (
+            f"SELECT f.item_no FROM item i {self._db.ordered_join} facet f ON f.node_no = i.node_no"
+            " AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ? AND f.facet IN (?, ?)"
+        )
         return {row[0] for row in self._db.rows(statement, (first_no, last_no, *facets))}
 
     def person_rows(self, person: Person) -> list[PersonRow]:

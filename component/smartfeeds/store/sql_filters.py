@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from smartfeeds.core.model import Edge
 from smartfeeds.core.view import ANYTHING, Order, Traits, View
 from smartfeeds.store.engine import Direction, Engine
-from smartfeeds.store.rows import KEYS, STATES, digest
+from smartfeeds.store.rows import KEYS, digest
 from smartfeeds.store.tokens import index_tokens
 
 Facets = frozenset[str]
@@ -124,9 +124,11 @@ def _searched_items(
     parts += [Traits(facets) for facets in filters]
     terms = [index_tokens(node_no, part) for part in parts]
     anything = index_tokens(node_no, ANYTHING) if wildcard else frozenset()
-    documents, params = db.documents_with([term | anything for term in terms])
-    query = all_items(node_no, view.order, after, before)
-    query.add(f"i.item_no IN (SELECT document / {STATES} FROM ({documents}) AS matches)", *params)
+    source, condition, params = db.items_with([term | anything for term in terms])
+    query = ItemQuery(source, f"i.{KEYS[view.order]}", "i.item_no")
+    query.add(condition, *params)
+    query.add("i.node_no = ?", node_no)
+    _between(query, after, before)
     query.present = SqlCondition(*db.present_has("i.item_no", terms))
     return query
 
@@ -190,7 +192,8 @@ def _one_state(
     shared = " & ".join([*states, *(f"x{number}.states" for number in range(len(filters)))])
     query.add(f"({shared}) & 1 <> 0" if present else f"({shared}) <> 0")
     where = " AND ".join(query.where)
-    text = f"EXISTS (SELECT 1 FROM {', '.join(tables)} WHERE {where})" if tables else f"({where})"
+    # With OFFSET PostgreSQL looks up each row. Without it the planner may compare all rows of the node with the facets.
+    text = f"EXISTS (SELECT 1 FROM {', '.join(tables)} WHERE {where} LIMIT 1 OFFSET 0)" if tables else f"({where})"
     return SqlCondition(text, query.params)
 
 

@@ -45,18 +45,24 @@ FALL_BEHIND = (
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
 )
 BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
+# The condition that a node `n` does not exclude a JID. With OFFSET PostgreSQL looks up each node. Without it the
+# planner may compare all nodes with all nodes that exclude the JID.
+NOT_KEPT_OUT = (
+    "NOT EXISTS (SELECT 1 FROM affiliation a WHERE a.node_no = n.node_no AND a.jid = ?"
+    f" AND a.affiliation IN ({_KEPT_OUT}) LIMIT 1 OFFSET 0)"
+)
 
 
 @cache
 def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
     """Selects the nodes that strangers may know of, and the nodes that only its affiliation makes known to a JID."""
     direction = "DESC" if newest else "ASC"
-    by_name, by_hidden = ("AND name < ?", "AND a.hidden < ?") if bounded else ("", "")
+    columns = f"SELECT {prefixed(NODE_COLUMNS, 'n')}"
+    by_name, by_hidden = ("AND n.name < ?", "AND a.hidden < ?") if bounded else ("", "")
     return (
-        f"SELECT {NODE_COLUMNS} FROM node WHERE state = 'live' AND listed = 1 AND name > ? {by_name} AND NOT EXISTS"
-        " (SELECT 1 FROM affiliation a WHERE a.node_no = node.node_no AND a.jid = ?"
-        f" AND a.affiliation IN ({_KEPT_OUT})) ORDER BY name {direction} LIMIT ?",
-        f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+        f"{columns} FROM node n WHERE n.state = 'live' AND n.listed = 1 AND n.name > ? {by_name} AND {NOT_KEPT_OUT}"
+        f" ORDER BY n.name {direction} LIMIT ?",
+        f"{columns} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
         f" WHERE a.jid = ? AND a.hidden > ? {by_hidden} ORDER BY a.hidden {direction} LIMIT ?",
     )
 
@@ -390,6 +396,8 @@ class NodeWrites(TallyWrites, NodeReads):
         self._names.pop(row.node.name, None)
         row.node = row.node._replace(state=NodeState.DELETED)
         self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
-        self._db.run("UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND hidden IS NOT NULL", (node_no,))
+        # An expression, because the index of `hidden` has no order of nodes, and would be read as a whole.
+        hidden = "coalesce(hidden, hidden) IS NOT NULL"
+        self._db.run(f"UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND {hidden}", (node_no,))
         self._count(nodes=-1, listed=-int(is_listed(row.node)))
         self._tally(NODES_IN, row.node.creator, -1)

@@ -29,6 +29,7 @@ from smartfeeds.store.sql_tables import (
     REQUEST_FORM,
     SUBSCRIPTION,
     SUBSCRIPTION_ROW,
+    order_few_by,
 )
 from smartfeeds.store.sql_tallies import SUM
 
@@ -210,7 +211,7 @@ class PeopleReads(NodeReads):
         rows = self._db.rows(
             f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p"
             f" {self._db.ordered_join} node n ON n.node_no = p.node_no"
-            " WHERE n.state = 'live' ORDER BY coalesce(n.name, '') LIMIT ?",
+            f" WHERE n.state = 'live' {order_few_by('n.name')} LIMIT ?",
             (*params, now_us or 0, limit),
         )
         return [to_node(row) for row in rows]
@@ -237,7 +238,8 @@ class PeopleReads(NodeReads):
         result.
         """
         rows = self._db.rows(
-            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us = ? AND sub_no > ?"
+            f" {order_few_by('sub_no')} LIMIT ?",
             (WITH_PRESENCE_US, after_no, limit),
         )
         return [to_subscription(row) for row in rows]

@@ -70,9 +70,11 @@ _FOLLOWERS_BEHIND = (
     " WHERE oldest_us IS NOT NULL GROUP BY node_no, consumer) AS followers"
 )
 _EVENTS = f"{EVENT.select} WHERE node_no = ? ORDER BY at_us, event_no LIMIT ?"
-# With the orders, because the index has them before the consumer, and a node may have many consumers.
-_ORDERS = ", ".join(f"'{order.value}'" for order in Order)
-_MARKS = f"SELECT ord, key_us, cursor FROM mark WHERE node_no = ? AND ord IN ({_ORDERS}) AND consumer = ?"
+# One look-up for each order, because the index has the order before the consumer, and a node may have many consumers.
+_MARKS = " UNION ALL ".join(
+    f"SELECT ord, key_us, cursor FROM mark WHERE node_no = ? AND ord = '{order.value}' AND consumer = ?"
+    for order in Order
+)
 _FAILURE = "f.failures, f.since_us, f.next_us, f.error"
 _CONSUMERS = (
     f"SELECT m.node_no, m.consumer, m.ord, m.key_us, m.cursor, {_FAILURE} FROM mark m"
@@ -149,7 +151,7 @@ class PushReads(NodeReads):
             [
                 (BY_NO + self._lock, (node_no,)),
                 (SUBSCRIBED_VIEWS, (node_no, node_no)),
-                (_MARKS, (node_no, PUSH)),
+                (_MARKS, (node_no, PUSH) * len(Order)),
                 (_EVENTS, (node_no, events)),
                 (SUM, (BLOCKS,)),
             ]

@@ -3,25 +3,19 @@
 from collections.abc import Iterator
 from operator import attrgetter
 
-from smartfeeds.core.access import KEPT_OUT
 from smartfeeds.core.model import Edge, Item, Node
 from smartfeeds.core.river import NodePlace
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import DELETED, prefixed, to_items, to_node
-from smartfeeds.store.sql_nodes import NodeReads
+from smartfeeds.store.sql_nodes import NOT_KEPT_OUT, NodeReads
 from smartfeeds.store.sql_tables import ITEM_WITHOUT_SYNC, NODE_COLUMNS
 
-_KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
 _PLACE = attrgetter("last_modified_us", "name")
 _BEFORE = " AND (n.last_modified_us, n.name) < (?, ?)"
 _NEWEST_FIRST = " ORDER BY n.last_modified_us DESC, n.name DESC LIMIT ?"
 _UP_TO = " AND (modified_us, item_no) <= (?, ?)"
 _NODES = f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM"
 _LIVE = f"{_NODES} node n WHERE n.state = 'live' AND n.listed = ?"
-_NOT_KEPT_OUT = (
-    " AND NOT EXISTS (SELECT 1 FROM affiliation a WHERE a.node_no = n.node_no AND a.jid = ?"
-    f" AND a.affiliation IN ({_KEPT_OUT}))"
-)
 _HIDDEN = (
     f"{_NODES} affiliation a JOIN node n ON n.node_no = a.node_no AND n.state = 'live'"
     " WHERE a.jid = ? AND a.hidden IS NOT NULL"
@@ -49,7 +43,7 @@ class RiverReads(NodeReads):
         if jid is None:
             yield from ((f"{_LIVE}{bound}{_NEWEST_FIRST}", (listed, *place)) for listed in (0, 1))
         else:
-            yield f"{_LIVE}{bound}{_NOT_KEPT_OUT}{_NEWEST_FIRST}", (1, *place, jid)
+            yield f"{_LIVE}{bound} AND {NOT_KEPT_OUT}{_NEWEST_FIRST}", (1, *place, jid)
             yield f"{_HIDDEN}{bound}{_NEWEST_FIRST}", (jid, *place)
 
     def changed_items(self, limit: int, before: Edge | None = None) -> list[tuple[Edge, int]]:

@@ -15,7 +15,7 @@ from smartfeeds.core.sources import (
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import SOURCE, SOURCE_ENTRY, SOURCE_HOST, first_due
+from smartfeeds.store.sql_tables import SOURCE, SOURCE_ENTRY, SOURCE_HOST, first_due, order_few_by
 
 # Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
 _DUE = first_due(SOURCE)
@@ -78,7 +78,7 @@ class SourceReads(NodeReads):
 
     def sources_of(self, node: str) -> list[Source]:
         """Returns the sources of a node by number. The cost grows with the result."""
-        rows = self._db.rows(f"{SOURCE.select} WHERE node = ? ORDER BY source_no", (node,))
+        rows = self._db.rows(f"{SOURCE.select} WHERE node = ? {order_few_by('source_no')}", (node,))
         return [_to_source(row) for row in rows]
 
     def sources_of_list(self, list_no: int) -> list[Source]:
@@ -88,7 +88,7 @@ class SourceReads(NodeReads):
 
     def sources_at(self, url: str) -> list[Source]:
         """Returns the sources that request an address, by number. The cost grows with the result."""
-        rows = self._db.rows(f"{SOURCE.select} WHERE url = ? ORDER BY source_no", (url,))
+        rows = self._db.rows(f"{SOURCE.select} WHERE url = ? {order_few_by('source_no')}", (url,))
         return [_to_source(row) for row in rows]
 
     def sources_due(self, until_us: int, limit: int) -> list[Source]:
@@ -101,7 +101,7 @@ class SourceReads(NodeReads):
 
     def next_source_due_us(self) -> int | None:
         """Returns the time at which a source is due next, None if none is."""
-        row = self._db.row("SELECT min(due_us) FROM source WHERE due_us IS NOT NULL")
+        row = self._db.row("SELECT due_us FROM source WHERE due_us IS NOT NULL ORDER BY due_us LIMIT 1")
         return row[0] if row else None
 
     def sources_by(self, owner: str) -> int:
@@ -115,7 +115,7 @@ class SourceReads(NodeReads):
 
     def source_entries(self, source_no: int) -> list[SourceEntry]:
         """Returns the entries of a source, those that were stored first first. The cost grows with the result."""
-        rows = self._db.rows(f"{SOURCE_ENTRY.select} WHERE source_no = ? ORDER BY entry_no", (source_no,))
+        rows = self._db.rows(f"{SOURCE_ENTRY.select} WHERE source_no = ? {order_few_by('entry_no')}", (source_no,))
         return [_to_entry(row) for row in rows]
 
     def source_entries_of(self, source_no: int, keys: Sequence[EntryKey]) -> list[SourceEntry]:
@@ -190,7 +190,8 @@ class SourceWrites(NodeWrites, SourceReads):
 
     def trim_source_entries(self, source_no: int, keep: int) -> None:
         """Removes the entries of a source that were stored first, all but `keep`."""
-        last = "SELECT entry_no FROM source_entry WHERE source_no = ? ORDER BY entry_no DESC LIMIT 1 OFFSET ?"
+        order = order_few_by("entry_no")
+        last = f"SELECT entry_no FROM source_entry WHERE source_no = ? {order} DESC LIMIT 1 OFFSET ?"
         self._change(
             f"DELETE FROM source_entry WHERE source_no = ? AND entry_no <= ({last})", (source_no, source_no, keep)
         )

@@ -43,6 +43,15 @@ def none_of(column: str, values: Collection[object]) -> str:
     return f"{column} NOT IN ({', '.join('?' * len(values))})" if values else "TRUE"
 
 
+def order_few_by(column: str) -> str:
+    """Returns the ORDER BY of a query whose condition selects few rows by an index that has another order.
+
+    The sessions of PostgreSQL avoid sorts (`postgres_session`). With the plain column they would read the whole table
+    in the order of the index of this column. An expression has no such index.
+    """
+    return f"ORDER BY coalesce({column}, {column})"
+
+
 def first_due(table: Table) -> str:
     """Returns the statement for the keys of the rows that are due first for each host.
 

@@ -220,10 +220,10 @@ class SqliteEngine:
     def drop_documents(self, item_nos: Sequence[int]) -> None:
         self.run_many("DELETE FROM word WHERE rowid BETWEEN ? AND ?", map(_documents_of, item_nos))
 
-    def documents_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
+    def items_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, str, list[object]]:
         # Tokens consist of letters and digits, so no token can end the quotes.
         match = " AND ".join('("' + '" OR "'.join(sorted(term)) + '")' for term in terms)
-        return "SELECT rowid AS document FROM word WHERE word MATCH ?", [match]
+        return "item i", f"i.item_no IN (SELECT rowid / {STATES} FROM word WHERE word MATCH ?)", [match]  # noqa: S608 - a number
 
     def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
         # Read the text of one document. A search of the index for one document takes 20 times as long.

@@ -1,11 +1,14 @@
 """Two processes on one database: what one of them learns, and the other one needs."""
 
+import asyncio
+
 import pytest
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery import changes
+from smartfeeds.delivery.indexing import Indexer
 from support.chat import write
-from support.component import ALICE, BOB, DOMAIN, Component, Starter, bare
+from support.component import ALICE, BOB, DISCO_INFO, DOMAIN, Component, Element, Starter, bare
 from support.contacts import befriend, tell
 from support.processes import owner_first, shared, until, without_locks
 
@@ -63,6 +66,30 @@ async def test_subscription_that_another_process_adds_is_served_at_once(pair: li
     await until(lambda: lane.follows(consumer), "the new consumer")
     await other.publish(ALICE, "news", "one")
     assert len(await owner.next_event(BOBS)) == 1
+
+
+async def test_items_of_another_process_are_indexed_at_once(
+    pair: list[Component], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[PG-064] [PG-076] A notice wakes the process that brings the filter index forward."""
+    monkeypatch.setattr("smartfeeds.delivery.indexing.INDEX_REST_S", 0.0)
+    monkeypatch.setattr("smartfeeds.delivery.indexing.Indexer.look", look_at_nothing)
+    indexer, other = sorted(pair, key=lambda each: not each.app.ownership.owns_name("filter index"))
+    assert not other.app.ownership.owns_name("filter index")
+    for name in ("one", "two"):  # a process that begins indexes the first one without a notice
+        await other.publish(ALICE, "news", name)
+        async with asyncio.timeout(60):
+            while not await is_indexed(indexer):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.005)
+
+
+async def look_at_nothing(_indexer: Indexer) -> None:
+    """The look that a process takes now and then, whether or not it has received a notice."""
+
+
+async def is_indexed(component: Component) -> bool:
+    """Whether the filter index of the first node is up to date."""
+    return await component.app.service.read(lambda tx, _context: tx.index_current(1))
 
 
 async def test_message_of_a_person_ends_a_failure_from_before_the_take_over(
@@ -135,3 +162,27 @@ async def test_process_that_was_without_the_database_for_too_long_connects_again
     await owner.relink()
     kinds = [presence.get("type") for presence in owner.presences if presence.get("to") == BOBS]
     assert kinds == [None, "probe"] and owner.presences[-1].get("from") == DOMAIN
+
+
+async def test_request_that_reaches_a_process_that_ends_is_answered_by_another_one(
+    start: Starter, pair: list[Component], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[TOP-034] The server sends requests until the connection is closed, and they are passed on."""
+    ending, other = pair
+    answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
+    other._asked["late"], other._answers["late"] = (ALICE, DOMAIN), answer
+    drain, drains = ending.app._drain, []
+
+    async def drain_later() -> None:
+        drains.append(drain)
+        if len(drains) == 2:  # the first one comes before the hand-over
+            await ending.session.send(
+                f"<iq type='get' id='late' from='{ALICE}' to='{DOMAIN}'><query xmlns='{DISCO_INFO}'/></iq>"
+            )
+            await asyncio.wait_for(asyncio.shield(answer), 30)
+        await drain()
+
+    monkeypatch.setattr(ending.app, "_drain", drain_later)
+    await start.stop(ending)
+    assert (await answer).get("type") == "result"
+    assert len(drains) == 2

@@ -29,9 +29,10 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def test_erase_status_and_export(ready: Run, tmp_path: Path) -> None:
     """[OPS-015] [OPS-020] [OPS-025] [OPS-027]"""
     ready("node", "allow", "news", JID, "--as", "publisher")
-    ready("gdpr", "export", JID, "--output", "zoe.zip")
+    assert "The data of" in ready("gdpr", "export", JID, "--output", "zoe.zip").stdout
     with zipfile.ZipFile(tmp_path / "zoe.zip") as archive:
         assert json.loads(archive.read("affiliations.json")) == [{"affiliation": "publisher", "node": "news"}]
+    assert "There is no data of" in ready("gdpr", "export", "nobody@example.org", "--output", "no.zip").stdout
 
     result = ready("gdpr", "erase", JID, "--yes")
     assert "affiliations: 1" in result.stdout

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from click.testing import CliRunner
 
 from smartfeeds.cli import main, run
 from smartfeeds.console import Exit
+from smartfeeds.demo.process import free_port
 from smartfeeds.errors import ConfigError
+from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.supervisor import Pace, Supervisor
 
 NOW = 1_000_000.0
 
@@ -65,6 +69,33 @@ def test_rates_of_a_running_service_are_in_the_json(tmp_path: Path) -> None:
 
     assert json.loads(running.stdout) == {"running": True, "online": True, "version": "1.2.3", "rates": rates}
     assert json.loads(ended.stdout) == {"running": False, "online": False, "version": "", "rates": {}}
+
+
+async def test_status_says_why_the_server_does_not_accept_the_service(tmp_path: Path) -> None:
+    """With the advice of the log; while the link is up it says nothing of earlier failures."""
+    supervisor = Supervisor(
+        ComponentStream("feeds.example.org", "secret", port=free_port(), on_stanza=lambda _stanza: True),
+        clock=time.monotonic,
+        sleep=asyncio.sleep,
+        random=lambda: 0.5,
+        pace=Pace(0.0, 0.0, 60.0, 5.0, 60.0, 60.0),
+    )
+    assert supervisor.report() == {}
+    task = asyncio.create_task(supervisor.run())
+    while not supervisor.report():  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(0)
+    await supervisor.stop()
+    await task
+
+    text, code = status(put(tmp_path / "s", online=False, link=supervisor.report()))
+    first, second = text.splitlines()
+    assert (first, code) == ("running, not online", Exit.FAILED)
+    assert second.startswith("connect-failed: ")
+    assert second.endswith(
+        ": is the server running, and does it accept components at component.host and component.port?"
+    )
+    supervisor.online.set()
+    assert supervisor.report() == {}
 
 
 def test_status_names_the_processes_on_a_shared_database(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from smartfeeds.cli.probe import check_all, check_http, check_link, check_second
 from smartfeeds.config import HttpSettings, Settings
 from smartfeeds.demo.process import free_port
 from smartfeeds.store.lock import lock_database
+from smartfeeds.xmpp.stream import ComponentStream
 from support.fakeserver import FakeServer
 from support.nameserver import Nameserver, resolver
+from support.servers import SECRET, TestServer
 from support.web import WebStarter
 
 
@@ -153,6 +155,27 @@ async def test_second_link_is_advised_against_only_if_the_database_is_a_file(url
 
     assert finding.state is CheckState.OK
     assert finding.found == f"accepted; the server distributes stanzas over both, so {advice}"
+
+
+async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
+    ejabberd: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[TOP-006] As the component of another host does, if the listener of ejabberd has global routes."""
+    monkeypatch.setattr("smartfeeds.cli.probe.ANSWER_S", 3.0)
+    domain = ejabberd.take_name()
+    component = {"jid": domain, "secret": SECRET, "port": ejabberd.component_port}
+    settings = Settings(component=component)  # type: ignore[arg-type]
+    foreign = ComponentStream(domain, SECRET, port=ejabberd.component_port, on_stanza=lambda _stanza: True)
+    await foreign.open()
+    try:
+        finding = await check_second_connection(settings)
+    finally:
+        await foreign.close()
+
+    assert finding.state is CheckState.FIX
+    assert f"stanzas to {domain} reached another connection" in finding.found
+    assert "global_routes: false" in finding.advice
+    assert (await check_second_connection(settings)).state is CheckState.OK
 
 
 async def test_name_without_records_says_which_one_to_add() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 import zipfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -69,12 +70,14 @@ def export(jid: str, output: Path, config: Path | None) -> None:
     if output.exists():
         raise ConfigError(f"{output} exists already; name another file")
     person = Person(jid)
-    run_offline(config, partial(_export, person=person, output=output))
-    print_out(f"The data of {jid} is in {output}.")
+    found = run_offline(config, partial(_export, person=person, output=output))
+    print_out(f"The data of {jid} is in {output}." if found else f"There is no data of {jid}; {output} says so.")
     _print_other_spellings(person)
 
 
-async def _export(service: FeedService, person: Person, output: Path) -> None:
+async def _export(service: FeedService, person: Person, output: Path) -> bool:
+    """Writes the file. Returns whether it contains data of the person."""
+    found = False
     with spooled_pieces() as items, spooled_pieces() as entries, spooled_pieces() as versions:
         after_no: int | None = 0
         while after_no is not None:
@@ -82,6 +85,7 @@ async def _export(service: FeedService, person: Person, output: Path) -> None:
             items.extend(part.items)
             entries.extend(part.entries)
             versions.extend(part.versions)
+            found = found or bool(part.items or part.versions)
             after_no = part.after_no
         rows = await service.read(lambda tx, _: export_rows(tx, person))
         files = await service.read(lambda _, context: write_parts(context, person, rows, items, entries, versions))
@@ -90,6 +94,11 @@ async def _export(service: FeedService, person: Person, output: Path) -> None:
                 with archive.open(name, "w", force_zip64=True) as member:
                     for piece in pieces:
                         member.write(piece)
+    return found or any(map(_has_data, rows.values()))
+
+
+def _has_data(value: object) -> bool:
+    return any(map(_has_data, value.values())) if isinstance(value, Mapping) else bool(value)
 
 
 @gdpr_command.command("erase")

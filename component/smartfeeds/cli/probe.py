@@ -37,6 +37,9 @@ ANSWER_S: Final = 10.0
 SIZES_BYTES: Final = (65_536, 131_072, 262_144, 400_000, 520_000, 600_000, 1_000_000, 2_000_000)
 DISK_BYTES: Final = 256 * 1024 * 1024  # room for the WAL file and its checkpoint
 CLOCK_S: Final = 10.0  # more than the delay of two stanzas
+# Stanzas to the own address over two connections. A third connection gets a third of them and of the responses, so one
+# in ten million runs would miss it.
+ROUTED: Final = 20
 _SEE_LOG: Final = "the log of the XMPP server has the reason"
 
 _COMPONENT: Final = "{jabber:component:accept}"
@@ -63,6 +66,10 @@ class Probe(ComponentStream):
         )
         self._waiting: dict[str, asyncio.Future[etree._Element]] = {}
         self._numbers = count(1)
+
+    def share_responses(self, other: "Probe") -> None:
+        """Read the responses to the requests of another connection, too: the server may send them to this one."""
+        self._waiting, self._numbers = other._waiting, other._numbers
 
     async def ask(self, to: str, payload: str, kind: str = "get") -> etree._Element | LinkDownError | None:
         """Return the response, the reason if the link ended, or None if nothing arrived in time."""
@@ -321,12 +328,20 @@ async def check_second_connection(settings: Settings) -> Finding:
     async with _online(settings) as first:
         try:
             async with _online(settings) as second:
-                await second.ask(settings.component.jid, "<ping xmlns='urn:xmpp:ping'/>")
+                second.share_responses(first)
+                pings = [first.ask(settings.component.jid, "<ping xmlns='urn:xmpp:ping'/>") for _ in range(ROUTED)]
+                lost = (await asyncio.gather(*pings)).count(None)
         except LinkDownError as down:
             return _SECOND.ok(f"the server refuses it ({down}), so a second smartfeeds run would stand by")
         if first.transport is None:
             return _SECOND.note(
                 "the server ends the first connection", "run one process only; two would end each other's connection"
+            )
+        if lost:
+            return _SECOND.fix(
+                f"{lost} of {ROUTED} stanzas to {settings.component.jid} reached another connection, or none",
+                "end the other program that is connected under this name; in ejabberd set global_routes: false in the"
+                " listener, or each of its components receives the stanzas of all others",
             )
         advice = "several processes may share it" if settings.store.is_shared else "run one process only"
         return _SECOND.ok(f"accepted; the server distributes stanzas over both, so {advice}")

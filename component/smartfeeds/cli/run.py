@@ -42,9 +42,9 @@ GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a t
 
 TURN_S: Final = 1.0  # interval at which the event loop reports to the watchdogs
 
-_SHARED: Final = ("ownership", "canary", "database", "standbys")  # optional parts of the status file
+_SHARED: Final = ("link", "ownership", "canary", "database", "standbys")  # optional parts of the status file
 
-Report = Callable[[], Mapping[str, Mapping[str, float]]]
+Report = Callable[[], Mapping[str, Mapping[str, object]]]
 
 log = structlog.get_logger()
 
@@ -137,7 +137,7 @@ async def start_app(make: Callable[[], "App"], stop: asyncio.Event) -> "App | No
 
 def _report_of(app: "App") -> "Report":
     """Return the function that returns what the status file has beside the state."""
-    return lambda: {"rates": app.recent.rates()._asdict(), **app.group.report()}
+    return lambda: {"rates": app.recent.rates()._asdict(), "link": app.supervisor.report(), **app.group.report()}
 
 
 @contextlib.asynccontextmanager
@@ -216,7 +216,7 @@ async def _update_status(path: Path, online: asyncio.Event, report: Report) -> N
             log.error("status_not_written", reason=str(error))
 
 
-def _write(path: Path, *, online: bool, report: Mapping[str, Mapping[str, float]]) -> None:
+def _write(path: Path, *, online: bool, report: Mapping[str, Mapping[str, object]]) -> None:
     process = {"pid": os.getpid(), "began": _began(os.getpid()), "place": _place()}
     state = {"online": online, "at": time.time(), "version": __version__, **report, **process}
     with whole_file(path, f"the status file {path}") as file:
@@ -265,6 +265,8 @@ def _notify(state: str) -> None:
 
 def _lines(state: Mapping[str, Any]) -> Iterator[str]:
     """Return what the file says about the link, and about a database that several processes use."""
+    if link := state.get("link"):
+        yield f"{link['reason']}: {link['advice']}"
     if canary := state.get("canary"):
         if canary["lost_lately"]:
             yield (

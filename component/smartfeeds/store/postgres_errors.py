@@ -88,8 +88,10 @@ def has_rolled_back(error: Exception) -> bool:
 
 
 def may_connect_later(error: psycopg.Error) -> bool:
-    """Returns whether a new attempt to open a connection may succeed after this error."""
-    return sqlstate_of(error) in _PASSING
+    """Returns whether a new attempt to open a connection may succeed after this error. An address that libpq cannot
+    read is another kind of error.
+    """
+    return isinstance(error, psycopg.OperationalError) and sqlstate_of(error) in _PASSING
 
 
 def postgres_error(error: Exception, name: str, *, lost: bool = False) -> StoreError:

@@ -92,6 +92,13 @@ class Supervisor:
         self.pings = 0
         self.last_error: LinkDownError | None = None
 
+    def report(self) -> dict[str, str]:
+        """Returns why the link is down, and what to do about it; nothing while it is up."""
+        down = self.last_error
+        if down is None or self.online.is_set():
+            return {}
+        return {"reason": str(down), "advice": _advice(down)}
+
     async def run(self) -> None:
         """Connects and reconnects until `stop`, or until the task is cancelled. Then closes the link."""
         self._idle.clear()
@@ -178,9 +185,13 @@ class Supervisor:
             server=self._link.endpoint,
             condition=down.condition,
             detail=down.detail,
-            advice=ADVICE.get(down.condition, "connecting again"),
+            advice=_advice(down),
             retry_s=round(delay_s, 1),
         )
+
+
+def _advice(down: LinkDownError) -> str:
+    return ADVICE.get(down.condition, "connecting again")
 
 
 async def _first(*works: Coroutine[Any, Any, T]) -> T:

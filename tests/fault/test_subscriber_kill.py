@@ -5,7 +5,7 @@ import signal
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
@@ -16,6 +16,7 @@ from aiohttp import web
 from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.sources import new_source
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.demo.process import free_port
 from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode
@@ -98,6 +99,15 @@ async def prepare(config: Path, address: str) -> None:
     await service.store.close()
 
 
+async def make_due(config: Path) -> None:
+    """Lets the service poll the source soon. A start spreads the polls that are overdue over a minute."""
+    service = open_service(load(config), on_change=lambda _nodes: None)
+    await service.store.open()
+    (source,) = await service.read(lambda tx, _context: tx.sources(0, 2))
+    await service.write(lambda tx, context: tx.put_source(replace(source, due_us=context.now_us + 4 * US_PER_S)))
+    await service.store.close()
+
+
 async def wait_for(url: str, *titles: str) -> list[str]:
     """The titles of the feed, as soon as these are among them."""
     async with asyncio.timeout(DEADLINE_S), aiohttp.ClientSession() as session:
@@ -131,6 +141,7 @@ async def test_killed_service_loses_no_push_and_logs_no_secret(tmp_path: Path) -
         blog.titles.append("b")
         assert await blog.push("b") == 202
         await service.end(signal.SIGKILL)
+        await make_due(config)
         await service.start()
         await wait_for(url, "a", "b")
         # In the order of arrival, with a repetition that a hub sends after a time-out.

@@ -45,7 +45,7 @@ from support.versions import B1
 from support.web import Got, Web, WebStarter
 
 METHODS = ("get", "put", "post", "patch", "delete")
-EXAMPLES = 20
+EXAMPLES = 10
 
 PathMethod = tuple[str, str]  # the path as it is documented, the method
 Seen = tuple[str, str, str, str]  # and the status and media type of an answer

@@ -19,9 +19,11 @@ from support.web import Web
 AXE: Final = Path(__file__).parents[1] / "browser" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 DESKTOP: Final[ViewportSize] = {"width": 1280, "height": 800}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
-# All rules of axe-core that are on by default. The nodes of passed rules are not needed, and make the run slower.
-_RUN: Final = """axe.run({resultTypes: ["violations"], selectors: false}).then(results => results.violations.flatMap(rule =>
-    rule.nodes.map(node => [rule.id, node.html.slice(0, 200), node.failureSummary].join(" | "))))"""
+# All rules of axe-core that are on by default. Selectors and the nodes of passed rules are not needed, and make the run
+# slower.
+_RUN: Final = """axe.run({resultTypes: ["violations"], selectors: false}).then(results =>
+    results.violations.flatMap(rule =>
+        rule.nodes.map(node => [rule.id, node.html.slice(0, 200), node.failureSummary].join(" | "))))"""
 
 
 class Setting(NamedTuple):

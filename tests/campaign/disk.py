@@ -2,8 +2,8 @@
 
 The cases are exhaustive, not random. A case starts the service, lets the n-th call of a thread fail while a client
 publishes, and then lets all calls work again. The service must go on, and the next start must have everything
-acknowledged. The variant `full` fills a small file system instead. With `slow` each sync waits, and the service is
-killed while requests wait for it.
+acknowledged. With `syncs` only the syncs fail. The variant `full` fills a small file system instead. With `slow` each
+sync waits, and the service is killed while requests wait for it.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ CASES = (
     ("fdatasync", "EIO", "+"),
     ("fdatasync", "EIO", ""),
 )
+SYNCS = [case for case in CASES if case[0] == "fdatasync"]
 PIECE_CASES = 25
 MAX_PUBLISHES = 400  # until the call has failed
 SLOWEST_US = 300_000  # of a sync, as on a disk that is overloaded
@@ -39,11 +40,10 @@ IMAGE_BYTES, BALLAST_BYTES = 24 * 2**20, 14 * 2**20
 async def disk(task: Task) -> AsyncIterator[Piece]:
     """Runs `count` cases of each kind from the first call on. `seed` is the number of the first call."""
     with Preload() as preload:
-        if task.variant:
-            variants = {"full": full_disk_piece, "slow": slow_disk_piece}
-            yield await variants[task.variant](preload, task.folder, task.seed, task.count)
+        if task.variant in VARIANTS:
+            yield await VARIANTS[task.variant](preload, task.folder, task.seed, task.count)
             return
-        for calls, error, rest in CASES:
+        for calls, error, rest in SYNCS if task.variant == "syncs" else CASES:
             for first in range(task.seed, task.seed + task.count, PIECE_CASES):
                 last = min(first + PIECE_CASES, task.seed + task.count)
                 cases = [(calls, error, f"{number}{rest}") for number in range(first, last)]
@@ -170,3 +170,6 @@ async def _until_full(writer: Writer) -> list[str]:
 async def _read(service: Service, history: History, session: aiohttp.ClientSession) -> None:
     await Follower(service, history, session, "f0").catch_up()
     await walk(service, history, session)
+
+
+VARIANTS = {"full": full_disk_piece, "slow": slow_disk_piece}

@@ -8,12 +8,11 @@ run:
 	@$(BIN)/smartfeeds demo serve
 
 # In the order of the folders: the files with long tests run first, so that no process waits for another one at the end.
-# Three processes for two cores, because tests with servers wait a third of their time.
 # Test databases sync each commit. In memory that takes half the time; power cuts and full disks have file systems of their own.
 TEMPORARY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END {print $$4}')" -gt 8000000 ] && echo /dev/shm)
 test:
 	@tools/setup test
-	@$(if $(TEMPORARY),PYTEST_DEBUG_TEMPROOT=$(TEMPORARY)) $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(if $(TEMPORARY),PYTEST_DEBUG_TEMPROOT=$(TEMPORARY)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint:
 	@tools/setup lint

@@ -509,6 +509,7 @@ def explain(url: str) -> dict[str, tuple[list[str], str]]:
     session = PostgresSession(parse_store(url))
     session.open_at_once()
     connection = session.connection
+    connection.execute("SET default_statistics_target = 10000")  # it reads all rows, so that plans do not change
     connection.execute("ANALYZE")
     columns = dict(connection.execute(_COLUMNS).fetchall())
     plans: dict[str, tuple[list[str], str]] = {}

@@ -49,6 +49,9 @@ SETTINGS: Final = tuple(
     )
 )
 
+# Every value occurs in these.
+FEW_SETTINGS: Final = (SETTINGS[0], SETTINGS[2], SETTINGS[3])
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:

@@ -42,13 +42,16 @@ _FEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class SitePage:
-    """A page of the site. `reader` signs in first; `steps` are done after the page is open."""
+    """A page of the site. `reader` signs in first; `steps` are done after the page is open. A page that `is_long` is
+    looked at in few settings.
+    """
 
     name: str
     path: str
     status: int = 200
     reader: str = ""
     steps: Steps | None = None
+    is_long: bool = False
 
 
 async def fill(web: Web) -> None:
@@ -241,7 +244,7 @@ PAGES: Final = (
     SitePage("admin-mirrors", "/admin/mirrors/", reader=ALICE),
     SitePage("admin-enclosures", "/admin/enclosures/", reader=ALICE),
     SitePage("admin-errors", "/admin/log/", reader=ALICE),
-    SitePage("api", "/docs"),
+    SitePage("api", "/docs", is_long=True),
     SitePage("problem-400", "/feeds/town/?order=sideways", 400),
     SitePage("problem-401", "/admin/", 401),
     SitePage("problem-403", "/write/town/", 403, reader=BOB),

@@ -55,9 +55,14 @@ def postgres_source(address: StoreAddress) -> Iterator["PostgresCopy"]:
 def postgres_target(address: StoreAddress) -> Iterator["PostgresCopy"]:
     """Yields a database to write. Raises StoreError, also if a service or another copy uses the database."""
     with _connected(address) as connection:
-        (is_locked,) = _row(connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)))
-        if not is_locked:
-            raise StoreError(f"the database {address.name}: another smartfeeds db copy uses it; wait for its end")
+        try:
+            with connection.transaction():
+                # The server may hold the lock for a moment after the end of a copy, until it has noticed the end.
+                connection.execute("SET LOCAL lock_timeout = '3s'")
+                connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        except psycopg.errors.LockNotAvailable as error:
+            text = f"the database {address.name}: another smartfeeds db copy uses it; wait for its end"
+            raise StoreError(text) from error
         yield PostgresCopy(connection, address)
 
 

@@ -117,7 +117,7 @@ CREATE TABLE affiliation (
     jid TEXT COLLATE "C" NOT NULL,
     affiliation TEXT COLLATE "C" NOT NULL CHECK (affiliation IN ('owner', 'publisher', 'publish-only', 'member', 'outcast')),
     hidden TEXT COLLATE "C",
-    PRIMARY KEY (node_no, jid)
+    PRIMARY KEY (node_no, jid) INCLUDE (affiliation)
 );
 
 CREATE INDEX affiliation_hidden ON affiliation (jid, hidden) WHERE hidden IS NOT NULL;

@@ -40,8 +40,9 @@ IMAGE_BYTES, BALLAST_BYTES = 24 * 2**20, 14 * 2**20
 async def disk(task: Task) -> AsyncIterator[Piece]:
     """Runs `count` cases of each kind from the first call on. `seed` is the number of the first call."""
     with Preload() as preload:
-        if task.variant in VARIANTS:
-            yield await VARIANTS[task.variant](preload, task.folder, task.seed, task.count)
+        if task.variant not in ("", "syncs"):
+            variants = {"full": full_disk_piece, "slow": slow_disk_piece}
+            yield await variants[task.variant](preload, task.folder, task.seed, task.count)
             return
         for calls, error, rest in SYNCS if task.variant == "syncs" else CASES:
             for first in range(task.seed, task.seed + task.count, PIECE_CASES):
@@ -170,6 +171,3 @@ async def _until_full(writer: Writer) -> list[str]:
 async def _read(service: Service, history: History, session: aiohttp.ClientSession) -> None:
     await Follower(service, history, session, "f0").catch_up()
     await walk(service, history, session)
-
-
-VARIANTS = {"full": full_disk_piece, "slow": slow_disk_piece}

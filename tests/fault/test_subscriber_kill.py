@@ -100,12 +100,17 @@ async def prepare(config: Path, address: str) -> None:
 
 
 async def make_due(config: Path) -> None:
-    """Lets the service poll the source soon. A start spreads the polls that are overdue over a minute."""
+    """Checks that the store has the push, and makes the source due in ten seconds: the service spreads overdue polls
+    over a minute after its start.
+    """
     service = open_service(load(config), on_change=lambda _nodes: None)
     await service.store.open()
     (source,) = await service.read(lambda tx, _context: tx.sources(0, 2))
-    await service.write(lambda tx, context: tx.put_source(replace(source, due_us=context.now_us + 4 * US_PER_S)))
+    pushes = await service.read(lambda tx, _context: tx.source_pushes_of(source.source_no))
+    entries = await service.read(lambda tx, _context: tx.source_entries(source.source_no))
+    await service.write(lambda tx, context: tx.put_source(replace(source, due_us=context.now_us + 10 * US_PER_S)))
     await service.store.close()
+    assert any(push.pending_us for push in pushes) or len(entries) == 2, "the push was lost"
 
 
 async def wait_for(url: str, *titles: str) -> list[str]:

@@ -68,7 +68,7 @@ async def test_subscription_that_another_process_adds_is_served_at_once(pair: li
     assert len(await owner.next_event(BOBS)) == 1
 
 
-async def test_items_of_another_process_are_indexed_at_once(
+async def test_notice_of_another_process_starts_the_indexing(
     pair: list[Component], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[PG-064] [PG-076] A notice wakes the process that brings the filter index forward."""

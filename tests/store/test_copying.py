@@ -3,6 +3,8 @@
 import re
 import shutil
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
@@ -15,7 +17,7 @@ import pytest
 from smartfeeds.core.stores import StoreAddress, StoreEngine, parse_store
 from smartfeeds.errors import StoreError
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.store import copying, migrate
+from smartfeeds.store import copy_postgres, copying, migrate
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.copy_postgres import postgres_source, postgres_target
 from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
@@ -305,6 +307,21 @@ def test_two_copies_into_one_database_are_refused(address: StoreAddress) -> None
         postgres_target(address),
     ):
         pass
+
+
+def test_copy_waits_until_the_server_has_noticed_the_end_of_another_one(address: StoreAddress) -> None:
+    with psycopg.connect(address.url, autocommit=True) as former, psycopg.connect(address.url, autocommit=True) as look:
+        former.execute("SELECT pg_advisory_lock(%s)", (copy_postgres._LOCK,))
+
+        def end_the_former() -> None:
+            while not look.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'").fetchone():
+                time.sleep(0.01)
+            former.close()
+
+        thread = threading.Thread(target=end_the_former, daemon=True)
+        thread.start()
+        with postgres_target(address):
+            thread.join()
 
 
 def test_older_source_is_refused(filled: Path, tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def test_erase_status_and_export(ready: Run, tmp_path: Path) -> None:
     assert "The data of" in ready("gdpr", "export", JID, "--output", "zoe.zip").stdout
     with zipfile.ZipFile(tmp_path / "zoe.zip") as archive:
         assert json.loads(archive.read("affiliations.json")) == [{"affiliation": "publisher", "node": "news"}]
-    assert "There is no data of" in ready("gdpr", "export", "nobody@example.org", "--output", "no.zip").stdout
+    assert "has no data of" in ready("gdpr", "export", "nobody@example.org", "--output", "no.zip").stdout
+    with zipfile.ZipFile(tmp_path / "no.zip") as archive:
+        assert json.loads(archive.read("affiliations.json")) == []
 
     result = ready("gdpr", "erase", JID, "--yes")
     assert "affiliations: 1" in result.stdout

@@ -82,8 +82,9 @@ async def test_status_says_why_the_server_does_not_accept_the_service(tmp_path: 
     )
     assert supervisor.report() == {}
     task = asyncio.create_task(supervisor.run())
-    while not supervisor.report():  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        while not supervisor.report():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0)
     await supervisor.stop()
     await task
 

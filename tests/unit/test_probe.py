@@ -160,7 +160,7 @@ async def test_second_link_is_advised_against_only_if_the_database_is_a_file(url
 async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
     ejabberd: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """[TOP-006] As the component of another host does, if the listener of ejabberd has global routes."""
+    """[TOP-006] A program that is connected under the same name and answers nothing."""
     monkeypatch.setattr("smartfeeds.cli.probe.ANSWER_S", 3.0)
     domain = ejabberd.take_name()
     component = {"jid": domain, "secret": SECRET, "port": ejabberd.component_port}
@@ -175,7 +175,6 @@ async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
     assert finding.state is CheckState.FIX
     assert f"stanzas to {domain} reached another connection" in finding.found
     assert "global_routes: false" in finding.advice
-    assert (await check_second_connection(settings)).state is CheckState.OK
 
 
 async def test_name_without_records_says_which_one_to_add() -> None:

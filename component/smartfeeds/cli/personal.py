@@ -70,14 +70,15 @@ def export(jid: str, output: Path, config: Path | None) -> None:
     if output.exists():
         raise ConfigError(f"{output} exists already; name another file")
     person = Person(jid)
-    found = run_offline(config, partial(_export, person=person, output=output))
-    print_out(f"The data of {jid} is in {output}." if found else f"There is no data of {jid}; {output} says so.")
+    has_data = run_offline(config, partial(_export, person=person, output=output))
+    empty = f"The store has no data of {jid}. The files in {output} are empty."
+    print_out(f"The data of {jid} is in {output}." if has_data else empty)
     _print_other_spellings(person)
 
 
 async def _export(service: FeedService, person: Person, output: Path) -> bool:
     """Writes the file. Returns whether it contains data of the person."""
-    found = False
+    has_data = False
     with spooled_pieces() as items, spooled_pieces() as entries, spooled_pieces() as versions:
         after_no: int | None = 0
         while after_no is not None:
@@ -85,7 +86,7 @@ async def _export(service: FeedService, person: Person, output: Path) -> bool:
             items.extend(part.items)
             entries.extend(part.entries)
             versions.extend(part.versions)
-            found = found or bool(part.items or part.versions)
+            has_data = has_data or bool(part.items or part.versions)
             after_no = part.after_no
         rows = await service.read(lambda tx, _: export_rows(tx, person))
         files = await service.read(lambda _, context: write_parts(context, person, rows, items, entries, versions))
@@ -94,10 +95,11 @@ async def _export(service: FeedService, person: Person, output: Path) -> bool:
                 with archive.open(name, "w", force_zip64=True) as member:
                     for piece in pieces:
                         member.write(piece)
-    return found or any(map(_has_data, rows.values()))
+    return has_data or any(map(_has_data, rows.values()))
 
 
 def _has_data(value: object) -> bool:
+    """Returns whether a JSON value of the export has any content; a mapping has content if one of its values has."""
     return any(map(_has_data, value.values())) if isinstance(value, Mapping) else bool(value)
 
 

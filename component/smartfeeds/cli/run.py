@@ -42,7 +42,7 @@ GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a t
 
 TURN_S: Final = 1.0  # interval at which the event loop reports to the watchdogs
 
-_SHARED: Final = ("link", "ownership", "canary", "database", "standbys")  # optional parts of the status file
+_PARTS: Final = ("link", "ownership", "canary", "database", "standbys")  # of the status file, which --json repeats
 
 Report = Callable[[], Mapping[str, Mapping[str, object]]]
 
@@ -307,7 +307,7 @@ def status_command(file: Path, *, as_json: bool) -> None:
             name: state.get(name, empty) if running else empty for name, empty in (("version", ""), ("rates", {}))
         }
         if running:
-            report |= {name: state[name] for name in _SHARED if name in state}
+            report |= {name: state[name] for name in _PARTS if name in state}
         print_json({"running": running, "online": running and online, **report})
     else:
         out.print("not running" if not running else "online" if online else "running, not online")

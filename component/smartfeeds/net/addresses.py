@@ -17,7 +17,7 @@ _NOT_PUBLIC: Final = tuple(
         ip_network,
         (
             # Networks that `ipaddress` of some Python versions calls global (IANA special-purpose address registries).
-            # Also 6to4, which has no relays any more (RFC 7526).
+            # And 6to4, whose relays are deprecated (RFC 7526): an address leads to any IPv4 address.
             "192.0.0.0/24",
             "192.88.99.0/24",
             "64:ff9b:1::/48",

@@ -21,6 +21,8 @@ from smartfeeds.store.schema_blocks import schema_blocks
 
 # Of one connection at a time: two copies into one database would disturb each other. "feedcopy" as a number.
 _LOCK = int.from_bytes(b"feedcopy")
+# The server releases the lock of a copy only when it has noticed the end of its connection.
+_LOCK_WAIT = "3s"
 _FETCH_ROWS = 2_000
 _APPLICATION = "smartfeeds db copy"
 _SERVICE = "smartfeeds"  # the application_name of the sessions of a service
@@ -57,8 +59,7 @@ def postgres_target(address: StoreAddress) -> Iterator["PostgresCopy"]:
     with _connected(address) as connection:
         try:
             with connection.transaction():
-                # The server may hold the lock for a moment after the end of a copy, until it has noticed the end.
-                connection.execute("SET LOCAL lock_timeout = '3s'")
+                connection.execute("SELECT set_config('lock_timeout', %s, true)", (_LOCK_WAIT,))
                 connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         except psycopg.errors.LockNotAvailable as error:
             text = f"the database {address.name}: another smartfeeds db copy uses it; wait for its end"

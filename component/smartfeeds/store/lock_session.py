@@ -249,9 +249,9 @@ class LockSession:
         """Runs works in transactions of this session, which fail if the locks are lost. Returns their results.
 
         Each work has a transaction of its own: one for the marks of many feeds would lock these feeds for long, and
-        could wait for a publisher that waits for it (PG-039). Beats run between them.
+        could wait for a publisher that waits for it (PG-039).
         """
-        return [await self.run(partial(self._write, work)) for work in works]
+        return await self.run(lambda: [self._write(work) for work in works])
 
     def _write(self, work: Callable[[WriteTx], T]) -> T:
         try:

@@ -124,7 +124,8 @@ CREATE INDEX affiliation_hidden ON affiliation (jid, hidden) WHERE hidden IS NOT
 
 CREATE INDEX affiliation_jid ON affiliation (jid, affiliation, node_no);
 
--- Not first the node: the look-up of a JID would use this index, and read all affiliations of the node.
+-- The affiliation comes first. With the node first, the planner would use this index to look up a JID, and read all
+-- affiliations of the node.
 CREATE INDEX affiliation_held ON affiliation (affiliation, node_no, jid);
 
 CREATE INDEX affiliation_node ON affiliation (jid, node_no);
@@ -156,7 +157,7 @@ CREATE INDEX subscription_subscriber ON subscription (node_no, jid) WHERE state 
 
 CREATE INDEX subscription_pending ON subscription (node_no, sub_no) WHERE state = 'pending';
 
-CREATE INDEX subscription_lease ON subscription (expires_us) WHERE expires_us IS NOT NULL;
+CREATE INDEX subscription_lease ON subscription (expires_us, sub_no) WHERE expires_us IS NOT NULL;
 
 CREATE INDEX subscription_bare ON subscription (bare, sub_no);
 

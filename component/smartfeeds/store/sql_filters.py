@@ -13,6 +13,7 @@ from smartfeeds.core.model import Edge
 from smartfeeds.core.view import ANYTHING, Order, Traits, View
 from smartfeeds.store.engine import Direction, Engine
 from smartfeeds.store.rows import KEYS, digest
+from smartfeeds.store.sql_tables import LOOK_UP_EACH
 from smartfeeds.store.tokens import index_tokens
 
 Facets = frozenset[str]
@@ -192,8 +193,7 @@ def _one_state(
     shared = " & ".join([*states, *(f"x{number}.states" for number in range(len(filters)))])
     query.add(f"({shared}) & 1 <> 0" if present else f"({shared}) <> 0")
     where = " AND ".join(query.where)
-    # With OFFSET PostgreSQL looks up each row. Without it the planner may compare all rows of the node with the facets.
-    text = f"EXISTS (SELECT 1 FROM {', '.join(tables)} WHERE {where} LIMIT 1 OFFSET 0)" if tables else f"({where})"
+    text = f"EXISTS (SELECT 1 FROM {', '.join(tables)} WHERE {where} {LOOK_UP_EACH})" if tables else f"({where})"
     return SqlCondition(text, query.params)
 
 

@@ -19,7 +19,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.looked_ahead import LookedAhead
 from smartfeeds.store.rows import KEYS, NOWHERE, NodeRow, prefixed, to_node, to_node_row, write_options
-from smartfeeds.store.sql_tables import NODE, NODE_COLUMNS, NODE_ROW
+from smartfeeds.store.sql_tables import LOOK_UP_EACH, NODE, NODE_COLUMNS, NODE_ROW, without_index
 from smartfeeds.store.sql_tallies import QUOTAS, TallyReads, TallyWrites
 
 _BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
@@ -45,11 +45,10 @@ FALL_BEHIND = (
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
 )
 BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
-# The condition that a node `n` does not exclude a JID. With OFFSET PostgreSQL looks up each node. Without it the
-# planner may compare all nodes with all nodes that exclude the JID.
-NOT_KEPT_OUT = (
+# The condition that a node `n` does not exclude a JID.
+NOT_EXCLUDED = (
     "NOT EXISTS (SELECT 1 FROM affiliation a WHERE a.node_no = n.node_no AND a.jid = ?"
-    f" AND a.affiliation IN ({_KEPT_OUT}) LIMIT 1 OFFSET 0)"
+    f" AND a.affiliation IN ({_KEPT_OUT}) {LOOK_UP_EACH})"
 )
 
 
@@ -60,7 +59,7 @@ def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
     columns = f"SELECT {prefixed(NODE_COLUMNS, 'n')}"
     by_name, by_hidden = ("AND n.name < ?", "AND a.hidden < ?") if bounded else ("", "")
     return (
-        f"{columns} FROM node n WHERE n.state = 'live' AND n.listed = 1 AND n.name > ? {by_name} AND {NOT_KEPT_OUT}"
+        f"{columns} FROM node n WHERE n.state = 'live' AND n.listed = 1 AND n.name > ? {by_name} AND {NOT_EXCLUDED}"
         f" ORDER BY n.name {direction} LIMIT ?",
         f"{columns} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
         f" WHERE a.jid = ? AND a.hidden > ? {by_hidden} ORDER BY a.hidden {direction} LIMIT ?",
@@ -396,8 +395,8 @@ class NodeWrites(TallyWrites, NodeReads):
         self._names.pop(row.node.name, None)
         row.node = row.node._replace(state=NodeState.DELETED)
         self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
-        # An expression, because the index of `hidden` has no order of nodes, and would be read as a whole.
-        hidden = "coalesce(hidden, hidden) IS NOT NULL"
-        self._db.run(f"UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND {hidden}", (node_no,))
+        # The index of `hidden` does not begin with the node, and would be read as a whole.
+        is_hidden = f"{without_index('hidden')} IS NOT NULL"
+        self._db.run(f"UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND {is_hidden}", (node_no,))
         self._count(nodes=-1, listed=-int(is_listed(row.node)))
         self._tally(NODES_IN, row.node.creator, -1)

@@ -239,7 +239,7 @@ class PeopleReads(NodeReads):
         """
         rows = self._db.rows(
             f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us = ? AND sub_no > ?"
-            f" {order_few_by('sub_no')} LIMIT ?",
+            " ORDER BY expires_us, sub_no LIMIT ?",
             (WITH_PRESENCE_US, after_no, limit),
         )
         return [to_subscription(row) for row in rows]

@@ -7,7 +7,7 @@ from smartfeeds.core.model import Edge, Item, Node
 from smartfeeds.core.river import NodePlace
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import DELETED, prefixed, to_items, to_node
-from smartfeeds.store.sql_nodes import NOT_KEPT_OUT, NodeReads
+from smartfeeds.store.sql_nodes import NOT_EXCLUDED, NodeReads
 from smartfeeds.store.sql_tables import ITEM_WITHOUT_SYNC, NODE_COLUMNS
 
 _PLACE = attrgetter("last_modified_us", "name")
@@ -43,7 +43,7 @@ class RiverReads(NodeReads):
         if jid is None:
             yield from ((f"{_LIVE}{bound}{_NEWEST_FIRST}", (listed, *place)) for listed in (0, 1))
         else:
-            yield f"{_LIVE}{bound} AND {NOT_KEPT_OUT}{_NEWEST_FIRST}", (1, *place, jid)
+            yield f"{_LIVE}{bound} AND {NOT_EXCLUDED}{_NEWEST_FIRST}", (1, *place, jid)
             yield f"{_HIDDEN}{bound}{_NEWEST_FIRST}", (jid, *place)
 
     def changed_items(self, limit: int, before: Edge | None = None) -> list[tuple[Edge, int]]:

@@ -43,13 +43,23 @@ def none_of(column: str, values: Collection[object]) -> str:
     return f"{column} NOT IN ({', '.join('?' * len(values))})" if values else "TRUE"
 
 
+# The end of a subquery of EXISTS. With OFFSET PostgreSQL looks up each row. Without it the planner may make a join that
+# compares all rows with all rows. SQLite has no OFFSET without LIMIT.
+LOOK_UP_EACH = "LIMIT 1 OFFSET 0"
+
+
+def without_index(column: str) -> str:
+    """Returns the value of a column as an expression, which no index has."""
+    return f"coalesce({column}, {column})"
+
+
 def order_few_by(column: str) -> str:
     """Returns the ORDER BY of a query whose condition selects few rows by an index that has another order.
 
     The sessions of PostgreSQL avoid sorts (`postgres_session`). With the plain column they would read the whole table
-    in the order of the index of this column. An expression has no such index.
+    in the order of the index of this column.
     """
-    return f"ORDER BY coalesce({column}, {column})"
+    return f"ORDER BY {without_index(column)}"
 
 
 def first_due(table: Table) -> str:

@@ -14,7 +14,7 @@ from smartfeeds.store.person_columns import JidUse, columns_for
 from smartfeeds.store.rows import digest, to_items
 from smartfeeds.store.sql_blocks import BlockReads, BlockWrites, to_erasure
 from smartfeeds.store.sql_nodes import NODES_IN
-from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW
+from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW, without_index
 from smartfeeds.store.tokens import index_tokens
 
 # The keys of the tables whose rows an erasure changes one by one. `table.key` of most of them.
@@ -96,10 +96,11 @@ class ErasureReads(BlockReads):
         versions.
         """
         facets = [digest(facet(kind, person.jid)) for kind in _PUBLISHER_FACETS]
-        # The index of the facets of an item begins with its node.
+        # The index of the facets of an item begins with its node. The other indexes would be read for each item, from
+        # the first to the last item of the person.
         statement = (
             f"SELECT f.item_no FROM item i {self._db.ordered_join} facet f ON f.node_no = i.node_no"
-            " AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ? AND f.facet IN (?, ?)"
+            f" AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ? AND {without_index('f.facet')} IN (?, ?)"
         )
         return {row[0] for row in self._db.rows(statement, (first_no, last_no, *facets))}
 

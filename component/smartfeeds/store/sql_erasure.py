@@ -96,11 +96,12 @@ class ErasureReads(BlockReads):
         versions.
         """
         facets = [digest(facet(kind, person.jid)) for kind in _PUBLISHER_FACETS]
-        # The index of the facets of an item begins with its node. The other indexes would be read for each item, from
-        # the first to the last item of the person.
+        # Only the index of the facets of an item may serve this: the others would be read for each item, from the first
+        # to the last item of the person. So the facet is an expression, and `states` is needed, which they do not have.
         statement = (
-            f"SELECT f.item_no FROM item i {self._db.ordered_join} facet f ON f.node_no = i.node_no"
-            f" AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ? AND {without_index('f.facet')} IN (?, ?)"
+            f"SELECT f.item_no FROM item i {self._db.ordered_join} facet f"
+            f" ON f.node_no = i.node_no AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ?"
+            f" AND {without_index('f.facet')} IN (?, ?) AND f.states > 0"
         )
         return {row[0] for row in self._db.rows(statement, (first_no, last_no, *facets))}
 

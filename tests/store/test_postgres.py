@@ -425,7 +425,7 @@ async def test_look_up_that_takes_too_long_runs_on_another_connection(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[PG-049] The disk is slow for a moment, for example. The reads of a batch do not fail."""
-    monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_MS", 20)
+    monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_MS", 300)
     async with opened_store(store_at(url)) as store:
         await store.write(add_feed())
         with psycopg.connect(url) as other:

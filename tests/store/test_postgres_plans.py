@@ -77,8 +77,6 @@ _SHORT = ("node_deleted", "node_stale", "subscription_pending")
 _FEW = {
     "pending_nodes": "nodes with requests",
     "sources_of": "sources of a node",
-    "sources_at": "sources with an address",
-    "source_pushes_of": "subscriptions of a source",
     "source_entries": "entries of a source, at most some thousand",
     "trim_source_entries": "entries of a source, at most some thousand",
 }

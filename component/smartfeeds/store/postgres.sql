@@ -365,7 +365,7 @@ CREATE TABLE source (
 
 CREATE INDEX source_due ON source (due_us, host) WHERE due_us IS NOT NULL;
 
-CREATE INDEX source_url ON source (url);
+CREATE INDEX source_url ON source (url, source_no);
 
 CREATE INDEX source_owner ON source (owner) WHERE owner <> '';
 
@@ -409,7 +409,7 @@ CREATE TABLE source_push (
     details TEXT COLLATE "C" NOT NULL
 );
 
-CREATE INDEX source_push_source ON source_push (source_no);
+CREATE INDEX source_push_source ON source_push (source_no, push_no);
 
 CREATE INDEX source_push_due ON source_push (due_us, host) WHERE due_us IS NOT NULL;
 

@@ -88,10 +88,8 @@ def has_rolled_back(error: Exception) -> bool:
 
 
 def may_connect_later(error: psycopg.Error) -> bool:
-    """Returns whether a new attempt to open a connection may succeed after this error. It may not if the address has a
-    mistake, which psycopg reports as a ProgrammingError.
-    """
-    return isinstance(error, psycopg.OperationalError) and sqlstate_of(error) in _PASSING
+    """Returns whether a new attempt to open a connection may succeed after this error."""
+    return sqlstate_of(error) in _PASSING
 
 
 def postgres_error(error: Exception, name: str, *, lost: bool = False) -> StoreError:
@@ -101,8 +99,6 @@ def postgres_error(error: Exception, name: str, *, lost: bool = False) -> StoreE
     """
     state = sqlstate_of(error)
     advice = _ADVICE.get(state) or _ADVICE.get(state[:2])
-    if not state and isinstance(error, psycopg.ProgrammingError):
-        advice = "its address has a mistake; check store.url"
     if advice is None:
         advice = UNREACHABLE if lost or isinstance(error, psycopg.OperationalError) else "it cannot be used"
     reason = " ".join(str(error).split())

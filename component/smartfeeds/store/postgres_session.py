@@ -66,9 +66,15 @@ _IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR, Transac
 
 def connect(address: StoreAddress, application: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     """Returns a connection that the server lists under the name `application`. `options` are those of psycopg.connect.
-    Raises psycopg.Error.
+    Raises psycopg.Error, or StoreError if libpq cannot read the address.
     """
-    own = conninfo_to_dict(address.url)
+    try:
+        own = conninfo_to_dict(address.url)
+    except psycopg.ProgrammingError as error:
+        reason = " ".join(str(error).split())
+        raise StoreError(
+            f"the database {address.name}: its address has a mistake; check store.url ({reason})"
+        ) from error
     network = {name: value for name, value in _NETWORK.items() if name not in own}
     password = address.password or None
     return psycopg.connect(address.url, password=password, application_name=application, **network, **options)

@@ -100,7 +100,7 @@ class ErasureReads(BlockReads):
         # to the last item of the person. So the facet is an expression, and `states` is needed, which they do not have.
         statement = (
             f"SELECT f.item_no FROM item i {self._db.ordered_join} facet f"
-            f" ON f.node_no = i.node_no AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ?"
+            " ON f.node_no = i.node_no AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ?"
             f" AND {without_index('f.facet')} IN (?, ?) AND f.states > 0"
         )
         return {row[0] for row in self._db.rows(statement, (first_no, last_no, *facets))}

@@ -56,12 +56,12 @@ NOT_EXCLUDED = (
 def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
     """Selects the nodes that strangers may know of, and the nodes that only its affiliation makes known to a JID."""
     direction = "DESC" if newest else "ASC"
-    columns = f"SELECT {prefixed(NODE_COLUMNS, 'n')}"
+    select = f"SELECT {prefixed(NODE_COLUMNS, 'n')}"
     by_name, by_hidden = ("AND n.name < ?", "AND a.hidden < ?") if bounded else ("", "")
     return (
-        f"{columns} FROM node n WHERE n.state = 'live' AND n.listed = 1 AND n.name > ? {by_name} AND {NOT_EXCLUDED}"
+        f"{select} FROM node n WHERE n.state = 'live' AND n.listed = 1 AND n.name > ? {by_name} AND {NOT_EXCLUDED}"
         f" ORDER BY n.name {direction} LIMIT ?",
-        f"{columns} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+        f"{select} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
         f" WHERE a.jid = ? AND a.hidden > ? {by_hidden} ORDER BY a.hidden {direction} LIMIT ?",
     )
 

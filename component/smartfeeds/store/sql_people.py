@@ -238,8 +238,7 @@ class PeopleReads(NodeReads):
         result.
         """
         rows = self._db.rows(
-            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us = ? AND sub_no > ?"
-            " ORDER BY expires_us, sub_no LIMIT ?",
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
             (WITH_PRESENCE_US, after_no, limit),
         )
         return [to_subscription(row) for row in rows]

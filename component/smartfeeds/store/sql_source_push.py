@@ -9,7 +9,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
-from smartfeeds.store.sql_tables import SOURCE_PUSH, first_due, order_few_by
+from smartfeeds.store.sql_tables import SOURCE_PUSH, first_due
 
 _DUE = first_due(SOURCE_PUSH)
 _FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOLLOWING)
@@ -43,7 +43,7 @@ class SourcePushReads(NodeReads):
 
     def source_pushes_of(self, source_no: int) -> list[SourcePush]:
         """Returns the subscriptions of a source by number. The cost grows with the result."""
-        rows = self._db.rows(f"{SOURCE_PUSH.select} WHERE source_no = ? {order_few_by('push_no')}", (source_no,))
+        rows = self._db.rows(f"{SOURCE_PUSH.select} WHERE source_no = ? ORDER BY push_no", (source_no,))
         return [_to_push(row) for row in rows]
 
     def source_pushes(self, after_no: int, limit: int) -> list[SourcePush]:

@@ -88,7 +88,7 @@ class SourceReads(NodeReads):
 
     def sources_at(self, url: str) -> list[Source]:
         """Returns the sources that request an address, by number. The cost grows with the result."""
-        rows = self._db.rows(f"{SOURCE.select} WHERE url = ? {order_few_by('source_no')}", (url,))
+        rows = self._db.rows(f"{SOURCE.select} WHERE url = ? ORDER BY source_no", (url,))
         return [_to_source(row) for row in rows]
 
     def sources_due(self, until_us: int, limit: int) -> list[Source]:

@@ -28,8 +28,7 @@ async def filled(web: Web) -> None:
         component.clock.advance(3_000)
         await component.publish(ALICE, list(feeds)[number % 3], item_id, payload)
     await component.create(ALICE, "quiet", title="w" * 200)
-    while await component.app.service.store.index_some(1_000):
-        pass
+    await component.index()
 
 
 @pytest.mark.parametrize("look", LOOKS)

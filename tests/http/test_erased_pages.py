@@ -28,7 +28,7 @@ async def test_pages_that_were_requested_before_an_erasure_end_with_it(notes: We
     """[OPS-013] [OPS-014] The second request of a page is answered with the bytes of the first."""
     await notes.component.affiliate(ALICE, "notes", BOB, "publisher")
     await notes.component.publish(BOB, "notes", "mine", ENTRY)
-    await notes.index()
+    await notes.component.index()
     for path, accept in PAGES:
         for _ in range(2):
             assert "unmistakable" in (await notes.get(path, accept)).text, path

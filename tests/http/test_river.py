@@ -297,7 +297,7 @@ async def test_closed_feeds_change_nothing_for_others(web: Web, model: str) -> N
     for number in range(5):
         web.component.clock.advance(60)
         await web.component.publish(ALICE, "closed", str(number), titled("secret"))
-    await web.component.app.service.store.index_some(1_000)
+    await web.component.index()
     await web.component.affiliate(ALICE, "closed", EVE, "outcast")
     for user in ("", BOB, EVE):
         pages, names, total, feeds, hits, searched = await seen_by(web, user)

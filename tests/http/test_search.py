@@ -35,7 +35,7 @@ async def filled(web: Web) -> None:
         "b4": "Butter on bread",
     }.items():
         await publish(web, place[0], place, text)
-    await web.index()
+    await web.component.index()
 
 
 def hits(got: Got) -> dict[str, list[str]]:
@@ -59,7 +59,7 @@ async def test_search_has_the_syntax_of_a_feed(web: Web) -> None:
     """[SF-015] All words, in any case and order; the other filters of views too."""
     await filled(web)
     await web.component.publish(ALICE, "c", "tagged", entry("x").replace("</entry>", "<category term='food'/></entry>"))
-    await web.index()
+    await web.component.index()
     assert hits(await web.get("/search?q=BUTTER+bread")) == {"b": ["b4"], "a": ["a1"]}
     assert hits(await web.get("/search?q=brea")) == {}
     assert hits(await web.get("/search?category=food")) == {"c": ["tagged"]}
@@ -71,7 +71,7 @@ async def test_search_finds_what_is_there_now(web: Web) -> None:
     await filled(web)
     await web.component.retract(ALICE, "a", "a1")
     await publish(web, "b", "b4", "Only jam")
-    await web.index()
+    await web.component.index()
     assert hits(await web.get("/search?q=butter")) == {}
 
 
@@ -82,7 +82,7 @@ async def test_pages_of_a_search_have_each_feed_once(web: Web, monkeypatch: pyte
     for number in range(12):
         await web.component.create(ALICE, f"f{number:02}")
         await publish(web, f"f{number:02}", "1", "bread" if number % 3 else "jam")
-    await web.index()
+    await web.component.index()
     path, pages = "/search?q=bread", []
     while path:
         got = await web.get(path)
@@ -98,7 +98,7 @@ async def test_closed_feeds_are_searched_for_their_readers_only(web: Web) -> Non
     await web.component.create(ALICE, "asked", access_model="authorize")
     await publish(web, "closed", "1", "bread")
     await publish(web, "asked", "1", "bread")
-    await web.index()
+    await web.component.index()
     alice, bob = [{"Authorization": await bearer(web, user, TokenScope.READ)} for user in (ALICE, BOB)]
     for headers, expected in (({}, {}), (bob, {}), (alice, {"asked": ["1"], "closed": ["1"]})):
         got = await web.get("/search?q=bread", **headers)
@@ -142,7 +142,7 @@ async def test_operators_of_the_index_are_plain_words(web: Web, words: str) -> N
 async def test_search_as_a_page_marks_the_words(web: Web) -> None:
     await filled(web)
     await publish(web, "c", "c 9", "long " * 200 + "&lt;b&gt;bread&lt;/b&gt; &amp; more " + "end " * 100)
-    await web.index()
+    await web.component.index()
     got = await web.get("/search?q=Bread", accept=HTML)
     page = html.fromstring(got.body)
     assert page.xpath("//section/h2/a/@href") == ["/feeds/c/", "/feeds/b/", "/feeds/a/"]
@@ -162,7 +162,7 @@ async def test_search_shows_a_word_far_down_in_a_text(web: Web, text: str) -> No
     """A card reads only the beginning of a text, but a hit without its word does not say why it is one."""
     await web.component.create(ALICE, "a")
     await web.component.publish(ALICE, "a", "long", html_entry("Bread", text))
-    await web.index()
+    await web.component.index()
     page = html.fromstring((await web.get("/search?q=flour", accept=HTML)).body)
     assert page.xpath("//*[@class='excerpt']/mark/text()") == ["flour"]
 

@@ -1,6 +1,7 @@
 """Two processes on one database: what one of them learns, and the other one needs."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from support.chat import write
 from support.component import ALICE, BOB, DISCO_INFO, DOMAIN, Component, Element, Starter, bare
 from support.contacts import befriend, tell
 from support.processes import owner_first, shared, until, without_locks
+from support.shared_service import until as until_reads
 
 pytestmark = pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 BOBS = bare(BOB)
@@ -78,9 +80,7 @@ async def test_notice_of_another_process_starts_the_indexing(
     assert not other.app.ownership.owns_name("filter index")
     for name in ("one", "two"):  # a process that begins indexes the first one without a notice
         await other.publish(ALICE, "news", name)
-        async with asyncio.timeout(60):
-            while not await is_indexed(indexer):  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.005)
+        await until_reads(partial(is_indexed, indexer), "the index")
 
 
 async def look_at_nothing(_indexer: Indexer) -> None:

@@ -268,6 +268,11 @@ class Component:
 
         await self.app.service.store.write(store)
 
+    async def index(self) -> None:
+        """Brings the filter index forward, which a search reads."""
+        while await self.app.service.store.index_some(1_000):
+            pass
+
     async def publish_unseen(self, node: str, item_id: str, user: str = ALICE) -> None:
         """Publishes while there is no link, as another process would."""
         sender = parse_jid(user)

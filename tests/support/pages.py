@@ -78,8 +78,7 @@ async def fill(web: Web) -> None:
     await component.publish(BOB, "harbour", "tide", note("High water at 14:20, 4.1 m.", author("Harbour office")))
     await _conflicts(web)
     await _people(web)
-    while await component.app.service.store.index_some(1_000):
-        pass
+    await component.index()
 
 
 async def fill_bakery(web: Web, text: str, enclosures: str = "") -> None:

@@ -68,11 +68,6 @@ class Web:
         async with self.session.request(method, url, **options) as answer:
             return Got(answer.status, answer.headers, await answer.read())
 
-    async def index(self) -> None:
-        """Brings the filter index forward, which a search reads."""
-        while await self.component.app.service.store.index_some(1_000):
-            pass
-
     async def holding(self, count: int) -> None:
         """Returns when so many pulls and streams are held."""
         assert self.component.app.site is not None

@@ -24,7 +24,7 @@ RUNS = [
     for place in places
     for kind in client.kinds
 ]
-pytestmark = pytest.mark.timeout(240)  # the first test waits for all clients on both servers
+pytestmark = pytest.mark.timeout(600)  # the first test waits for all clients on both servers
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,12 @@ from clients.driver import ClientError, Driver, MissingError
 from clients.operations import APPLICATION, OPERATIONS
 from clients.run import ATOM_NODE, FEED, GENERIC, SPACE, Cell, Kind, Run, Wrong
 from clients.servers import NAME, SECRET, WebEjabberd, WebProsody
-from clients.wiretap import Wiretap
 from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.demo.process import HOST, LocalServer
 from support.client import Client, log_in
 from support.federation import Country, Federation
+from support.wiretap import Wiretap
 
 ONLINE_S = 20.0
 HERE = Path(__file__).parent

@@ -6,6 +6,7 @@ It is slixmpp for the login only: every stanza that comes in is taken before sli
 import asyncio
 import itertools
 import re
+import ssl
 import xml.etree.ElementTree as ET
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -31,7 +32,9 @@ class Client(slixmpp.ClientXMPP):
 
     def __init__(self, jid: str, password: str, *, presence: bool) -> None:
         mechanisms = {"unencrypted_plain": True, "use_mech": "PLAIN"}
-        super().__init__(jid, password, plugin_config={"feature_mechanisms": mechanisms})
+        # slixmpp would load the certificates of the system, twice and for 50 ms. This client has no TLS.
+        unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        super().__init__(jid, password, plugin_config={"feature_mechanisms": mechanisms}, ssl_context=unused)
         self.enable_plaintext, self.enable_starttls, self.enable_direct_tls = True, False, False
         self.whitespace_keepalive = False
         self.messages: deque[etree._Element] = deque()

@@ -100,12 +100,14 @@ class CallbackClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "CallbackClient":
-        context = ssl.create_default_context()
+        # aiohttp has loaded the certificates of the system once, which takes 50 ms.
+        tls: ssl.SSLContext | bool = True
         if self._ca_file is not None:
-            context.load_verify_locations(self._ca_file)
+            tls = ssl.create_default_context()
+            tls.load_verify_locations(self._ca_file)
         connector = aiohttp.TCPConnector(
             limit=0,  # the delivery mechanism has the bounds
-            ssl=context,
+            ssl=tls,
             resolver=self._names,
             use_dns_cache=False,  # `NameCache` is one
             socket_factory=partial(guarded_socket, allowed=self._allowed),

@@ -19,6 +19,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.store import sqlite_engine
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import STATES
@@ -591,10 +592,36 @@ async def plan(store: SqliteStore, work: object) -> str:
         engine._connection.set_trace_callback(statements.append)
         work(tx)  # type: ignore[operator]
         engine._connection.set_trace_callback(None)
-        steps = [row[3] for sql in statements for row in engine.rows(f"EXPLAIN QUERY PLAN {sql}")]
+        own = [sql for sql in statements if not sql.startswith("--")]  # FTS5 runs statements too
+        steps = [row[3] for sql in own for row in engine.rows(f"EXPLAIN QUERY PLAN {sql}")]
         return "\n".join(steps)
 
     return await store.read(run)
+
+
+@pytest.mark.parametrize(
+    ("few", "expected"),
+    [
+        pytest.param(9, "SEARCH i USING INTEGER PRIMARY KEY (rowid=?)", id="few matches are looked up"),
+        pytest.param(0, "SEARCH item USING INDEX item_modified (node_no=?)", id="the items are walked"),
+    ],
+)
+async def test_search_looks_up_a_few_matches_and_walks_the_items_for_many(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch, few: int, expected: str
+) -> None:
+    """The time to find a rare word does not grow with the feed, and a page of a common word ends early."""
+    texts = [f"kind=new | {words}" for words in ("fox", "hen", "fox hen", "fox")]
+    made = await sqlite.write(add_feed(*(item(str(key), key, text) for key, text in enumerate(texts, 1))))
+    while await sqlite.index_some(9):
+        pass
+    monkeypatch.setattr(sqlite_engine, "FEW_DOCUMENTS", few)
+    search = Slice(view("q=fox"), 2, newest=True)
+
+    assert ids(await sqlite.read(lambda tx: tx.slice(made.node_no, search))) == "3 4"
+    assert await sqlite.read(lambda tx: tx.count(made.node_no, search.view)) == 3
+    steps = await plan(sqlite, lambda tx: tx.slice(made.node_no, search))
+    assert expected in steps, steps
+    assert ("USE TEMP B-TREE FOR ORDER BY" in steps) is bool(few)
 
 
 async def test_consumers_of_a_node_are_read_by_the_index(sqlite: SqliteStore) -> None:

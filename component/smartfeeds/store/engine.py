@@ -169,9 +169,9 @@ class Engine(Protocol):
     def drop_documents(self, item_nos: Sequence[int]) -> None:
         """Removes items from the full-text index."""
 
-    def items_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, str, list[object]]:
-        """Returns the source of the items `i` that have a document with a token of each term, in any node: the text
-        after FROM, a condition, and the parameters of both. The cost grows with the documents, not with the items.
+    def items_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
+        """Returns the items that have a document with a token of each term, in any node: a text after FROM that names
+        them `i`, and its parameters. The cost grows with the documents, not with the items.
         """
 
     def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:

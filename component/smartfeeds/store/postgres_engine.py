@@ -279,12 +279,12 @@ class PostgresEngine:
     def drop_documents(self, item_nos: Sequence[int]) -> None:
         self.run_many("DELETE FROM word WHERE document BETWEEN ? AND ?", map(_documents_of, item_nos))
 
-    def items_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, str, list[object]]:
+    def items_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
         # LATERAL with LIMIT looks up each matching item by its number. With a plain join the planner reads all items of
         # the node, because it expects few.
         matches = f"SELECT DISTINCT document / {STATES} AS item_no FROM documents_with(CAST(? AS tsquery)) AS document"  # noqa: S608 - a number
         item = "SELECT * FROM item WHERE item_no = matches.item_no LIMIT 1"
-        return f"({matches}) AS matches CROSS JOIN LATERAL ({item}) AS i", "TRUE", [_query(terms)]
+        return f"({matches}) AS matches CROSS JOIN LATERAL ({item}) AS i", [_query(terms)]
 
     def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
         numbers = f"{item_no} * {STATES} AND {item_no} * {STATES} + {STATES - 1}"

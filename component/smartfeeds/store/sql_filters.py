@@ -61,10 +61,18 @@ class ItemQuery:
         return replace(self, join="").text
 
 
-def all_items(node_no: int, order: Order, after: Edge | None, before: Edge | None) -> ItemQuery:
-    """Returns a query for every item of a node between two edges."""
-    key = f"i.{KEYS[order]}"
-    query = ItemQuery("item i", key, "i.item_no")
+def all_items(
+    node_no: int,
+    order: Order,
+    after: Edge | None,
+    before: Edge | None,
+    source: str = "item i",
+    params: Sequence[object] = (),
+) -> ItemQuery:
+    """Returns a query for every item of a node between two edges, or for those of them that are in `source`, which has
+    these parameters.
+    """
+    query = ItemQuery(source, f"i.{KEYS[order]}", "i.item_no", params=list(params))
     query.add("i.node_no = ?", node_no)
     _between(query, after, before)
     return query
@@ -125,11 +133,7 @@ def _searched_items(
     parts += [Traits(facets) for facets in filters]
     terms = [index_tokens(node_no, part) for part in parts]
     anything = index_tokens(node_no, ANYTHING) if wildcard else frozenset()
-    source, condition, params = db.items_with([term | anything for term in terms])
-    query = ItemQuery(source, f"i.{KEYS[view.order]}", "i.item_no")
-    query.add(condition, *params)
-    query.add("i.node_no = ?", node_no)
-    _between(query, after, before)
+    query = all_items(node_no, view.order, after, before, *db.items_with([term | anything for term in terms]))
     query.present = SqlCondition(*db.present_has("i.item_no", terms))
     return query
 

@@ -13,14 +13,13 @@ from bench.targets import Target
 from bench.web_targets import free_port
 from bench.wire import BenchError, Wire, cpu_s
 from bench.work import Number, Numbers
-from smartfeeds.config import load
 from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.view import Order
 from smartfeeds.core.websub import HubTerms, dump_terms
-from smartfeeds.opening import open_service
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.hub import HUB
 from smartfeeds.store.base import WriteTx
+from support.service import stored_service
 
 SITE = "http://feeds.example"
 NODE = "hub"
@@ -70,21 +69,19 @@ def _run(folder: Path, count: int) -> Numbers:
 
 async def _subscribe(config: Path, port: int, count: int) -> None:
     """Subscriptions that are confirmed already."""
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    terms = dump_terms(HubTerms("", "", secret="secret"))
+    async with stored_service(config) as service:
+        terms = dump_terms(HubTerms("", "", secret="secret"))
 
-    def fill(tx: WriteTx) -> None:
-        node = tx.node(NODE)
-        assert node is not None
-        for number in range(count):
-            host = f"127.0.1.{number % HOSTS + 1}"
-            url, topic = f"http://{host}:{port}/{number}", f"{SITE}/feeds/{NODE}/"
-            row = Callback(HUB, node.node_no, url, topic, host, 0, _ENDS_US, active=True, settings=terms)
-            add_consumer(tx, tx.put_callback(row).consumer, Order.MODIFIED)
+        def fill(tx: WriteTx) -> None:
+            node = tx.node(NODE)
+            assert node is not None
+            for number in range(count):
+                host = f"127.0.1.{number % HOSTS + 1}"
+                url, topic = f"http://{host}:{port}/{number}", f"{SITE}/feeds/{NODE}/"
+                row = Callback(HUB, node.node_no, url, topic, host, 0, _ENDS_US, active=True, settings=terms)
+                add_consumer(tx, tx.put_callback(row).consumer, Order.MODIFIED)
 
-    await service.store.write(fill)
-    await service.store.close()
+        await service.store.write(fill)
 
 
 def _deliver(target: Target, receiver: "subprocess.Popen[str]", count: int) -> Numbers:

@@ -12,14 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.tokens import SCOPES
 from smartfeeds.demo.process import free_port
-from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode, Subscribe
 from smartfeeds.service.tokens import add_token, new_token
 from smartfeeds.store.base import OpenMode
+from support.service import stored_service
 
 ROOT = Path(__file__).parents[2]
 HOST, DOMAIN, OWNER, NODE = "127.0.0.1", "feeds.localhost", "alice@localhost", "news"
@@ -139,9 +138,7 @@ class Service:
         """Creates the database with open nodes of the owner, and a token for everything. `subscriber` subscribes to the
         nodes in modified order. After each node there are `fillers` nodes that nobody uses.
         """
-        service = open_service(load(self.config), on_change=lambda _nodes: None, mode=OpenMode.CREATE)
-        await service.store.open()
-        try:
+        async with stored_service(self.config, mode=OpenMode.CREATE) as service:
             owner = parse_jid(OWNER)
             assert owner is not None
             for node in nodes or (NODE,):
@@ -152,8 +149,6 @@ class Service:
                 await asyncio.gather(*(service.handle(CreateNode(owner, self.domain, name, None)) for name in names))
             token, self.token = new_token(OWNER, SCOPES["admin"], "*", "campaign")
             await service.write(lambda tx, context: add_token(tx, context, token, None))
-        finally:
-            await service.store.close()
 
     async def start(self) -> None:
         """Starts it, returns when it accepts requests, and lets the clients work. Raises RuntimeError if it ends."""

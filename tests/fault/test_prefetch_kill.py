@@ -8,16 +8,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from smartfeeds.config import load
 from smartfeeds.core.enclosures import Enclosure, EnclosureState
 from smartfeeds.core.sources import SourceSettings, new_source
 from smartfeeds.demo.process import free_port
-from smartfeeds.opening import open_service
 from smartfeeds.service.sources import add_source
 from smartfeeds.store.enclosure_files import EnclosureFolder
 from smartfeeds.store.files import BUFFER_BYTES
 from support.prefetching import podcast
 from support.process import ServiceProcess
+from support.service import stored_service
 from support.website import Site, running_site
 
 DOMAIN = "feeds.example.org"
@@ -53,10 +52,8 @@ class Media:
 
 async def read_row(config: Path) -> Enclosure | None:
     """The only enclosure."""
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    rows = await service.store.read(lambda tx: tx.enclosures(0, 2))
-    await service.store.close()
+    async with stored_service(config) as service:
+        rows = await service.store.read(lambda tx: tx.enclosures(0, 2))
     return rows[0] if rows else None
 
 
@@ -114,11 +111,9 @@ async def test_killed_download_is_taken_up(tmp_path: Path) -> None:
 
 async def prepare(config: Path, site: Site) -> None:
     """A source with prefetch."""
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    source = new_source("podcast", site.url("/feed"), 0, SourceSettings(prefetch=True))
-    await service.write(lambda tx, context: add_source(tx, context, source))
-    await service.store.close()
+    async with stored_service(config) as service:
+        source = new_source("podcast", site.url("/feed"), 0, SourceSettings(prefetch=True))
+        await service.write(lambda tx, context: add_source(tx, context, source))
 
 
 async def ask(config: Path) -> None:
@@ -126,11 +121,9 @@ async def ask(config: Path) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while (row := await read_row(config)) is None:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    asked = row._replace(asked_us=1)
-    await service.store.write(lambda tx: tx.put_enclosure(asked))
-    await service.store.close()
+    async with stored_service(config) as service:
+        asked = row._replace(asked_us=1)
+        await service.store.write(lambda tx: tx.put_enclosure(asked))
 
 
 async def fetched(session: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:

@@ -13,17 +13,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.sources import new_source
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.demo.process import free_port
-from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.service.sources import add_source
 from support.polling import atom
 from support.process import ServiceProcess
 from support.pushing import signature
+from support.service import stored_service
 
 DOMAIN, OWNER = "feeds.example.org", "alice@example.org"
 DEADLINE_S = 60.0
@@ -89,27 +88,23 @@ async def running_blog() -> AsyncIterator[Blog]:
 
 async def prepare(config: Path, address: str) -> None:
     """The feed news, filled from an address."""
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    owner = parse_jid(OWNER)
-    assert owner is not None
-    await service.handle(CreateNode(owner, DOMAIN, "news", None))
-    source = new_source("news", address, 0)
-    await service.write(lambda tx, context: add_source(tx, context, source))
-    await service.store.close()
+    async with stored_service(config) as service:
+        owner = parse_jid(OWNER)
+        assert owner is not None
+        await service.handle(CreateNode(owner, DOMAIN, "news", None))
+        source = new_source("news", address, 0)
+        await service.write(lambda tx, context: add_source(tx, context, source))
 
 
 async def make_due(config: Path) -> None:
     """Checks that the store has the push, and makes the source due in ten seconds: the service spreads overdue polls
     over a minute after its start.
     """
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    (source,) = await service.read(lambda tx, _context: tx.sources(0, 2))
-    pushes = await service.read(lambda tx, _context: tx.source_pushes_of(source.source_no))
-    entries = await service.read(lambda tx, _context: tx.source_entries(source.source_no))
-    await service.write(lambda tx, context: tx.put_source(replace(source, due_us=context.now_us + 10 * US_PER_S)))
-    await service.store.close()
+    async with stored_service(config) as service:
+        (source,) = await service.read(lambda tx, _context: tx.sources(0, 2))
+        pushes = await service.read(lambda tx, _context: tx.source_pushes_of(source.source_no))
+        entries = await service.read(lambda tx, _context: tx.source_entries(source.source_no))
+        await service.write(lambda tx, context: tx.put_source(replace(source, due_us=context.now_us + 10 * US_PER_S)))
     assert any(push.pending_us for push in pushes) or len(entries) == 2, "the push was lost"
 
 

@@ -6,12 +6,11 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.service.tokens import add_token, new_token
+from support.service import stored_service
 
 DOMAIN, OWNER = "feeds.example.org", "alice@example.org"
 DEADLINE_S = 60.0
@@ -20,14 +19,12 @@ ENTRY = "<entry xmlns='http://www.w3.org/2005/Atom'><title>{}</title></entry>"
 
 async def prepare(config: Path) -> str:
     """Makes the feed news in the database of a configuration. Returns a token to publish in it."""
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    owner = parse_jid(OWNER)
-    assert owner is not None
-    await service.handle(CreateNode(owner, DOMAIN, "news", None))
-    token, text = new_token(OWNER, TokenScope.PUBLISH, "news", "")
-    await service.write(lambda tx, context: add_token(tx, context, token, None))
-    await service.store.close()
+    async with stored_service(config) as service:
+        owner = parse_jid(OWNER)
+        assert owner is not None
+        await service.handle(CreateNode(owner, DOMAIN, "news", None))
+        token, text = new_token(OWNER, TokenScope.PUBLISH, "news", "")
+        await service.write(lambda tx, context: add_token(tx, context, token, None))
     return text
 
 

@@ -3,11 +3,14 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from smartfeeds.app import App
 from smartfeeds.config import load
+from smartfeeds.opening import open_service
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.base import OpenMode
 from support.servers import SECRET, TestServer
 
 ONLINE_S = 20.0
@@ -30,6 +33,22 @@ def write_config(folder: Path, server: TestServer, domain: str, **sections: dict
     path = folder / "smartfeeds.toml"
     path.write_text(text)
     return path
+
+
+@contextlib.asynccontextmanager
+async def stored_service(
+    config: Path = Path("smartfeeds.toml"),
+    *,
+    mode: OpenMode = OpenMode.SERVE,
+    clock: Callable[[], int] | None = None,
+) -> AsyncIterator[FeedService]:
+    """The service over the database of a configuration file, as a command of the operator has it."""
+    service = open_service(load(config), lambda _nodes: None, clock, mode)
+    await service.store.open()
+    try:
+        yield service
+    finally:
+        await service.store.close()
 
 
 @contextlib.asynccontextmanager

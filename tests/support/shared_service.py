@@ -10,17 +10,15 @@ from pathlib import Path
 
 import aiohttp
 
-from smartfeeds.config import load
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.core.tokens import ALL_FEEDS, TokenScope
 from smartfeeds.demo.process import free_port
-from smartfeeds.opening import open_service
 from smartfeeds.service.requests import CreateNode, Subscribe
 from smartfeeds.service.tokens import add_token, new_token
 from support.process import ServiceProcess
 from support.servers import TestServer
-from support.service import write_config
+from support.service import stored_service, write_config
 
 OWNER = "alice@localhost"
 DEADLINE_S = 60.0
@@ -78,17 +76,15 @@ async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
 
 async def prepare(config: Path, domain: str, nodes: Sequence[str], subscriber: str) -> str:
     """Creates feeds with one subscriber. Returns a token that may publish in them."""
-    service = open_service(load(config), on_change=lambda _nodes: None)
-    await service.store.open()
-    owner, reader = parse_jid(OWNER), parse_jid(subscriber)
-    assert owner is not None
-    assert reader is not None
-    for node in nodes:
-        await service.handle(CreateNode(owner, domain, node, None))
-        await service.handle(Subscribe(reader, domain, node, str(reader.bare)))
-    token, text = new_token(OWNER, TokenScope.PUBLISH, ALL_FEEDS, "")
-    await service.write(lambda tx, context: add_token(tx, context, token, None))
-    await service.store.close()
+    async with stored_service(config) as service:
+        owner, reader = parse_jid(OWNER), parse_jid(subscriber)
+        assert owner is not None
+        assert reader is not None
+        for node in nodes:
+            await service.handle(CreateNode(owner, domain, node, None))
+            await service.handle(Subscribe(reader, domain, node, str(reader.bare)))
+        token, text = new_token(OWNER, TokenScope.PUBLISH, ALL_FEEDS, "")
+        await service.write(lambda tx, context: add_token(tx, context, token, None))
     return text
 
 

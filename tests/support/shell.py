@@ -10,11 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from smartfeeds.app import open_service
 from smartfeeds.cli import main
-from smartfeeds.config import load
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
+from support.service import stored_service
 
 Run = Callable[..., Result]
 
@@ -58,14 +57,12 @@ def program_in(folder: Path) -> dict[str, str]:
     return {**kept, "PATH": f"{folder}:{kept['PATH']}", "PYTHONPATH": str(component)}
 
 
-def write(work: Callable[[WriteTx, Context], None]) -> None:
+def write(work: Callable[[WriteTx, Context], object]) -> None:
     """Changes the store as a running service does."""
 
     async def run() -> None:
-        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-        await service.store.open()
-        await service.write(work)
-        await service.store.close()
+        async with stored_service() as service:
+            await service.write(work)
 
     asyncio.run(run())
 

@@ -16,7 +16,6 @@ from smartfeeds.app import App
 from smartfeeds.config import Settings, load
 from smartfeeds.core.model import NO_LIMIT, Slice
 from smartfeeds.core.view import SHARED
-from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
@@ -24,7 +23,7 @@ from smartfeeds.store.base import ReadTx
 from support.federation import KINDS, FederatedServer, domain_of
 from support.process import ServiceProcess
 from support.relay import Relay
-from support.service import ONLINE_S, write_config
+from support.service import ONLINE_S, stored_service, write_config
 
 ALIKE_S: Final = 40.0
 _LOOK_S: Final = 0.05  # how often the store of another process is looked at: it tells nobody of its changes
@@ -182,12 +181,8 @@ class ProcessSite(Site):
 
     async def state(self, node: str) -> State:
         """As `Site.state`, alive or not."""
-        service = open_service(load(self.process.config), on_change=lambda _nodes: None)
-        await service.store.open()
-        try:
+        async with stored_service(self.process.config) as service:
             return await _state(service, node)
-        finally:
-            await service.store.close()
 
     async def _parted(self) -> None:
         await self.relay.until(lambda: self.relay.ended == self.relay.life)

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.model import MAX_WRITTEN_BYTES, Slice
 from smartfeeds.core.view import BARE
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.formats.post import TITLE_CHARACTERS
-from smartfeeds.opening import open_service
+from support.service import stored_service
 from support.shell import Run
 
 ENTRY = '<entry xmlns="http://www.w3.org/2005/Atom"><title>From a file</title><content>text</content></entry>'
@@ -28,12 +27,8 @@ def entries() -> list[Entry]:
     """The entries of the node news, oldest first."""
 
     async def work() -> list[Entry]:
-        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-        await service.store.open()
-        try:
+        async with stored_service() as service:
             return await service.read(lambda tx, _context: [read_entry(item) for item in tx.slice(1, Slice(BARE, 99))])
-        finally:
-            await service.store.close()
 
     return asyncio.run(work())
 

@@ -1,22 +1,17 @@
 """`smartfeeds mirror`: what it stores, and what it tells."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, refusal
-from smartfeeds.opening import open_service
-from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
-from support.shell import Run
+from support.shell import Run, write
 
 ADDRESS = "xmpp:feeds.b.example?;node=plans"
 WEB = "https://feeds.c.example/feeds/plans/"
@@ -34,18 +29,6 @@ def change(name: str, **states: MirrorState) -> None:
         tx.put_mirror(row)
 
     write(work)
-
-
-def write(work: Callable[[WriteTx, Context], None]) -> None:
-    """Writes to the store as a running service would."""
-
-    async def run() -> None:
-        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-        await service.store.open()
-        await service.write(work)
-        await service.store.close()
-
-    asyncio.run(run())
 
 
 def rows(ready: Run) -> list[dict[str, object]]:
@@ -146,8 +129,7 @@ def test_mirrors_of_the_configuration_are_listed_before_the_service_has_run(read
 
 def test_mirror_of_the_configuration_is_removed_there(ready: Run) -> None:
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "one")
-    configured = partial(_configured, name="one")
-    asyncio.run(_write(configured))
+    write(partial(_configured, name="one"))
 
     assert "take its [[mirror]] out" in ready("mirror", "remove", "one", code=Exit.CONFIG).stderr
 
@@ -156,13 +138,6 @@ def _configured(tx: WriteTx, _context: object, name: str) -> None:
     row = tx.mirror(name)
     assert row is not None
     tx.put_mirror(MirrorRow(replace(row.mirror), configured=True))
-
-
-async def _write(work: Callable[[WriteTx, object], None]) -> None:
-    service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-    await service.store.open()
-    await service.write(work)
-    await service.store.close()
 
 
 def test_status_of_a_mirror_that_has_not_begun_ends_with_1(ready: Run) -> None:

@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.cli.offline import read_offline
-from smartfeeds.config import load
 from smartfeeds.core.enclosures import Arrival, EnclosureState
 from smartfeeds.core.sources import SourceSettings, new_source
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import Payload
-from smartfeeds.opening import open_service
 from smartfeeds.service.enclosures import note_enclosures
 from smartfeeds.service.importing import describe_node
 from smartfeeds.service.source_import import publisher_of
 from smartfeeds.service.sources import add_source
 from smartfeeds.store.enclosure_files import EnclosureFolder
+from support.service import stored_service
 from support.shell import Run
 
 DAY_US = 86_400_000_000
@@ -39,30 +38,28 @@ def ready(run: Run) -> Run:
 
 async def fill(**changes: object) -> str:
     """A source with one enclosure, whose row has these fields. Returns the name of its file."""
-    service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-    await service.store.open()
+    async with stored_service() as service:
 
-    def work(tx, context):
-        source = add_source(tx, context, new_source("news", "https://blog.example/f", 0, SourceSettings(prefetch=True)))
-        describe_node(tx, context, "news", publisher_of(source, context.policy.domain), {}, {})
-        node = tx.node("news")
-        link = f'<link rel="enclosure" href="{URL}" type="audio/mpeg" length="4000"/>'
-        payload = Payload(f'<entry xmlns="http://www.w3.org/2005/Atom"><title>t</title>{link}</entry>'.encode())
-        note_enclosures(tx, context, source, node, [ImportedItem("one", None, None, payload)])
-        return tx.enclosures(0, 1)[0].digest
+        def work(tx, context):
+            source = add_source(
+                tx, context, new_source("news", "https://blog.example/f", 0, SourceSettings(prefetch=True))
+            )
+            describe_node(tx, context, "news", publisher_of(source, context.policy.domain), {}, {})
+            node = tx.node("news")
+            link = f'<link rel="enclosure" href="{URL}" type="audio/mpeg" length="4000"/>'
+            payload = Payload(f'<entry xmlns="http://www.w3.org/2005/Atom"><title>t</title>{link}</entry>'.encode())
+            note_enclosures(tx, context, source, node, [ImportedItem("one", None, None, payload)])
+            return tx.enclosures(0, 1)[0].digest
 
-    digest = await service.write(work)
-    await service.store.close()
+        digest = await service.write(work)
     await change(**changes)
     return digest
 
 
 async def change(**changes: object) -> None:
     """Changes the row of the only enclosure."""
-    service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-    await service.store.open()
-    await service.store.write(lambda tx: tx.put_enclosure(tx.enclosures(0, 1)[0]._replace(**changes)))
-    await service.store.close()
+    async with stored_service() as service:
+        await service.store.write(lambda tx: tx.put_enclosure(tx.enclosures(0, 1)[0]._replace(**changes)))
 
 
 def read(run: Run, *arguments: str) -> list[dict[str, object]]:
@@ -108,11 +105,12 @@ async def test_list_of_complete_files(ready: Run) -> None:
 async def test_log_lists_arrivals_and_failures(ready: Run) -> None:
     """[PRE-031]"""
     await fill()
-    service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-    await service.store.open()
-    entries = [Arrival(0, 10 * DAY_US, "news", "one", URL, 5, 1.25, ""), Arrival(0, 0, "x", "y", URL, 0, 0.0, "broke")]
-    await service.store.write(lambda tx: [tx.add_arrival(entry, 0) for entry in entries])
-    await service.store.close()
+    async with stored_service() as service:
+        entries = [
+            Arrival(0, 10 * DAY_US, "news", "one", URL, 5, 1.25, ""),
+            Arrival(0, 0, "x", "y", URL, 0, 0.0, "broke"),
+        ]
+        await service.store.write(lambda tx: [tx.add_arrival(entry, 0) for entry in entries])
     first, second = await asyncio.to_thread(read, ready, "log")
     assert first == {
         "at": "1970-01-11T00:00:00Z",

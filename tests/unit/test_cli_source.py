@@ -2,39 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 from aiohttp import web
 
-from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.polling import AnswerKind, PollAnswer
 from smartfeeds.core.sources import Source
-from smartfeeds.opening import open_service
-from smartfeeds.service.context import Context
 from smartfeeds.service.source_import import store_poll
 from smartfeeds.service.source_lists import follow_list
-from smartfeeds.store.base import WriteTx
 from support.polling import atom
-from support.shell import Run
+from support.shell import Run, write
 from support.website import Site, running_site
 
 URL = "https://blog.example/feed.xml"
-
-
-def write(work: Callable[[WriteTx, Context], object]) -> None:
-    """Writes to the store as a running service would."""
-
-    async def run() -> None:
-        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-        await service.store.open()
-        await service.write(work)
-        await service.store.close()
-
-    asyncio.run(run())
 
 
 def rows(ready: Run, *options: str) -> list[dict[str, object]]:

@@ -12,15 +12,14 @@ import pytest
 from click.testing import Result
 from lxml import etree
 
-from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.jid import Jid
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.opening import open_service
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish
 from smartfeeds.sync.documents import FeedReader
+from support.service import stored_service
 from support.shell import shell_in
 
 Run = Callable[..., Result]
@@ -173,14 +172,10 @@ def test_export_is_a_feed_that_other_programs_read(run: Places) -> None:
 
 async def publish_head() -> None:
     """What a feed says of itself, as clients publish it (XEP-0277)."""
-    service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-    await service.store.open()
-    try:
+    async with stored_service() as service:
         head = parse_payload(b'<feed xmlns="http://www.w3.org/2005/Atom"><title>Plans</title></feed>')
         owner = Jid("", "feeds.a.example")
         await service.handle(Publish(owner, "feeds.a.example", "plans", "0", draft_of(head)))
-    finally:
-        await service.store.close()
 
 
 def test_export_tells_what_it_cannot_share(run: Places) -> None:

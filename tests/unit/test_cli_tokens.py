@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.cli.tokens import duration
-from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import FeedError
-from smartfeeds.opening import open_service
 from smartfeeds.service.tokens import authenticate
+from support.service import stored_service
 from support.shell import Run, shell_in
 
 ALICE = ("--jid", "Alice@Example.org", "--feed", "news", "--scope", "publish")
@@ -33,10 +32,8 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 async def bearers(texts: list[str], between: Callable[[], object]) -> list[Token | None]:
     """Whom a service that runs all the while takes each text for, with a step before the last one."""
-    service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-    await service.store.open()
     found: list[Token | None] = []
-    try:
+    async with stored_service() as service:
         for place, text in enumerate(texts):
             if place == len(texts) - 1:
                 await asyncio.to_thread(between)
@@ -44,8 +41,6 @@ async def bearers(texts: list[str], between: Callable[[], object]) -> list[Token
                 found.append(await service.read(partial(authenticate, text=text)))
             except FeedError:
                 found.append(None)
-    finally:
-        await service.store.close()
     return found
 
 
@@ -108,13 +103,9 @@ def test_new_token_is_heeded_by_a_service_that_runs(ready: Run) -> None:
     made: list[str] = []
 
     async def story() -> Token:
-        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
-        await service.store.open()
-        try:
+        async with stored_service() as service:
             made.append((await asyncio.to_thread(ready, "token", "add", *ALICE)).stdout.strip())
             return await service.read(lambda tx, context: authenticate(tx, context, made[0]))
-        finally:
-            await service.store.close()
 
     assert asyncio.run(story()).jid == "alice@example.org"
 

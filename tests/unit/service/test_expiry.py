@@ -3,12 +3,10 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
 
 import pytest
 
 from smartfeeds import system
-from smartfeeds.config import load
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Mark
@@ -16,11 +14,11 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.delivery.slices import read_changes
-from smartfeeds.opening import open_service
 from smartfeeds.service import requests as r
 from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.service.administration import CountStore, StoreCounts
 from smartfeeds.service.archive import ArchivePage, QueryArchive
+from support.service import stored_service
 from support.shell import Run
 from support.world import ALICE, OWNER, SERVICE, World, draft, entry, jid
 
@@ -147,14 +145,8 @@ async def test_expired_item_is_not_sent_after_an_outage(world: World) -> None:
 
 
 async def _publish_an_hour_ago() -> None:
-    service = open_service(
-        load(Path("smartfeeds.toml")), lambda _nodes: None, lambda: system.now_us() - 3_600 * US_PER_S
-    )
-    await service.store.open()
-    try:
+    async with stored_service(clock=lambda: system.now_us() - 3_600 * US_PER_S) as service:
         await service.handle(r.Publish(Jid("", service.policy.domain), SERVICE, NODE, "old", draft(entry("Old"))))
-    finally:
-        await service.store.close()
 
 
 def test_commands_show_no_expired_items(ready: Run) -> None:

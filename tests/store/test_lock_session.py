@@ -118,6 +118,18 @@ async def test_session_that_is_frozen_in_a_pipeline_is_ended_by_another_process(
             assert gained == {9}
 
 
+async def test_notice_that_comes_with_the_answer_to_the_last_statement_of_the_start_is_read(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[TOP-013] The others greet a process that starts, and may be faster than its own next step. A session receives
+    its own notices together with the answer, so this one is as early as possible.
+    """
+    monkeypatch.setattr(lock_session, "join_text", lambda _instance: "b changed 7")
+    async with joined(url, "a") as first:
+        await first.until(lambda: first.changed)
+        assert [list(numbers or ()) for numbers in first.changed] == [[7]]
+
+
 async def test_members_count_by_their_link(url: str) -> None:
     """[TOP-040]"""
     async with joined(url, "a") as first, joined(url, "b") as second:

@@ -132,7 +132,7 @@ class LockSession:
         self._heard = heard
         self._table = LetterTable(connection, instance, heard)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        connection.add_notify_handler(self._note)
+        session.hand_notices_to(self._note)
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
@@ -427,6 +427,7 @@ class _LockedSession(PostgresSession):
         options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"
         url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
         super().__init__(replace(address, url=url), kind="locks")
+        self._early: list[psycopg.Notify] = []
         self._lease_settings = {
             "idle_session_timeout": timeout_ms,
             "idle_in_transaction_session_timeout": timeout_ms,
@@ -455,6 +456,8 @@ class _LockedSession(PostgresSession):
                 # Processes that start together would both create the table, and one of them would fail.
                 connection.execute("SELECT pg_advisory_xact_lock(%s::int, 1)", (_LINK,))
                 connection.execute(CREATE_LETTERS)
+            # Another process may answer the notice below before this one has read that it was sent.
+            connection.add_notify_handler(self._early.append)
             connection.execute(f"LISTEN {CHANNEL}")
             # The others pass stanzas on to this process at once, and not only after their next beat.
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, join_text(instance)))
@@ -465,6 +468,13 @@ class _LockedSession(PostgresSession):
         except StoreError:
             self.close()
             raise
+
+    def hand_notices_to(self, reader: Callable[[psycopg.Notify], None]) -> None:
+        """Passes the notices since LISTEN, and all that follow."""
+        self.connection.remove_notify_handler(self._early.append)
+        self.connection.add_notify_handler(reader)
+        for notice in self._early:
+            reader(notice)
 
     def _check_schema(self) -> None:
         """Raises StoreError, or NewerSchemaError if a newer program has upgraded the schema since this one started.

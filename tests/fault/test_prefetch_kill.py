@@ -12,6 +12,7 @@ from smartfeeds.core.enclosures import Enclosure, EnclosureState
 from smartfeeds.core.sources import SourceSettings, new_source
 from smartfeeds.demo.process import free_port
 from smartfeeds.service.sources import add_source
+from smartfeeds.store.base import WriteTx
 from smartfeeds.store.enclosure_files import EnclosureFolder
 from smartfeeds.store.files import BUFFER_BYTES
 from support.prefetching import podcast
@@ -119,11 +120,15 @@ async def prepare(config: Path, site: Site) -> None:
 async def ask(config: Path) -> None:
     """Makes the enclosure due now, once it is known: a window begins at a random time."""
     async with asyncio.timeout(DEADLINE_S):
-        while (row := await read_row(config)) is None:  # noqa: ASYNC110 - another process
+        while await read_row(config) is None:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)
+
+    def change(tx: WriteTx) -> None:
+        (row,) = tx.enclosures(0, 2)  # the service may have begun to load it since
+        tx.put_enclosure(row._replace(asked_us=1))
+
     async with stored_service(config) as service:
-        asked = row._replace(asked_us=1)
-        await service.store.write(lambda tx: tx.put_enclosure(asked))
+        await service.store.write(change)
 
 
 async def fetched(session: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:

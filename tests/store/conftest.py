@@ -35,8 +35,10 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def opened(store: Store) -> AsyncIterator[Store]:
     """An open store, which is closed at the end."""
     await store.open()
-    yield store
-    await store.close()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @pytest.fixture

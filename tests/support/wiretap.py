@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -33,8 +34,11 @@ class Wiretap:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """The components have ended before, so their connections end, too."""
         assert self._listener is not None
         await self._listener.close()
+        if self._listener.served:
+            await asyncio.wait(self._listener.served)
 
     def mark(self, jid: str) -> int:
         """The number of requests of this full JID so far."""
@@ -58,6 +62,9 @@ class Wiretap:
         for end in (writer, up_writer):
             end.close()
         await asyncio.wait(ways)
+        for end in (writer, up_writer):
+            with suppress(ConnectionError):
+                await end.wait_closed()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, remember: object) -> None:
         assert callable(remember)

@@ -171,7 +171,7 @@ class Engine(Protocol):
 
     def items_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
         """Returns the items that have a document with a token of each term, in any node: a text after FROM that names
-        them `i`, and its parameters. The cost grows with the documents, not with the items.
+        them `i`, and its parameters. The cost of a few documents does not grow with the items.
         """
 
     def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:

@@ -15,7 +15,7 @@ from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_tables import Table
 
 STATEMENT_STEPS = 50  # cost of a call from Python, as a number of instructions
-FEW_DOCUMENTS = 1_000  # to look up and sort so many items takes 20 ms, the longest that a search in a large feed adds
+FEW_DOCUMENTS = 1_000  # to look up and sort the items of so many documents takes 20 ms
 TICK_STEPS = 1_000  # small enough to stop soon, large enough to make the callback cheap
 
 CREATE_IT = "create it with `smartfeeds run` or `smartfeeds node create`"

@@ -227,7 +227,8 @@ class SqliteEngine:
         matches = f"SELECT rowid / {STATES} AS item_no FROM word WHERE word MATCH ?"  # noqa: S608 - a number
         if self.row(f"{matches} LIMIT 1 OFFSET {FEW_DOCUMENTS}", [match]) is None:
             # CROSS JOIN: each match is looked up in the items, whatever the statistics say.
-            return f"(SELECT DISTINCT item_no FROM ({matches})) matches CROSS JOIN item i USING (item_no)", [match]
+            few = f"(SELECT DISTINCT item_no FROM ({matches})) matches"  # noqa: S608 - `matches`
+            return f"{few} CROSS JOIN item i USING (item_no)", [match]
         # The items are walked in the order of the view, and a page ends early.
         return f"(SELECT * FROM item WHERE item_no IN ({matches})) i", [match]  # noqa: S608 - `matches`
 

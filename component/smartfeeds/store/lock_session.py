@@ -132,7 +132,7 @@ class LockSession:
         self._heard = heard
         self._table = LetterTable(connection, instance, heard)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        session.hand_notices_to(self._note)
+        connection.add_notify_handler(self._note)
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
@@ -151,7 +151,7 @@ class LockSession:
         session = _LockedSession(address, lease_s)
         preparing = asyncio.ensure_future(asyncio.to_thread(session.prepare, instance))
         try:
-            await asyncio.shield(preparing)
+            early = await asyncio.shield(preparing)
         except asyncio.CancelledError:
             # The thread goes on. Without this its connection would stay open, and count as that of another process.
             session.answers.shut_down()
@@ -159,6 +159,8 @@ class LockSession:
             session.close()
             raise
         locks = cls(session, instance, events, reader, heard or HeardLetters())
+        for notice in early:
+            locks._note(notice)
         if locks._heard.at is not None:
             locks._jobs.append((partial(locks._read_missed, locks._heard.at), None))
             locks._wake()
@@ -427,7 +429,6 @@ class _LockedSession(PostgresSession):
         options = f"keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout={timeout_ms}"
         url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
         super().__init__(replace(address, url=url), kind="locks")
-        self._early: list[psycopg.Notify] = []
         self._lease_settings = {
             "idle_session_timeout": timeout_ms,
             "idle_in_transaction_session_timeout": timeout_ms,
@@ -442,10 +443,12 @@ class _LockedSession(PostgresSession):
         if not self.is_open:
             raise SessionLostError(f"the database {self.name}: the lock session was lost")
 
-    def prepare(self, instance: str) -> None:
-        """Opens the connection and joins the members without a link. Raises StoreError."""
+    def prepare(self, instance: str) -> list[psycopg.Notify]:
+        """Opens the connection and joins the members without a link. Returns the notices that have arrived meanwhile.
+        Raises StoreError.
+        """
         self.open_at_once()
-        connection = self.connection
+        connection, early = self.connection, list[psycopg.Notify]()
         try:
             connection.execute("SELECT set_config('application_name', %s, false)", (session_name(instance),))
             self._check_schema()
@@ -456,11 +459,12 @@ class _LockedSession(PostgresSession):
                 # Processes that start together would both create the table, and one of them would fail.
                 connection.execute("SELECT pg_advisory_xact_lock(%s::int, 1)", (_LINK,))
                 connection.execute(CREATE_LETTERS)
-            # Another process may answer the notice below before this one has read that it was sent.
-            connection.add_notify_handler(self._early.append)
+            # Notices of others may come together with the answers to these two statements.
+            connection.add_notify_handler(early.append)
             connection.execute(f"LISTEN {CHANNEL}")
             # The others pass stanzas on to this process at once, and not only after their next beat.
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, join_text(instance)))
+            connection.remove_notify_handler(early.append)
         except psycopg.Error as error:
             failure = postgres_error(error, f"{self.name}, lock session", lost=connection.closed)
             self.close()
@@ -468,13 +472,7 @@ class _LockedSession(PostgresSession):
         except StoreError:
             self.close()
             raise
-
-    def hand_notices_to(self, reader: Callable[[psycopg.Notify], None]) -> None:
-        """Passes the notices since LISTEN, and all that follow."""
-        self.connection.remove_notify_handler(self._early.append)
-        self.connection.add_notify_handler(reader)
-        for notice in self._early:
-            reader(notice)
+        return early
 
     def _check_schema(self) -> None:
         """Raises StoreError, or NewerSchemaError if a newer program has upgraded the schema since this one started.

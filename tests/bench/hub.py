@@ -69,18 +69,18 @@ def _run(folder: Path, count: int) -> Numbers:
 
 async def _subscribe(config: Path, port: int, count: int) -> None:
     """Subscriptions that are confirmed already."""
+    terms = dump_terms(HubTerms("", "", secret="secret"))
+
+    def fill(tx: WriteTx) -> None:
+        node = tx.node(NODE)
+        assert node is not None
+        for number in range(count):
+            host = f"127.0.1.{number % HOSTS + 1}"
+            url, topic = f"http://{host}:{port}/{number}", f"{SITE}/feeds/{NODE}/"
+            row = Callback(HUB, node.node_no, url, topic, host, 0, _ENDS_US, active=True, settings=terms)
+            add_consumer(tx, tx.put_callback(row).consumer, Order.MODIFIED)
+
     async with stored_service(config) as service:
-        terms = dump_terms(HubTerms("", "", secret="secret"))
-
-        def fill(tx: WriteTx) -> None:
-            node = tx.node(NODE)
-            assert node is not None
-            for number in range(count):
-                host = f"127.0.1.{number % HOSTS + 1}"
-                url, topic = f"http://{host}:{port}/{number}", f"{SITE}/feeds/{NODE}/"
-                row = Callback(HUB, node.node_no, url, topic, host, 0, _ENDS_US, active=True, settings=terms)
-                add_consumer(tx, tx.put_callback(row).consumer, Order.MODIFIED)
-
         await service.store.write(fill)
 
 

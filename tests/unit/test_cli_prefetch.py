@@ -38,19 +38,17 @@ def ready(run: Run) -> Run:
 
 async def fill(**changes: object) -> str:
     """A source with one enclosure, whose row has these fields. Returns the name of its file."""
+
+    def work(tx, context):
+        source = add_source(tx, context, new_source("news", "https://blog.example/f", 0, SourceSettings(prefetch=True)))
+        describe_node(tx, context, "news", publisher_of(source, context.policy.domain), {}, {})
+        node = tx.node("news")
+        link = f'<link rel="enclosure" href="{URL}" type="audio/mpeg" length="4000"/>'
+        payload = Payload(f'<entry xmlns="http://www.w3.org/2005/Atom"><title>t</title>{link}</entry>'.encode())
+        note_enclosures(tx, context, source, node, [ImportedItem("one", None, None, payload)])
+        return tx.enclosures(0, 1)[0].digest
+
     async with stored_service() as service:
-
-        def work(tx, context):
-            source = add_source(
-                tx, context, new_source("news", "https://blog.example/f", 0, SourceSettings(prefetch=True))
-            )
-            describe_node(tx, context, "news", publisher_of(source, context.policy.domain), {}, {})
-            node = tx.node("news")
-            link = f'<link rel="enclosure" href="{URL}" type="audio/mpeg" length="4000"/>'
-            payload = Payload(f'<entry xmlns="http://www.w3.org/2005/Atom"><title>t</title>{link}</entry>'.encode())
-            note_enclosures(tx, context, source, node, [ImportedItem("one", None, None, payload)])
-            return tx.enclosures(0, 1)[0].digest
-
         digest = await service.write(work)
     await change(**changes)
     return digest
@@ -105,11 +103,8 @@ async def test_list_of_complete_files(ready: Run) -> None:
 async def test_log_lists_arrivals_and_failures(ready: Run) -> None:
     """[PRE-031]"""
     await fill()
+    entries = [Arrival(0, 10 * DAY_US, "news", "one", URL, 5, 1.25, ""), Arrival(0, 0, "x", "y", URL, 0, 0.0, "broke")]
     async with stored_service() as service:
-        entries = [
-            Arrival(0, 10 * DAY_US, "news", "one", URL, 5, 1.25, ""),
-            Arrival(0, 0, "x", "y", URL, 0, 0.0, "broke"),
-        ]
         await service.store.write(lambda tx: [tx.add_arrival(entry, 0) for entry in entries])
     first, second = await asyncio.to_thread(read, ready, "log")
     assert first == {

@@ -18,7 +18,6 @@ from smartfeeds.bot_setup import make_bot
 from smartfeeds.config import Settings
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
-from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
@@ -248,7 +247,7 @@ class App:
                 observe_request,
                 health,
                 clock,
-                self._admit,
+                shape_fault,
                 self.files,
                 self._fetch_image,
                 XmppSignIn(
@@ -320,16 +319,6 @@ class App:
     async def _fetch_image(self, address: str, accept: str, max_bytes: int) -> bytes:
         """The body at the address of an image. Raises FetchError."""
         return (await self._image_fetcher.get(address, accept=accept, max_bytes=max_bytes)).body
-
-    def _admit(self, sender: Jid, data: bytes) -> str:
-        """Why XML of a sender is refused before it is parsed, or "".
-
-        Names are counted for XMPP and HTTP together, because libxml2 keeps every name for the life of the process.
-        """
-        fault = shape_fault(data)
-        if not fault and not self.stream.names.admits_of(str(sender.bare), data):
-            fault = "the payload has too many names that are new here"
-        return fault
 
     async def start(self) -> None:
         """Locks the store, binds the HTTP address, opens the store, serves HTTP and starts to connect.

@@ -31,7 +31,6 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.queries import read_query
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.framer import Framer
-from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.parsing import StanzaParser, StreamSyntaxError
 from unit.xmpp.wire import ACTOR, OW, PS, RSM, SERVICE, submit
 
@@ -86,7 +85,7 @@ def read_stream(data: bytes) -> None:
     half = len(data) // 2
     for chunk in (HEADER, data[:half], data[half:]):
         frames += framer.feed(chunk)
-    for stanza in StanzaParser(framer.header, NameGuard()).parse([frame.data for frame in frames]):
+    for stanza in StanzaParser(framer.header).parse([frame.data for frame in frames]):
         if stanza is None or not len(stanza) or stanza[0].tag not in _CONTAINERS:
             continue
         try:

@@ -187,7 +187,7 @@ async def running_pushing(
         clients = polling.poller._clients
         polling.poller = Poller(world.service, clients, tools, own_url, new_key)
         inbox = PushInbox(world.service, clients, tools, options, new_key)
-        endpoint = SourcePushEndpoint(inbox, BodyReader(1_000, 5.0, lambda _jid, _data: ""))
+        endpoint = SourcePushEndpoint(inbox, BodyReader(1_000, 5.0, lambda _data: ""))
         template = PathTemplate(f"{PUSH}{{token}}", ())
         resource = Resource(
             template, "push", {"GET": (CHECK_PUSH, endpoint.get), "POST": (RECEIVE_PUSH, endpoint.post)}

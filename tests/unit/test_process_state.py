@@ -115,7 +115,6 @@ STATES = {
     "xmpp.capabilities.CapabilityReader": LOCAL,
     "xmpp.command_sessions.CommandSessions": Checked(f"{CACHES}::test_command_goes_on_at_another_process"),
     "xmpp.listeners.Listeners": LOCAL,
-    "xmpp.names.NameGuard": Bound("names of elements"),
     "xmpp.ordering.RequestOrder": LOCAL,
     "xmpp.ordering._Lane": LOCAL,
     "xmpp.outbox.Outbox": LOCAL,

@@ -26,6 +26,7 @@ from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel, foreign_elements
 from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
+from smartfeeds.xml_names import parse_xml
 
 ATOM03_NS = "http://purl.org/atom/ns#"
 
@@ -232,7 +233,7 @@ def from_atom03(root: Element) -> Element:
     """The same document in Atom 1.0: other names, types instead of modes."""
     renamed = _NS_03.sub(rb'\1"%s"' % ATOM_NS.encode(), xml.canonical(root))
     try:
-        root = etree.fromstring(renamed, xml.strict_parser())
+        root = parse_xml(renamed, xml.strict_parser())
     except etree.XMLSyntaxError:
         raise FeedError(Condition.INVALID_PAYLOAD, "the Atom 0.3 document cannot be read as Atom 1.0") from None
     for node in list(root.iter(f"{_A}*")):

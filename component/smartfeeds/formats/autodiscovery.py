@@ -14,6 +14,7 @@ from lxml import etree
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element
+from smartfeeds.xml_names import parse_xml
 
 MAX_PAGE_BYTES: Final = 1_000_000  # links stand at the top of a page
 MAX_LINKS: Final = 100
@@ -51,7 +52,7 @@ def links_of(html: bytes, base: str) -> tuple[PageLink, ...]:
     """
     parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
     try:
-        root = etree.fromstring(html[:MAX_PAGE_BYTES], parser)
+        root = parse_xml(html[:MAX_PAGE_BYTES], parser)
     except (etree.LxmlError, ValueError):
         return ()
     if root is None:

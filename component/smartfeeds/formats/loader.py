@@ -17,6 +17,7 @@ from lxml import etree
 from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats.crowds import DECLARED_ENCODING, CrowdCheck
 from smartfeeds.formats.xml import Element, document_error, replace_by_text, strict_parser
+from smartfeeds.xml_names import parse_xml
 
 # A tree takes several times its document in memory, and an import reads a document as a whole.
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -170,7 +171,7 @@ def _recoded(data: bytes, warnings: list[str]) -> tuple[bytes, str | None]:
 def _parsed(data: bytes, encoding: str | None, warnings: list[str]) -> Element:
     CrowdCheck(encoding).feed(data)
     try:
-        return etree.fromstring(data, strict_parser(encoding))
+        return parse_xml(data, strict_parser(encoding))
     except etree.XMLSyntaxError as error:
         code = getattr(error, "code", 0)
         if code in _UNKNOWN_ENCODING and encoding is None and _decoded(data, "utf-8") is not None:

@@ -7,6 +7,7 @@ from lxml import etree
 
 from smartfeeds.formats.html_tags import tags_of
 from smartfeeds.formats.xml import Element
+from smartfeeds.xml_names import parse_xml
 
 
 def _parser() -> etree.HTMLParser:
@@ -41,7 +42,7 @@ def html_text(source: str) -> str:
         source = without_long_tags(source)
     parser = _parser() if source.count("<") >= _PARSER_DEPTH else _PARSER
     try:
-        root = etree.fromstring(f"<div>{source}</div>", parser)
+        root = parse_xml(f"<div>{source}</div>", parser)
     except (etree.LxmlError, ValueError):
         root = None
     if root is None or (parser is not _PARSER and "xcessive depth" in str(parser.error_log)):

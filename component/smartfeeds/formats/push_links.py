@@ -23,6 +23,7 @@ from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.rss_channel import MAX_PORT, PROTOCOLS, rss_children, rss_name
 from smartfeeds.formats.xml import Element
+from smartfeeds.xml_names import parse_xml
 
 _LINK: Final = f"{{{ATOM_NS}}}link"
 # With either scheme, and with or without the slash at the end (RC-005).
@@ -141,7 +142,7 @@ def _page_links(body: bytes, url: str) -> PushLinks:
     """The links in the head of a web page (WS-092)."""
     parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
     try:
-        root = etree.fromstring(body[:MAX_PAGE_BYTES], parser)
+        root = parse_xml(body[:MAX_PAGE_BYTES], parser)
     except (etree.LxmlError, ValueError):
         return NO_LINKS
     if root is None:

@@ -23,6 +23,7 @@ from smartfeeds.formats.microformats import PROPERTIES, fill
 from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element
+from smartfeeds.xml_names import parse_xml
 
 PAGE_FORMAT: Final = "h-feed"
 MAX_PAGE_BYTES: Final = 10_000_000
@@ -49,7 +50,7 @@ def read_page(html: bytes, charset: str, url: str) -> FeedDocument:
     """
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
     try:
-        root = etree.fromstring(utf8_page(html[:MAX_PAGE_BYTES], charset), parser)
+        root = parse_xml(utf8_page(html[:MAX_PAGE_BYTES], charset), parser)
     except (etree.LxmlError, ValueError):
         root = None
     if root is None:

@@ -17,12 +17,13 @@ from lxml import etree
 
 from smartfeeds.core.text import escape, is_language_range
 from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.xml_names import parse_xml
 
 Element = etree._Element
 
 # libxml2 reads 256 levels; a payload travels inside the levels of a stanza and of whatever others wrap around it.
 MAX_DEPTH = 128
-# Parsers keep every name they ever saw: distinct element and attribute names of one payload.
+# Distinct element and attribute names of one payload. Clients may keep every name that their parser has read.
 MAX_NAMES = 256
 MAX_NAME_BYTES = 256
 # Parsers compare the attributes of an element with each other: a quadratic cost.
@@ -86,7 +87,7 @@ def parse_payload(data: bytes) -> Element:
     if len(data) > MAX_PAYLOAD_BYTES:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the payload is larger than {MAX_PAYLOAD_BYTES} bytes")
     try:
-        root = etree.fromstring(data, _PARSER)
+        root = parse_xml(data, _PARSER)
     except etree.XMLSyntaxError as error:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the payload {fault(error)}") from None
     if root.getroottree().docinfo.internalDTD is not None:
@@ -97,7 +98,7 @@ def parse_payload(data: bytes) -> Element:
 def parse_stored(data: bytes) -> Element:
     """The root element of bytes that `canonical` made. Raises FeedError(INTERNAL) where they are not that."""
     try:
-        return etree.fromstring(data, _PARSER)
+        return parse_xml(data, _PARSER)
     except etree.XMLSyntaxError:
         raise FeedError(Condition.INTERNAL, "a stored payload cannot be read") from None
 
@@ -195,13 +196,13 @@ def _canonical_veiled(element: Element, prefixes: set[str]) -> bytes:
     veil = _VEIL + hashlib.sha256(data).hexdigest().encode() + b":"
     veiled_data = _START_TAG.sub(lambda tag: _NAMESPACE.sub(partial(_veil, veil), tag[0]), data)
     try:
-        data = _canonical(etree.fromstring(veiled_data, _PARSER), prefixes)
+        data = _canonical(parse_xml(veiled_data, _PARSER), prefixes)
     except (etree.XMLSyntaxError, etree.C14NError):
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities, which are not allowed here") from None
     data = re.sub(veil + rb'((?:[0-9a-f]{2})+)(?=")', lambda match: bytes.fromhex(match[1].decode()), data)
     # libxml2 forgets that a name is no URI ("a b") where a relative one follows, which canonical form may leave out.
     try:
-        etree.fromstring(data, _PARSER)
+        parse_xml(data, _PARSER)
     except etree.XMLSyntaxError:
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a namespace name that is no URI") from None
     return data

@@ -14,8 +14,6 @@ from itertools import islice
 from typing import Final
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
-from lxml import etree
-
 from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
@@ -41,6 +39,7 @@ from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import HEAD_BYTES, DocumentPiece, FeedFormat, FeedReader, PieceKind, form_of
 from smartfeeds.sync.outlines import pieces_of, read_sync_outline
 from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, PartialFeedFollower, Sharing, to_drop
+from smartfeeds.xml_names import parse_xml
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PAGES: Final = 100_000
@@ -321,7 +320,7 @@ def read_page(response: Response) -> WebDocument:
         )
     reader = FeedReader(lenient=True)
     read = list(reader.read(body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)))
-    head = etree.fromstring(reader.head() + reader.tail(), strict_parser())
+    head = parse_xml(reader.head() + reader.tail(), strict_parser())
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
     cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]

@@ -20,6 +20,7 @@ from smartfeeds.service.moved import (
     personal_nodes,
 )
 from smartfeeds.sources.foreign_database import POSTGRESQL, ForeignRows, open_database
+from smartfeeds.xml_names import parse_xml
 
 OLDEST_VERSION: Final = 5
 NEWEST_VERSION: Final = 10
@@ -133,7 +134,7 @@ def _items(rows: ForeignRows, number: int, *, whitelist: bool) -> Iterator[Moved
 def _payload(data: str) -> bytes | None:
     """The first child element of the item that the data is (IMP-042), empty if it has none."""
     try:
-        item = etree.fromstring(data.encode(), _PARSER)
+        item = parse_xml(data.encode(), _PARSER)
     except (etree.XMLSyntaxError, UnicodeEncodeError):
         return None
     child = next(item.iterchildren(etree.Element), None)

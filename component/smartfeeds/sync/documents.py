@@ -40,6 +40,7 @@ from smartfeeds.sync.markup import SyncItem, items_within, read_item
 from smartfeeds.sync.record import MAX_CONFLICTS
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
+from smartfeeds.xml_names import count_parsed
 
 # Bytes that may arrive without completing an item. A larger item would fill the memory before it is rejected.
 MAX_ITEM_BYTES = 4 * MAX_PAYLOAD_BYTES
@@ -96,6 +97,7 @@ def form_of(data: bytes) -> FeedFormat:
     parser = etree.XMLPullParser(events=("start",), **STRICT_OPTIONS)
     failure = FeedError(Condition.INVALID_PAYLOAD, "the document has no root element at its start")
     try:
+        count_parsed(len(data))
         parser.feed(data)
     except etree.XMLSyntaxError as error:
         failure = document_error(error)
@@ -161,6 +163,7 @@ class FeedReader:
         self._growth.source_bytes += len(data)
         self._crowds.feed(data)
         try:
+            count_parsed(len(data))
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:
             yield from self._pieces()  # items that were complete before the fault

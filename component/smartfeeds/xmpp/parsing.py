@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from lxml import etree
 
+from smartfeeds.xml_names import parse_xml
 from smartfeeds.xmpp.framer import cut_down, is_well_formed
-from smartfeeds.xmpp.names import NameGuard
 
 COMPONENT_NS = "jabber:component:accept"
 CLIENT_NS = "jabber:client"
 STREAM_NS = "http://etherx.jabber.org/streams"
 UNREADABLE = "the stanza is nested too deeply, or has names or namespaces that cannot be read"
-NEW_NAMES = "the stanza has too many names of elements and attributes that are new here"
 _CLIENT_PREFIX = f"{{{CLIENT_NS}}}"
 _COMPONENT_PREFIX = f"{{{COMPONENT_NS}}}"
 
@@ -33,10 +32,9 @@ def new_parser() -> etree.XMLParser:
 class StanzaParser:
     """Parses the stanzas of one connection in the namespaces that its stream header declares."""
 
-    def __init__(self, header: bytes, names: NameGuard) -> None:
+    def __init__(self, header: bytes) -> None:
         """Raises StreamSyntaxError when the header is not that of a component stream."""
         self._parser = new_parser()
-        self._names = names
         name = header[1:].split(None, 1)[0].rstrip(b">/")
         try:
             root = etree.fromstring(header + b"</" + name + b">", self._parser)
@@ -57,12 +55,11 @@ class StanzaParser:
 
         Raises StreamSyntaxError at the first one that is not well-formed.
         """
-        batch = [frame if self._names.admits(frame) else self._without_names(frame) for frame in frames]
-        root = self._read(b"".join(batch))
+        root = self._read(b"".join(frames))
         if root is not None:
             yield from root
             return
-        for frame in batch:
+        for frame in frames:
             yield self._parse_alone(frame)
 
     def _parse_alone(self, frame: bytes) -> etree._Element | None:
@@ -76,13 +73,9 @@ class StanzaParser:
 
     def _read(self, data: bytes) -> etree._Element | None:
         try:
-            return etree.fromstring(self._open + data + self._close, self._parser)
+            return parse_xml(self._open + data + self._close, self._parser)
         except etree.XMLSyntaxError:
             return None
-
-    def _without_names(self, frame: bytes) -> bytes:
-        """What is not XML is left to be found so."""
-        return cut_down(frame, NEW_NAMES) if is_well_formed(frame) else frame
 
 
 def as_component_stanza(element: etree._Element) -> etree._Element:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from lxml import etree
 
 from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, LetterTopic, write_letter
+from smartfeeds.xml_names import parse_xml
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.requests import instance_of
 
@@ -70,4 +71,4 @@ class StanzaRelay:
 def read_stanza(data: bytes) -> etree._Element:
     """Returns a stanza that another process has passed on. That process has checked it when it arrived."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
-    return etree.fromstring(data, parser)
+    return parse_xml(data, parser)

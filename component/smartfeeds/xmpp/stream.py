@@ -25,7 +25,6 @@ from smartfeeds.errors import Condition
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
 from smartfeeds.xmpp.link import LinkDownError, error_bytes, is_own_ping, own_ping, stream_error, stream_header
 from smartfeeds.xmpp.listeners import Listeners
-from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
 from smartfeeds.xmpp.parsing import (
     CLIENT_NS,
@@ -99,7 +98,6 @@ class ComponentStream(ComponentXMPP):
         self._serving: asyncio.Handle | None = None  # the next call of `_serve`; a timer if all waiting senders pause
         self._framing_s = 0.0  # processor time spent on the bytes of incomplete stanzas
         self.outbox = Outbox()
-        self.names = NameGuard()
         self._framer = Framer(STANZA_LIMIT_BYTES)
         self._stanzas: StanzaParser | None = None
         self._received_bytes = 0
@@ -246,7 +244,7 @@ class ComponentStream(ComponentXMPP):
         self._framing_s += time.thread_time() - began_s
         try:
             if framer.header and self._stanzas is None and not framer.error:
-                self._stanzas = StanzaParser(framer.header, self.names)
+                self._stanzas = StanzaParser(framer.header)
                 self._start_handshake(self._stanzas.attributes)
             if frames:
                 self._enter(frames)

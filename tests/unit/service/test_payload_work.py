@@ -15,7 +15,6 @@ from smartfeeds.service.merging import merge_items
 from smartfeeds.sources.mirror_in import read_changes
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.xmpp.decode import decode
-from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.parsing import StanzaParser
 from support.world import ATOM_NS, FEED, OWNER, SERVICE, World, jid, running_world, sqlite_store
 from support.xml_work import XmlWork, xml_work
@@ -58,7 +57,7 @@ async def publish(world: World, monkeypatch: pytest.MonkeyPatch, payload: str, n
         f"<iq type='set' id='1' from='{OWNER}' to='{SERVICE}'><pubsub xmlns='http://jabber.org/protocol/pubsub'>"
         f"<publish node='{node}'><item id='i'>{payload}</item></publish></pubsub></iq>"
     ).encode()
-    parser = StanzaParser(HEADER, NameGuard())
+    parser = StanzaParser(HEADER)
     with xml_work(monkeypatch) as work:
         (element,) = parser.parse([stanza])
         assert element is not None

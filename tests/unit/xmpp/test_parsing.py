@@ -3,7 +3,6 @@
 import pytest
 from lxml import etree
 
-from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.parsing import (
     UNREADABLE,
     StanzaParser,
@@ -18,8 +17,8 @@ HEADER = (
 ACCEPT = "{jabber:component:accept}"
 
 
-def parser_of(header: bytes = HEADER, names: NameGuard | None = None) -> StanzaParser:
-    return StanzaParser(header, NameGuard() if names is None else names)
+def parser_of(header: bytes = HEADER) -> StanzaParser:
+    return StanzaParser(header)
 
 
 def test_parser_batch_gives_each_stanza_in_order() -> None:

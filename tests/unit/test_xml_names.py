@@ -1,0 +1,99 @@
+"""The dictionaries of names are renewed, and documents outlive their dictionary (xep-map 246)."""
+
+import copy
+from collections.abc import Callable
+from threading import Thread
+
+import pytest
+from lxml import etree
+
+from smartfeeds import xml_names
+from smartfeeds.formats.autodiscovery import links_of
+from smartfeeds.formats.loader import load
+from smartfeeds.formats.plain import html_text
+from smartfeeds.formats.push_links import push_links
+from smartfeeds.formats.web_page import read_page
+from smartfeeds.formats.xml import canonical, parse_payload, parse_stored
+from smartfeeds.sync.documents import FeedReader, form_of
+from smartfeeds.xml_names import DICTIONARY_BYTES, renew_names
+from smartfeeds.xmpp.parsing import StanzaParser
+from smartfeeds.xmpp.relay import read_stanza
+
+HEADER = b"<s:stream xmlns='jabber:component:accept' xmlns:s='http://etherx.jabber.org/streams'>"
+FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><id>i</id><title>%s</title><updated>2026-01-01T00:00:00Z</updated></feed>"
+TEXT = b"x" * 10_000
+PAGE = b"<html><head><title>%s hub</title><body><div class='h-feed'><p class='h-entry'>x" % TEXT
+
+
+def read_stanzas(data: bytes) -> None:
+    for _ in StanzaParser(HEADER).parse([data]):
+        pass
+
+
+def read_feed(data: bytes) -> None:
+    for _ in FeedReader().read([data]):
+        pass
+
+
+READERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
+    "stanza": (read_stanzas, b"<iq id='1'><x>%s</x></iq>" % TEXT),
+    "stanza of another process": (read_stanza, b"<iq id='1'><x>%s</x></iq>" % TEXT),
+    "payload": (parse_payload, FEED % TEXT),
+    "stored payload": (parse_stored, FEED % TEXT),
+    "namespace that is no URI": (lambda data: canonical(parse_stored(data)), b"<x xmlns='vcard-temp'>%s</x>" % TEXT),
+    "document": (load, FEED % TEXT),
+    "feed with sync data": (read_feed, FEED % TEXT),
+    "format of a document": (form_of, FEED % TEXT),
+    "HTML of an entry": (lambda data: html_text(data.decode()), b"<b>%s</b>" % TEXT),
+    "links of a page": (lambda data: links_of(data, "https://a.example/"), PAGE),
+    "hubs of a page": (lambda data: push_links((), data, "https://a.example/"), PAGE),
+    "entries of a page": (lambda data: read_page(data, "utf-8", "https://a.example/"), PAGE),
+}
+
+
+@pytest.mark.parametrize(("read", "data"), READERS.values(), ids=READERS)
+def test_every_reader_counts_what_it_parses(
+    read: Callable[[bytes], object], data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 246] The thread has a new dictionary at least once for each DICTIONARY_BYTES."""
+    renewed: list[int] = []
+    monkeypatch.setattr(xml_names, "renew_names", lambda: (renewed.append(1), renew_names()))
+    for _ in range(2 * DICTIONARY_BYTES // len(data) + 2):
+        read(data)
+    assert len(renewed) >= 2
+
+
+def test_parser_does_not_hand_on_its_dictionary() -> None:
+    """lxml would give a thread without a dictionary that of the parser. The main thread has a special dictionary, so this
+    is a new thread."""
+    entries: list[object] = []
+
+    def work() -> None:
+        parser = etree.XMLParser()
+        for _ in range(3):
+            xml_names.parse_xml(b"<x/>", parser)
+            entries.append(xml_names._state()[xml_names._ENTRY])
+            renew_names()
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert len({id(entry) for entry in entries}) == 3
+
+
+def test_documents_outlive_their_dictionary() -> None:
+    """Trees of several dictionaries are searched, copied, written, and joined."""
+    trees = []
+    for number in range(4):
+        trees.append(parse_payload(f"<a xmlns='urn:x' k{number}='v'><b{number}><c/></b{number}></a>".encode()))
+        renew_names()
+    whole = parse_payload(b"<whole xmlns='urn:x'/>")
+    for tree in trees:
+        renew_names()
+        whole.append(copy.deepcopy(tree))
+        whole[-1].append(tree[0])
+    renew_names()
+    assert [len(list(whole.iter(f"{{urn:x}}b{number}"))) for number in range(4)] == [2, 2, 2, 2]
+    assert len(whole.findall(".//{urn:x}c")) == 8
+    assert canonical(whole).count(b"<b3><c></c></b3>") == 2
+    assert canonical(parse_stored(canonical(whole))) == canonical(whole)

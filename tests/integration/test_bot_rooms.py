@@ -6,11 +6,14 @@ from pathlib import Path
 from lxml import etree
 
 from support.client import Client, ClientFactory
-from support.servers import ROOMS, TestServer
+from support.servers import GUESTS, ROOMS, TestServer
 from support.service import running, write_config
 from support.talk import ask, hear, next_from, say, text_of
 
 Element = etree._Element
+PUBSUB = "http://jabber.org/protocol/pubsub"
+MUC_USER = "http://jabber.org/protocol/muc#user"
+SELF = "<status code='110'/>"
 
 _rooms = (f"room-{number}@{ROOMS}" for number in itertools.count())
 
@@ -132,6 +135,34 @@ async def test_reply_in_a_room_that_shows_addresses(server: TestServer, client: 
         assert await reply(bob, room, item, "Me too") == "Bob: Your answer is published in village."
 
 
+async def test_account_that_plays_a_room_is_not_believed(
+    server: TestServer, client: ClientFactory, tmp_path: Path
+) -> None:
+    """The sessions of a guest of the same server send the presence of the bot and of occupants."""
+    domain = server.take_name()
+    alice = await client(server, "alice")
+    owner, poser, bot = (Client(f"eve@{GUESTS}/{nick}", "secret", presence=True) for nick in ("eve", "alice", "feeds"))
+    items = f"<iq type='get' to='{domain}'><pubsub xmlns='{PUBSUB}'><items node='village'/></pubsub></iq>"
+    try:
+        for session in (owner, poser, bot):
+            await session.login(server.client_port)
+        async with running(write_config(tmp_path, server, domain)):
+            await create_open_feed(alice, domain)
+            assert await ask(owner, domain, f"/join {owner.bare}") == f"I am entering {owner.bare}."
+            for session, jid, status in ((owner, owner.bare, ""), (poser, alice.bare, ""), (bot, bot.bare, SELF)):
+                x = f"<x xmlns='{MUC_USER}'><item affiliation='owner' jid='{jid}'/>{status}</x>"
+                session.send_raw(f"<presence to='{domain}'>{x}</presence>")
+                # A response shows that the service has read the presence of this session.
+                assert (await session.iq(items)).get("type") == "result"
+            assert (await hear(owner, domain)).startswith("I am in the room now.")
+            say(poser, domain, "feeds: post village I am Alice", kind="groupchat")
+            assert (await poser.iq(items)).get("type") == "result"
+            assert await ask(alice, domain, "latest village") == "There are no items yet."
+    finally:
+        for session in (owner, poser, bot):
+            await session.logout()
+
+
 async def message_in_room(client: Client, room: str, start: str) -> Element:
     """The next message of the bot in a room that begins with this text."""
     while True:
@@ -150,10 +181,9 @@ async def reply(client: Client, room: str, message: Element, text: str) -> str:
 
 async def create_open_feed(owner: Client, domain: str) -> None:
     """Makes the feed `village`, in which everybody may publish."""
-    ps = "http://jabber.org/protocol/pubsub"
     form = (
-        f"<x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE'><value>{ps}#node_config</value></field>"
+        f"<x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE'><value>{PUBSUB}#node_config</value></field>"
         "<field var='pubsub#publish_model'><value>open</value></field></x>"
     )
-    body = f"<pubsub xmlns='{ps}'><create node='village'/><configure>{form}</configure></pubsub>"
+    body = f"<pubsub xmlns='{PUBSUB}'><create node='village'/><configure>{form}</configure></pubsub>"
     assert (await owner.set(domain, body)).get("type") == "result"

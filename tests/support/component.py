@@ -68,6 +68,15 @@ NS = {
 
 Element = etree._Element
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
+CONFERENCE_INFO = (
+    "<identity category='conference' type='text' name='Chatrooms'/>"
+    f"<feature var='{DISCO_INFO}'/><feature var='http://jabber.org/protocol/muc'/>"
+)
+CONFERENCES = [
+    address
+    for domain in ("rooms.example.org", "rooms.evil.example")
+    for address in (domain, f"club@{domain}")
+]  # fmt: skip
 _C = "{jabber:component:accept}"
 _SYNC = "sync.example.org"
 _START_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
@@ -111,7 +120,8 @@ class Component:
     forger: str = ""  # an address that returns all messages, which others received, with an error
     silent: set[str] = field(default_factory=set)  # addresses that do not answer pings
     presences: list[Element] = field(default_factory=list)
-    infos: dict[str, str] = field(default_factory=dict)  # full JID: the children of its service discovery information
+    # By address: the children of its service discovery information. Two servers have conference services.
+    infos: dict[str, str] = field(default_factory=lambda: dict.fromkeys(CONFERENCES, CONFERENCE_INFO))
     asked: list[tuple[str, str]] = field(default_factory=list)  # requests for such information: address and node
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)

@@ -63,7 +63,7 @@ class Ejabberd(LocalServer):
             "hosts": {name: {"password": secret} for name, secret in self.components.items()},
         }
         return {
-            "hosts": [self.domain],
+            "hosts": [self.domain, "guest.localhost"],
             "loglevel": 3,
             "listen": [client, service],
             "auth_method": "anonymous",
@@ -74,7 +74,7 @@ class Ejabberd(LocalServer):
             "shaper": {},
             "modules": {
                 "mod_disco": {},
-                "mod_muc": {"host": "rooms.localhost"},
+                "mod_muc": {"host": "rooms.@HOST@"},
                 "mod_ping": {},
                 "mod_roster": {},
                 "mod_time": {},

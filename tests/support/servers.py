@@ -13,17 +13,20 @@ from support.ejabberd import Ejabberd
 
 SECRET = "secret"
 ROOMS = "rooms.localhost"  # the domain of the group chats of each server
+GUESTS = "guest.localhost"  # a second host with accounts of each server; any name and password may log in
 NAMES = ("feeds.localhost", *(f"feeds-{number}.localhost" for number in range(120)))
 
 
 class ProsodyWithRooms(Prosody):
-    """A Prosody with group chats."""
+    """A Prosody with group chats and a host of guests."""
 
     def write_config(self) -> None:
-        """Adds the component of the group chats."""
+        """Adds the component of the group chats, and the host."""
         super().write_config()
         with self.config_file.open("a") as config:
             config.write(f'Component "{ROOMS}" "muc"\n    muc_room_locking = false\n')
+            config.write(f'VirtualHost "{GUESTS}"\n    authentication = "insecure"\n')
+            config.write('    insecure_open_authentication = "Yes please, I know what I\'m doing!"\n')
 
 
 SERVERS: dict[str, type[LocalServer]] = {"prosody": ProsodyWithRooms, "ejabberd": Ejabberd}

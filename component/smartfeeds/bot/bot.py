@@ -19,6 +19,7 @@ from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_messa
 from smartfeeds.bot.follows import KIND
 from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
 from smartfeeds.bot.room_letters import read_news, write_news
+from smartfeeds.bot.room_verifier import RoomVerifier
 from smartfeeds.bot.rooms import PASSWORD, Requester, Rooms
 from smartfeeds.bot.schedule import find_zone
 from smartfeeds.core.chat import ChatSettings
@@ -120,6 +121,7 @@ class Bot:
             on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
             monotonic=monotonic,
+            is_room=RoomVerifier(call, monotonic).is_room,
             share=lambda news: letters.share(LetterTopic.ROOM, write_news(news)),
             has_others=letters.has_others,
         )
@@ -252,23 +254,28 @@ class Bot:
         if occupant.resource == nick:
             self.rooms.note_own(message)
             return None
-        text, author = addressed_text(message.text, nick), self.rooms.author(occupant)
+        text, claim = addressed_text(message.text, nick), self.rooms.claimed_author(occupant)
+        # Another occupant may have the nick when the proof has arrived.
+        is_manager = self.rooms.is_manager(occupant)
         reply_to, reacts_to = self._item_id(room, message.reply_to), self._item_id(room, message.reacts_to)
-        if message.history or (text is None and not (author is not None and (reply_to or reacts_to))):
+        if message.history or (text is None and not (claim is not None and (reply_to or reacts_to))):
             return None
         if not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
+            return None
+        author = claim if claim is not None and await self.rooms.is_believed(room) else None
+        if text is None and author is None:
             return None
         if not await self._are_admitted(room, *(() if author is None else (author,))):
             return None
         spoken = message.text if text is None else text
         message = replace(message, text=spoken, reply_to=reply_to, reacts_to=reacts_to)
         conversation = await self._conversation(room, message)
-        return replace(
+        return conversation and replace(
             conversation,
             in_room=True,
             author=author,
             addressed=text is not None,
-            may_change=self.rooms.is_manager(occupant),
+            may_change=is_manager and self.rooms.is_manager(occupant),
         )
 
     def _item_id(self, room: Jid, message_id: str) -> str:
@@ -276,8 +283,12 @@ class Bot:
         own_id = self.rooms.own_id(str(room), message_id)
         return own_id if parse_message_id(own_id) is not None else ""
 
-    async def _conversation(self, actor: Jid, message: ChatMessage) -> Conversation:
+    async def _conversation(self, actor: Jid, message: ChatMessage) -> Conversation | None:
+        """The conversation; None for a message to the bot alone from the address of a room that it stays in."""
         row = await self._service.read(lambda tx, _context: tx.chat(str(actor)), turn=str(actor))
+        # The room may still show the bot after a restart, when the bot has not entered again.
+        if row is not None and row.room and message.kind == "chat":
+            return None
         settings = row.settings if row is not None else ChatSettings()
         # The choice of a person comes first, because most servers and clients send the language of their set-up.
         texts = Texts(choose_language(filter(None, (settings.language, message.language))))

@@ -10,7 +10,8 @@ With several processes the bot is in a room once, and the room sends each stanza
 a room decides whether the bot stays. The others follow (`room_letters`), so that each of them can answer.
 
 Anybody may name any address as a room. So a request changes nothing in the store, an address without an answer is
-given up after a minute, and only the room itself or its managers end the subscriptions of a room.
+given up after a minute, and only the room itself or its managers end the subscriptions of a room. What an address says
+about itself needs no proof. What it says about others does: see `claimed_author` and `is_believed`.
 """
 
 import asyncio
@@ -94,7 +95,7 @@ class Rooms:
     """The rooms of the bot. `sender` is its address, `nick` the name that it prefers.
 
     `send` sends one stanza, and `tell` informs a requester. `on_entered` receives the room, `on_removed` the consumers
-    that have ended. `monotonic` returns seconds.
+    that have ended. `monotonic` returns seconds. `is_room` verifies that an address is a room.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Rooms:
         on_entered: Callable[[str], None],
         on_removed: Callable[[Iterable[Consumer]], None],
         monotonic: Callable[[], float],
+        is_room: Callable[[Jid], Awaitable[bool]],
         share: Callable[[RoomNews], object] = lambda _news: None,
         has_others: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -127,7 +129,9 @@ class Rooms:
         self._on_entered = on_entered
         self._on_removed = on_removed
         self._monotonic = monotonic
+        self._is_room = is_room
         self._rooms: dict[str, Room] = {}
+        self.known = self._rooms.keys()  # the bare JIDs of rooms that the bot is in or enters
         # A request must not read the row of a room that is being forgotten: it would need no sponsor.
         self._forgetting = asyncio.Lock()
 
@@ -153,11 +157,12 @@ class Rooms:
         state = self._rooms.get(str(occupant.bare))
         return state is not None and occupant.resource in state.managers
 
-    def author(self, occupant: Jid) -> Jid | None:
-        """Returns the bare JID of an occupant, or None if it is not proved.
+    def claimed_author(self, occupant: Jid) -> Jid | None:
+        """Returns the bare JID of an occupant as the room shows it, or None if no proof could make it believed.
 
-        Anybody can run a room and name any address as that of an occupant. A room is therefore believed only about the
-        users of the server that it belongs to (its service is a subdomain), or if the operator chose the room.
+        Anybody can run a room and name any address as that of an occupant. A room may therefore speak only about the
+        users of the server that it belongs to (its service is a subdomain), unless the operator chose the room. The
+        claim counts only if `is_believed`.
         """
         room = str(occupant.bare)
         state = self._rooms.get(room)
@@ -165,6 +170,13 @@ class Rooms:
         if jid is None or not (occupant.domain.endswith(f".{jid.domain}") or room in self._configured):
             return None
         return jid.bare
+
+    async def is_believed(self, room: Jid) -> bool:
+        """Whether the claims of a room about its occupants count: the operator chose it, or it is proved to be a room.
+
+        The server has other subdomains with accounts, whose clients can send whatever a room sends.
+        """
+        return str(room) in self._configured or await self._is_room(room)
 
     def note_own(self, message: ChatMessage) -> None:
         """Remembers the id that a room gave to a message of the bot, which the room returns to it."""

@@ -4,7 +4,7 @@ Implements RFC 6121 section 5, XEP-0045 (rooms), XEP-0184 (receipts), XEP-0249 (
 XEP-0439 (quick responses), XEP-0444 (reactions) and XEP-0461 (replies). `bot/` decides what the stanzas mean.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -98,8 +98,23 @@ class MessageError(Request):
     condition: str
 
 
+class RoomMemberships(Protocol):
+    """The rooms of the bot. `known` are the bare JIDs of those that it is in or enters."""
+
+    @property
+    def known(self) -> Set[str]:
+        """Read for each request, so it is no method."""
+
+    def is_in(self, room: str) -> bool:
+        """Whether the bot is in this room."""
+
+
 class ChatService(Protocol):
     """What answers chat."""
+
+    @property
+    def rooms(self) -> RoomMemberships:
+        """The rooms of the bot."""
 
     def handle(self, request: Request) -> Awaitable[object]:
         """Handles one of the requests of this module. Raises StoreError."""
@@ -200,13 +215,16 @@ def read_room_presence(element: Element, sender: Jid, address: str) -> RoomPrese
     details = element.find(_MUC_USER_X)
     if kind not in ("", "unavailable") or details is None:
         return None
-    item = details.find(_ITEM)
+    items = list(element.iterfind(f"{_MUC_USER_X}/{_ITEM}"))
+    # A service that passes on the elements of an occupant shows two: its own one, and one that the occupant wrote.
+    item = items[0] if len(items) == 1 else None
+    jid = None if item is None else parse_jid(item.get("jid") or "")
     return RoomPresence(
         sender,
         address,
         kind,
         "" if item is None else item.get("affiliation") or "",
-        None if item is None else parse_jid(item.get("jid") or ""),
+        jid if jid is not None and jid.local else None,
         frozenset(status.get("code") or "" for status in details.iterfind(_STATUS)),
         destroyed=details.find(_DESTROY) is not None,
     )

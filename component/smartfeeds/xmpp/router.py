@@ -10,7 +10,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Set
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -27,7 +27,7 @@ from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp import archive
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.authorization import read_authorization
-from smartfeeds.xmpp.calls import AddressReader, IncomingIq
+from smartfeeds.xmpp.calls import AddressReader, IncomingIq, StanzaAddress
 from smartfeeds.xmpp.chat import (
     ANY_TYPE,
     MESSAGES,
@@ -231,6 +231,7 @@ class StanzaRouter:
             **dict.fromkeys(self._handlers, StoreAccess.MIXED),
         }
         self._chat = chat
+        self._rooms: Set[str] = frozenset() if chat is None else chat.rooms.known
         self._on_sign_in = on_sign_in
         self._presences = presences
         # Messages by their type and the tag of a child; errors have a handler of their own. Other messages are ignored
@@ -301,9 +302,15 @@ class StanzaRouter:
             self._refuse(iq, _unread(payload.text or ""))
         elif reader is None:
             self._refuse(iq, FeedError(Condition.UNAVAILABLE))
+        elif kind == "set" and iq.sender.bare in self._rooms and self._is_room(iq.sender):
+            self._refuse(iq, FeedError(Condition.FORBIDDEN, "a room does not prove who sends; use your own address"))
         else:
             return self._begin(iq, reader, payload)
         return True
+
+    def _is_room(self, sender: StanzaAddress) -> bool:
+        """Whether a stanza may be of any occupant of a room (XEP-0045 section 7.5), who has not the room's rights."""
+        return self._chat is not None and self._chat.rooms.is_in(sender.bare)
 
     def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | asyncio.Task[float]:
         """Reads a request and starts its task."""
@@ -435,7 +442,7 @@ class StanzaRouter:
     def _on_confirmation(self, element: Element) -> bool:
         """Notes the answer to a request to confirm a sign-in. It has no response (XEP-0070 section 4.6)."""
         sender, confirmation = self._addresses.sender(element), read_confirmation(element)
-        if sender is not None and confirmation is not None:
+        if sender is not None and confirmation is not None and not self._is_room(sender):
             self._on_sign_in(sender.jid, confirmation)
         return True
 
@@ -450,7 +457,7 @@ class StanzaRouter:
         form_type = form_type_of(form)
         read = MESSAGE_FORMS.get(form_type)
         sender, address = self._addresses.sender(element), self._addresses.own(element)
-        if read is None or sender is None or address is None:
+        if read is None or sender is None or address is None or self._is_room(sender):
             return True
         try:
             fields = parse_submit(element, form_type)

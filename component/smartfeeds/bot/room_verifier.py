@@ -1,0 +1,67 @@
+"""Verifies that an address is a room of a conference service, by service discovery (XEP-0045 sections 6.2 and 6.4).
+
+An account has an address like that of a room, and its client can send the presence of an occupant in any name. A room
+can only speak for its occupants because its service writes their addresses, so both must prove what they are: the
+domain that it is a conference service without accounts, and the bare address that it is a room. Their servers answer
+these requests, never a client: a client sends from a full address, and a response counts only with the id of the
+request and from the very address that was asked (`xmpp.requests`).
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from smartfeeds.bot.delivery import Call
+from smartfeeds.core.caps import DiscoInfo
+from smartfeeds.core.jid import Jid
+from smartfeeds.errors import LinkError
+from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.capabilities import read_info
+
+ANSWER_S = 10.0  # the person who has written waits for this
+VALID_S = 60.0  # a domain may be given to something else while the link stays
+REMEMBERED = 1_000  # results; the oldest is dropped
+_QUERY = f"<query xmlns='{ns.DISCO_INFO}'/>".encode()
+# Categories of addresses at which users, or users of another network, choose what is sent. A gateway to IRC, for
+# instance, names the host that an IRC user claims as the address of an occupant.
+_OF_USERS = frozenset({"account", "client", "gateway", "server"})
+_PEP = ("pubsub", "pep")  # an account, too (XEP-0163 section 6)
+
+
+class RoomVerifier:
+    """Asks the servers what addresses are. `call` sends an IQ, and `monotonic` returns seconds."""
+
+    def __init__(self, call: Call, monotonic: Callable[[], float]) -> None:
+        self._call = call
+        self._monotonic = monotonic
+        self._results: dict[Jid, tuple[float, bool]] = {}  # the time of the result, and the result, oldest first
+
+    async def is_room(self, room: Jid) -> bool:
+        """Returns whether a bare address is proved to be a room. An error, or no response, proves nothing."""
+        now_s = self._monotonic()
+        since_s, result = self._results.get(room, (now_s - VALID_S, False))
+        if now_s - since_s < VALID_S:
+            return result
+        result = all(await asyncio.gather(*(self._is_conference(str(jid)) for jid in (Jid("", room.domain), room))))
+        self._results.pop(room, None)
+        self._results[room] = (self._monotonic(), result)
+        if len(self._results) > REMEMBERED:
+            del self._results[next(iter(self._results))]
+        return result
+
+    async def _is_conference(self, address: str) -> bool:
+        try:
+            info = read_info(await self._call("get", address, _QUERY, ANSWER_S))
+        except (LinkError, TimeoutError):
+            return False
+        return info is not None and is_conference(info)
+
+
+def is_conference(info: DiscoInfo) -> bool:
+    """Returns whether information is that of a conference service or a room, and of nothing where users have accounts.
+
+    Types of conferences other than `text`, such as `irc`, are gateways (XEP-0045 section 6.2 requires `text`).
+    """
+    identities = {(each.category.casefold(), each.type.casefold()) for each in info.identities}
+    kinds = {kind for category, kind in identities if category == "conference"}
+    of_users = _PEP in identities or any(category in _OF_USERS for category, _ in identities)
+    return kinds == {"text"} and not of_users and ns.MUC in info.features

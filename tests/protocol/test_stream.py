@@ -219,7 +219,9 @@ async def test_stream_callback_that_raises_answers_internal_server_error_and_goe
     async with linked(explode) as (server, stream):
         session = await server.session()
         with capture_logs() as logs:
-            await session.send(f"<iq type='set' id='a&amp;&#39;b' from='a@b/&lt;' to='u@{DOMAIN}'><x xmlns='y'/></iq>")
+            await session.send(
+                f"<iq type='set' id='a&amp;&#39;b' from='a@b/&lt;' to='u@{DOMAIN.upper()}'><x xmlns='y'/></iq>"
+            )
             answer = await session.expect()
             await session.send(f"<message id='2' from='a@b' to='{DOMAIN}'/><iq type='result' id='3' from='a@b'/>")
             await synchronise(session)

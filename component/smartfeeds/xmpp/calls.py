@@ -39,6 +39,18 @@ class IncomingIq:
     about: bytes = b""
 
 
+def own_spelling(text: str, domain: str) -> str:
+    """Returns an address of ours with the domain as in the handshake, for the `from` of a response.
+
+    Responses repeat an address as the peer wrote it. But the server ends the link for a `from` of another domain
+    (XEP-0114 section 3), and `FEEDS.example.org` is one for some servers. Other addresses are returned unchanged.
+    """
+    if text.partition("/")[0].rpartition("@")[2] == domain:
+        return text
+    jid = parse_jid(text)
+    return str(jid) if jid is not None and jid.domain == domain else text
+
+
 class AddressReader:
     """Reads the addresses of stanzas to the component of a domain."""
 
@@ -72,8 +84,6 @@ class AddressReader:
         jid = parse_jid(text)
         if jid is None or (own and jid.domain != self._domain):
             return None
-        # Responses repeat an address as the peer wrote it. But the domain of a `from` must be spelt as in the
-        # handshake, because the server ends the link for a `from` of another domain (XEP-0114 section 3).
-        if own and text.partition("/")[0].rpartition("@")[2] != self._domain:
-            text = str(jid)
+        if own:
+            text = own_spelling(text, self._domain)
         return StanzaAddress(jid, str(jid.bare), attribute(text).encode())

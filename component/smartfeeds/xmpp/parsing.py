@@ -47,7 +47,7 @@ class StanzaParser:
         self.attributes = {str(key): str(value) for key, value in root.attrib.items()}
         prefixes = {prefix: uri for prefix, uri in root.nsmap.items() if prefix}
         wrapper = etree.Element("stream", nsmap=prefixes)
-        self._open = etree.tostring(wrapper)[:-2] + f" xmlns='{COMPONENT_NS}'>".encode()
+        self._open = etree.tostring(wrapper, encoding="utf-8")[:-2] + f" xmlns='{COMPONENT_NS}'>".encode()
         self._close = b"</stream>"
 
     def parse(self, frames: Sequence[bytes]) -> Iterator[etree._Element | None]:

@@ -47,13 +47,13 @@ class StanzaRelay:
         # A response is for this process, which waits for it.
         if not self._is_leaving or (element.tag == _IQ and element.get("type") in ("result", "error")):
             return False
-        return self._post(ANY_PROCESS, write_letter(LetterTopic.HANDED, etree.tostring(element, with_tail=False)))
+        return self._post(ANY_PROCESS, write_letter(LetterTopic.HANDED, _written(element)))
 
     def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
         """Shows a stanza to all other processes. `work` is the task that handles it, if there is one."""
         if not self._has_others():
             return
-        letter = write_letter(LetterTopic.SHARED, etree.tostring(element, with_tail=False))
+        letter = write_letter(LetterTopic.SHARED, _written(element))
         if isinstance(work, asyncio.Future) and element.get("type") in _CONTACT_CHANGES:
             work.add_done_callback(lambda _task: self._post(EVERY_PROCESS, letter))
         else:
@@ -64,8 +64,13 @@ class StanzaRelay:
         instance = instance_of(iq)
         is_foreign = instance not in ("", self.instance) and self._has_others()
         if is_foreign:
-            self._post(instance, write_letter(LetterTopic.SHARED, etree.tostring(iq, with_tail=False)))
+            self._post(instance, write_letter(LetterTopic.SHARED, _written(iq)))
         return is_foreign
+
+
+def _written(stanza: etree._Element) -> bytes:
+    # ASCII, the default, would write a name beyond it as character references, which are no XML.
+    return etree.tostring(stanza, encoding="utf-8", with_tail=False)
 
 
 def read_stanza(data: bytes) -> etree._Element:

@@ -281,8 +281,8 @@ class StanzaRouter:
         return len(iq.head) + _ERROR_BYTES <= self._answer_limit_bytes
 
     def _on_iq(self, element: Element) -> bool | asyncio.Task[float]:
-        kind = element.get("type")
-        if kind not in ("get", "set"):
+        kind = element.get("type", "")
+        if kind in ("result", "error"):
             return False
         payload = next(element.iterchildren("*"), None)
         tag: str = payload.tag if payload is not None else ""
@@ -292,11 +292,13 @@ class StanzaRouter:
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self._observe(UNREAD, "dropped", 0.0)
             return True
-        if (kind, tag) in _PASSED_ON and len(element.get("id") or "") < _LONG_ID:
+        if (kind, tag) in _PASSED_ON and len(element) == 1 and len(element.get("id") or "") < _LONG_ID:
             return False
         if payload is not None and tag == COMMAND:
             iq = replace(iq, about=encode_about(payload))
-        if payload is None or len(element) != 1:
+        if kind not in ("get", "set"):
+            self._refuse(iq, FeedError(Condition.BAD_REQUEST, "the type of an IQ must be get, set, result or error"))
+        elif payload is None or len(element) != 1:
             self._refuse(iq, FeedError(Condition.BAD_REQUEST, "a request must have exactly one child element"))
         elif tag == _CUT:
             self._refuse(iq, _unread(payload.text or ""))

@@ -9,6 +9,7 @@ from lxml import etree
 from smartfeeds.core.text import attribute, escape, is_xml_text
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import GetSubscribeOptions, Request, SetSubscribeOptions
+from smartfeeds.xmpp.calls import own_spelling
 from smartfeeds.xmpp.namespaces import COMMANDS, ERRORS, STANZAS
 
 
@@ -109,8 +110,10 @@ def encode_error(error: FeedError, request: type[Request] | None = None) -> byte
     return "".join(parts).encode()
 
 
-def error_answer(request: "Mapping[str, str] | etree._Attrib", condition: Condition) -> bytes:
-    """The answer to an IQ that reached no handler or failed in one, from the attributes of its start tag."""
-    swapped = (("id", request.get("id")), ("to", request.get("from")), ("from", request.get("to")))
+def error_answer(request: "Mapping[str, str] | etree._Attrib", domain: str, condition: Condition) -> bytes:
+    """The answer of this domain to an IQ that reached no handler or failed in one, from the attributes of its start
+    tag."""
+    address = own_spelling(request.get("to") or domain, domain)
+    swapped = (("id", request.get("id")), ("to", request.get("from")), ("from", address))
     head = "".join(f" {name}='{attribute(value)}'" for name, value in swapped if value is not None)
     return b"<iq type='error'%b>%b</iq>" % (head.encode(), encode_error(FeedError(condition)))

@@ -37,6 +37,7 @@ from smartfeeds.xmpp.parsing import (
 from smartfeeds.xmpp.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, domain_of, fault_of, sender_of
+from smartfeeds.xmpp.slixmpp_tree import to_slixmpp
 from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
 
@@ -421,19 +422,18 @@ class ComponentStream(ComponentXMPP):
             # be the work of another process.
             if tag == _PRESENCE or (tag == _MESSAGE and (not outcome or self._shares(element))):
                 self._relay.share(element, outcome)
-            if outcome or tag == _PRESENCE or (tag == _IQ and self._is_answer(element)):
+            if outcome or tag == _PRESENCE:
                 return outcome
             if tag == _MESSAGE:
                 self._listeners.pass_message(element, self._failed)
                 return True
+            if element.get("type") not in ("get", "set"):
+                # The caller of the request may be in another process. A response that nobody waits for is dropped.
+                return self._requests.resolve(element) or self._relay.return_answer(element)
         elif tag == _STREAM_ERROR:
             self._down = stream_error(element)
         self._pass_to_slixmpp(element)
         return True
-
-    def _is_answer(self, iq: etree._Element) -> bool:
-        """Passes a response to the caller of its request, in this process or another one."""
-        return self._requests.resolve(iq) or self._relay.return_answer(iq)
 
     def receive_stanza(self, topic: LetterTopic, data: bytes) -> None:
         """Reads a stanza that the server has sent to another process of this domain."""
@@ -456,7 +456,7 @@ class ComponentStream(ComponentXMPP):
 
     def _pass_to_slixmpp(self, element: etree._Element) -> None:
         try:
-            self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
+            self._spawn_event(to_slixmpp(element, self.domain))
         except InvalidJID as error:
             # slixmpp has older tables of Unicode, and stricter rules for host names, than servers and this service.
             log.warning("address_refused", sender=domain_of(element), recipient=element.get("to"), reason=str(error))
@@ -472,7 +472,7 @@ class ComponentStream(ComponentXMPP):
     def _refuse(self, element: etree._Element, condition: Condition) -> None:
         """Sends an error response to a request. Other stanzas get no response."""
         if element.tag == _IQ and element.get("type") in ("get", "set"):
-            self.outbox.reply(error_answer(element.attrib, condition))
+            self.outbox.reply(error_answer(element.attrib, self.domain, condition))
 
     def _end_stream(self, condition: str) -> None:
         """Ends the stream after a violation by the server, with a stream error. The supervisor reconnects."""

@@ -1271,7 +1271,7 @@ class MemoryWriteTx(MemoryReadTx):
     def remove_document(self, reader: str, url: str) -> None:
         self._drop(self._data.documents, (reader, url))
 
-    def index_some(self, limit: int) -> int:
+    def index_some(self, limit: int, *, skip_locked: bool = True) -> int:
         done = 0
         for node_no in sorted(self._data.names.values()):
             done += self._index(node_no, limit - done)

@@ -130,6 +130,8 @@ def category_names(term: str) -> set[str]:
 
     Empty parts are left out. A URL is not a path, and a path with too many parts is selected by the whole term only.
     """
+    if "/" not in term:
+        return {term}
     parts = [part for part in term.split("/") if part.strip()]
     if "://" in term or len(parts) > MAX_CATEGORY_PARTS:
         return {term}

@@ -7,15 +7,19 @@ from collections.abc import Collection
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.store.base import Store
 
-INDEX_STEP = 50  # items in one transaction, which takes about 5 ms: requests wait no longer than that
-INDEX_PAUSE = 4  # the pause after a step is so many times as long, so that indexing takes a fifth of the store at most
+INDEX_STEP = 200  # items in one transaction, which takes about 10 ms: requests wait no longer than that
+# The pause after a step in relation to its duration, while nobody writes: readers get half of the time. While requests
+# write, there is no pause. A step waits for its fair turn among them anyway, and with a pause the index fell 5 s behind
+# 20,000 publishes.
+QUIET_PAUSE = 1
 INDEX_REST_S = 1.0  # from a publish to its indexing, so that many publishes are indexed together
 
 
 class Indexer:
-    """Indexes new versions of items in small steps with pauses.
+    """Indexes new versions of items in small steps, until the index is up to date.
 
-    A publish ends the run, and the next one starts `INDEX_REST_S` later.
+    A run goes on while requests write. Otherwise the index would fall behind for as long as somebody publishes, and the
+    first filtered pull would have to index all of it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -35,12 +39,18 @@ class Indexer:
         """Indexes for ever."""
         while True:
             await self._written.wait()
-            self._written.clear()
             await asyncio.sleep(INDEX_REST_S)
             with failures_logged():
-                began_s = time.monotonic()
-                while await self._store.index_some(INDEX_STEP):
-                    if self._written.is_set():
-                        break
-                    await asyncio.sleep((time.monotonic() - began_s) * INDEX_PAUSE)
-                    began_s = time.monotonic()
+                while await self._index_step():
+                    pass
+
+    async def _index_step(self) -> bool:
+        """Indexes some items, and returns whether there may be more."""
+        # Before the step: a publish after its transaction starts another run.
+        self._written.clear()
+        began_s = time.monotonic()
+        done = await self._store.index_some(INDEX_STEP)
+        if done:
+            pause = 0 if self._written.is_set() else QUIET_PAUSE
+            await asyncio.sleep((time.monotonic() - began_s) * pause)
+        return done > 0

@@ -178,16 +178,29 @@ def read_meta(payload: bytes) -> EntryMeta:
     root = _stored(payload)
     if root is None or root.tag not in (ENTRY, FEED):
         return EntryMeta()
-    title, summary, content = (text_of(root, tag) for tag in (TITLE, SUMMARY, CONTENT))
-    parts = (part for author in root.iterchildren(AUTHOR) for part in author.iterchildren(*_PERSON))
-    references = (node.get(name, "").strip() for node in root.iterchildren(IN_REPLY_TO) for name in ("ref", "href"))
-    terms = (node.get("term", "").strip() for node in root.iterchildren(CATEGORY))
+    # One walk over the children: a walk for each property would take three times as long.
+    texts = dict.fromkeys((TITLE, SUMMARY, CONTENT), "")
+    unread = set(texts)
+    authors: set[str] = set()
+    categories: set[str] = set()
+    references: set[str] = set()
+    for child in root:
+        tag = child.tag
+        if tag in unread:
+            unread.discard(tag)
+            texts[tag] = _text(child)
+        elif tag == AUTHOR:
+            authors.update(squeeze(part.text or "") for part in child.iterchildren(*_PERSON))
+        elif tag == CATEGORY:
+            categories.add(child.get("term", "").strip())
+        elif tag == IN_REPLY_TO:
+            references.update(child.get(name, "").strip() for name in ("ref", "href"))
     return EntryMeta(
-        authors=frozenset(squeeze(part.text or "") for part in parts) - {""},
-        categories=frozenset(terms) - {""},
-        replies_to=frozenset(references) - {""},
-        text="\n".join(text for text in (title, summary, content) if text),
-        body=(title or summary)[:BODY_CHARACTERS],
+        authors=frozenset(authors - {""}),
+        categories=frozenset(categories - {""}),
+        replies_to=frozenset(references - {""}),
+        text="\n".join(text for text in texts.values() if text),
+        body=(texts[TITLE] or texts[SUMMARY])[:BODY_CHARACTERS],
         language=xml.language_of(root),
     )
 
@@ -201,8 +214,10 @@ def read_traits(payload: bytes) -> Traits:
 def text_of(root: Element, tag: str) -> str:
     """The plain text of an Atom text construct or content, one line, markup stripped."""
     node = next(root.iterchildren(tag), None)
-    if node is None:
-        return ""
+    return "" if node is None else _text(node)
+
+
+def _text(node: Element) -> str:
     kind = node.get("type", "text").strip().lower()
     if kind in ("html", "text/html"):
         return html_text(string_of(node))

@@ -25,7 +25,8 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.items import next_key
 from smartfeeds.service.nodes import add_node, change_options
 from smartfeeds.service.publishing import bury, store_item
-from smartfeeds.store.base import WriteTx
+from smartfeeds.service.steps import IndexFirst
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.markup import without_sync
 
 CHUNK = 64  # items that one transaction stores, so that the writes of other callers run in between
@@ -71,7 +72,15 @@ async def import_document(
         chunk = items[start : start + CHUNK]
         total += await service.write(partial(import_items, name=node, actor=actor, items=chunk))
         on_progress(len(chunk))
+    # Otherwise the first filtered pull of a large import would wait for its index.
+    await service.read(partial(_index_read, name=node))
     return total
+
+
+def _index_read(tx: ReadTx, _context: Context, name: str) -> IndexFirst | None:
+    """Reads nothing, when the filter index of the node is up to date."""
+    node = tx.node(name)
+    return IndexFirst(node.node_no) if node is not None and not tx.index_current(node.node_no) else None
 
 
 async def ensure_feed(service: FeedService, node: str, actor: Jid, document: FeedDocument) -> tuple[str, ...]:

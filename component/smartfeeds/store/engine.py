@@ -154,8 +154,8 @@ class Engine(Protocol):
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         """Returns the result of the work, or None if it needs more than this number of steps (`allow`)."""
 
-    def documents(self, item_no: int) -> dict[int, str]:
-        """Returns the versions of an item by number (`rows.STATES`): their tokens, each between two spaces.
+    def documents(self, item_nos: Sequence[int]) -> dict[int, dict[int, str]]:
+        """Returns the versions of items, by item_no and number (`rows.STATES`): their tokens, each between two spaces.
 
         The value is a text, because most callers search for a few tokens, and building sets takes ten times as long.
         """

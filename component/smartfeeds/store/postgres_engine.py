@@ -256,12 +256,16 @@ class PostgresEngine:
             except psycopg.OperationalError:
                 self._session.close()
 
-    def documents(self, item_no: int) -> dict[int, str]:
-        rows = self.rows(
-            "SELECT document, array_to_string(tsvector_to_array(tokens), ' ') FROM word WHERE document BETWEEN ? AND ?",
-            _documents_of(item_no),
+    def documents(self, item_nos: Sequence[int]) -> dict[int, dict[int, str]]:
+        # In one round trip, each range by a look-up of its own.
+        query = (
+            "SELECT document, array_to_string(tsvector_to_array(tokens), ' ') FROM word WHERE document BETWEEN ? AND ?"
         )
-        return {number % STATES: f" {tokens} " for number, tokens in rows}
+        answers = self.rows_of([(query, _documents_of(item_no)) for item_no in item_nos])
+        return {
+            item_no: {number % STATES: f" {tokens} " for number, tokens in rows}
+            for item_no, rows in zip(item_nos, answers, strict=True)
+        }
 
     def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
         changes = [(item_no * STATES + number, sorted(tokens)) for (item_no, number), tokens in documents.items()]

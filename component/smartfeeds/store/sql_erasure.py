@@ -236,7 +236,7 @@ class ErasureWrites(BlockWrites, ErasureReads):
         self._ahead.wildcards.pop(node_no, None)
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
         self._db.drop_documents([item.item_no])
-        self._db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING)})
+        self._db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING, {})})
         values = [
             (node_no, digest(name), item.modified_us, item.item_no, item.created_us, 1) for name in ANYTHING.facets
         ]

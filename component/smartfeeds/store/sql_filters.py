@@ -131,8 +131,9 @@ def _searched_items(
     """Returns a query for the items with a document that has all words of a view and a facet of each filter."""
     parts = [Traits(words=frozenset({word})) for word in sorted(view.query)]
     parts += [Traits(facets) for facets in filters]
-    terms = [index_tokens(node_no, part) for part in parts]
-    anything = index_tokens(node_no, ANYTHING) if wildcard else frozenset()
+    digests: dict[str, bytes] = {}
+    terms = [index_tokens(node_no, part, digests) for part in parts]
+    anything = index_tokens(node_no, ANYTHING, digests) if wildcard else frozenset()
     query = all_items(node_no, view.order, after, before, *db.items_with([term | anything for term in terms]))
     query.present = SqlCondition(*db.present_has("i.item_no", terms))
     return query

@@ -15,7 +15,7 @@ from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.indexer import ReadAhead
-from smartfeeds.store.rows import STATES, NodeRow, digest, item_values
+from smartfeeds.store.rows import STATES, NodeRow, item_values
 from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, WILDCARD, ItemReads
 from smartfeeds.store.sql_tables import FACET, ITEM
@@ -122,7 +122,7 @@ class ItemWrites(FileWrites, ItemReads):
         old = self._stored_item(node_no, item.item_no)
         if (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
             readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
-            self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
+            self._index_versions(node_no, [(old, self._version(old) if readable else ANYTHING)])
         self._db.run(ITEM.update, (*item_values(item), item.item_no))
         self._last_item = None
         return old
@@ -133,15 +133,16 @@ class ItemWrites(FileWrites, ItemReads):
         if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
             row.indexed_us, row.indexed_no = item.modified_us, item.item_no - 1
 
-    def index_some(self, limit: int) -> int:
+    def index_some(self, limit: int, *, skip_locked: bool = True) -> int:
         """Adds up to `limit` items to the filter index, oldest change first. Returns their number; 0 means up to date.
 
-        An item above 1 KiB counts as several, because reading it takes as long as reading several.
+        An item above 1 KiB counts as several, because reading it takes as long as reading several. Nodes in which other
+        processes write at this moment are left out, unless `skip_locked` is false.
         """
         done = 0
         while done < limit:
             self.settle()
-            node_no = self._stalest(self._db.skip_locked)
+            node_no = self._stalest(self._db.skip_locked if skip_locked else self._db.for_update)
             if node_no is None:
                 break
             done += self._index(node_no, limit - done)
@@ -163,10 +164,7 @@ class ItemWrites(FileWrites, ItemReads):
         """
         row = self._edit(node_no)
         items, more = self._next_unindexed(row, limit)
-        changes: Documents = {}
-        for item in items:
-            changes |= self._index_item(node_no, item, self._version(item))
-        self._db.put_documents(changes)
+        self._index_versions(node_no, [(item, self._version(item)) for item in items])
         if items:
             row.indexed_us, row.indexed_no = items[-1].modified_us, items[-1].item_no
         row.stale = more
@@ -176,29 +174,43 @@ class ItemWrites(FileWrites, ItemReads):
         content = NO_TRAITS if item.deleted else self._indexer(item.payload)
         return version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
 
-    def _index_item(self, node_no: int, item: Item, version: Traits) -> Documents:
-        """Makes a version the present version of an item in the filter index. The former present version becomes a past
-        one. Returns the documents that change.
+    def _index_versions(self, node_no: int, versions: Sequence[tuple[Item, Traits]]) -> None:
+        """Makes these versions the present versions of their items in the filter index. The former present versions
+        become past ones. No item occurs twice.
+
+        The number of statements does not depend on the number of items, and the rows of the table `facet` are written
+        in the order of its primary key: neighbouring rows then share a page of the database.
         """
+        if not versions:
+            return
         self._ahead.wildcards.pop(node_no, None)
-        tokens = index_tokens(node_no, version)
-        if sum(map(len, tokens)) > VERSION_TEXT:
-            version, tokens = ANYTHING, index_tokens(node_no, ANYTHING)
-        states = self._facet_states(node_no, item.item_no)
-        documents = self._db.documents(item.item_no) if states else {}
-        changes = {0: tokens}
-        if states:
-            states, changes = self._past_states(node_no, states, documents, tokens)
-            self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
-        states.update({facet: states.get(facet, 0) | 1 for facet in map(digest, version.facets)})
-        self._db.run_many(
-            FACET.insert,
-            [
-                (node_no, facet, item.modified_us, item.item_no, item.created_us, bits)
-                for facet, bits in sorted(states.items())
-            ],
-        )
-        return {(item.item_no, number): changes[number] for number in changes}
+        states_of = self._states_of(node_no, [item.item_no for item, _version in versions])
+        documents_of = self._db.documents(list(states_of)) if states_of else {}
+        digests: dict[str, bytes] = {}  # most items of a feed share their facets
+        rows: list[Row] = []
+        changes: Documents = {}
+        for item, version in versions:
+            tokens = index_tokens(node_no, version, digests)
+            if sum(map(len, tokens)) > VERSION_TEXT:
+                version, tokens = ANYTHING, index_tokens(node_no, ANYTHING, digests)
+            states = states_of.get(item.item_no, {})
+            changed = {0: tokens}
+            if states:
+                states, changed = self._past_states(node_no, states, documents_of[item.item_no], tokens)
+            for facet in version.facets:
+                key = digests[facet]
+                states[key] = states.get(key, 0) | 1
+            position = item.modified_us, item.item_no, item.created_us
+            rows += [(node_no, key, *position, bits) for key, bits in states.items()]
+            for number, text in changed.items():
+                changes[item.item_no, number] = text
+        if states_of:
+            self._db.run_many(
+                "DELETE FROM facet WHERE node_no = ? AND item_no = ?", [(node_no, item_no) for item_no in states_of]
+            )
+        rows.sort()
+        self._db.run_many(FACET.insert, rows)
+        self._db.put_documents(changes)
 
     def _past_states(
         self, node_no: int, states: dict[bytes, int], documents: dict[int, str], tokens: frozenset[str]
@@ -215,7 +227,7 @@ class ItemWrites(FileWrites, ItemReads):
             past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
             return past, {present: tokens} if present_tokens != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:
-            past, joined = {WILDCARD: 2}, index_tokens(node_no, ANYTHING)
+            past, joined = {WILDCARD: 2}, index_tokens(node_no, ANYTHING, {})
         elif present == STATES - 1:
             past, joined = dict.fromkeys(states, 2), frozenset(" ".join(documents.values()).split())
         else:

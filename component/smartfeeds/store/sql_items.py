@@ -190,8 +190,10 @@ class ItemReads(NodeReads):
         states: dict[bytes, int] = {}
         indexed = (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no)
         if indexed and any(view.filtered for view in views):
-            states = self._facet_states(node_no, item.item_no)
-        documents = self._db.documents(item.item_no) if indexed and any(view.query for view in views) else {}
+            states = self._states_of(node_no, [item.item_no]).get(item.item_no, {})
+        documents: dict[int, str] = {}
+        if indexed and any(view.query for view in views):
+            documents = self._db.documents([item.item_no]).get(item.item_no, {})
         publishers = row.node.options.shows_publisher
         every = states.get(WILDCARD, 0)
 
@@ -201,7 +203,7 @@ class ItemReads(NodeReads):
             for alternatives in view.facets(publishers=publishers):
                 bits &= every | reduce(or_, (states.get(digest(facet), 0) for facet in alternatives))
             if view.query and bits:
-                terms = [f" {token} " for token in index_tokens(node_no, Traits(words=view.query))]
+                terms = [f" {token} " for token in index_tokens(node_no, Traits(words=view.query), {})]
                 present = max(documents, default=0)
                 matches = (number for number, text in documents.items() if all(term in text for term in terms))
                 bits &= every | sum(1 << present - number for number in matches)
@@ -209,12 +211,18 @@ class ItemReads(NodeReads):
 
         return [_standing(view, item, matching(view)) for view in views]
 
-    def _facet_states(self, node_no: int, item_no: int) -> dict[bytes, int]:
-        """Returns the facets of an item, each with the states that have it. An item that the index has never read has
-        none.
+    def _states_of(self, node_no: int, item_nos: Sequence[int]) -> dict[int, dict[bytes, int]]:
+        """Returns the facets of items, each with the states that have it. Items that the index has never read are left
+        out.
         """
-        rows = self._db.rows("SELECT facet, states FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
-        return dict(rows)
+        marks = ", ".join("?" * len(item_nos))
+        rows = self._db.rows(
+            f"SELECT item_no, facet, states FROM facet WHERE node_no = ? AND item_no IN ({marks})", (node_no, *item_nos)
+        )
+        states_of: dict[int, dict[bytes, int]] = {}
+        for item_no, facet, states in rows:
+            states_of.setdefault(item_no, {})[facet] = states
+        return states_of
 
     def _query(
         self, row: NodeRow, view: View, after: Edge | None, before: Edge | None, direction: Direction = ""

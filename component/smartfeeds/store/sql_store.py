@@ -84,4 +84,8 @@ class SqlStore:
         payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)
         # In a separate thread, so that the reading connections serve requests meanwhile.
         await asyncio.to_thread(self._indexer.prepare, payloads)
-        return await self.write(lambda tx: tx.index_some(limit), turn=INDEX_TURN)
+        done = await self.write(lambda tx: tx.index_some(limit), turn=INDEX_TURN)
+        if not done and payloads:
+            # Other processes had locked all nodes with new items. A node that they always lock must be indexed, too.
+            done = await self.write(lambda tx: tx.index_some(limit, skip_locked=False), turn=INDEX_TURN)
+        return done

@@ -204,9 +204,13 @@ class SqliteEngine:
 
     end_read = rollback
 
-    def documents(self, item_no: int) -> dict[int, str]:
-        rows = self.rows("SELECT rowid, tokens FROM word WHERE rowid BETWEEN ? AND ?", _documents_of(item_no))
-        return {number % STATES: f" {tokens} " for number, tokens in rows}
+    def documents(self, item_nos: Sequence[int]) -> dict[int, dict[int, str]]:
+        # A virtual table has no look-up of several ranges of numbers: FTS5 would read all documents.
+        documents: dict[int, dict[int, str]] = {}
+        for item_no in item_nos:
+            rows = self.rows("SELECT rowid, tokens FROM word WHERE rowid BETWEEN ? AND ?", _documents_of(item_no))
+            documents[item_no] = {number % STATES: f" {tokens} " for number, tokens in rows}
+        return documents
 
     def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
         # In ascending order, because FTS5 flushes its buffer whenever a number is below the previous one.

@@ -10,15 +10,25 @@ from smartfeeds.store.rows import digest
 _TOKEN_LIMIT = 32  # longer words, and words with other characters, are replaced by a digest
 
 
-def index_tokens(node_no: int, traits: Traits) -> frozenset[str]:
-    """Returns the facets and words of a version of an item in the form of the full-text index."""
+def index_tokens(node_no: int, traits: Traits, digests: dict[str, bytes]) -> frozenset[str]:
+    """Returns the facets and words of a version of an item in the form of the full-text index.
+
+    `digests` has the digests of facets that were computed before. The missing ones are added.
+    """
+    word_mark = f"{node_no}w"
+    # One look at the joined text replaces one for each word. Texts in one script are the common case.
+    joined = "".join(traits.words)
+    plain = joined.isascii() and joined.isalnum() and "" not in traits.words
     tokens = [
-        f"{node_no}w{word}"
-        if len(word) <= _TOKEN_LIMIT and word.isascii() and word.isalnum()
+        word_mark + word
+        if len(word) <= _TOKEN_LIMIT and (plain or (word.isascii() and word.isalnum()))
         else f"{node_no}x{digest(word).hex()}"
         for word in traits.words
     ]
-    tokens += [f"{node_no}f{digest(facet).hex()}" for facet in traits.facets]
+    for facet in traits.facets:
+        if facet not in digests:
+            digests[facet] = digest(facet)
+        tokens.append(f"{node_no}f{digests[facet].hex()}")
     return frozenset(tokens)
 
 

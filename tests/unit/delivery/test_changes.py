@@ -143,7 +143,7 @@ async def test_index_that_fails_goes_on(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_index_begins_with_the_start_and_with_every_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with one that another process has made."""
     monkeypatch.setattr(indexing, "INDEX_REST_S", 0)
-    monkeypatch.setattr(indexing, "INDEX_PAUSE", 0)
+    monkeypatch.setattr(indexing, "QUIET_PAUSE", 0)
     world = World(memory_store())
     indexer = Indexer(world.store)
     left = [2]
@@ -166,3 +166,29 @@ async def test_index_begins_with_the_start_and_with_every_change(monkeypatch: py
     task.cancel()
 
     assert steps == [2, 1, 0, 0, 0]
+
+
+async def test_publishes_do_not_end_a_run_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index keeps up while somebody publishes all the time: it rests once, and there is no pause between steps."""
+    world = World(memory_store())
+    indexer = Indexer(world.store)
+    sleeps: list[float] = []
+    left = 5
+
+    async def sleep(delay_s: float) -> None:
+        sleeps.append(delay_s)
+
+    async def index_some(_limit: int) -> int:
+        nonlocal left
+        indexer.wake([1])
+        left -= 1
+        if not left:
+            raise asyncio.CancelledError
+        return 1
+
+    monkeypatch.setattr(world.store, "index_some", index_some)
+    monkeypatch.setattr(indexing.asyncio, "sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await indexer.run()
+
+    assert sleeps == [indexing.INDEX_REST_S, 0, 0, 0, 0]

@@ -27,6 +27,7 @@ BASE = "http://feeds.example.org"
 NODE = "podcast"
 DATA = bytes(range(256)) * 8
 A = "{http://www.w3.org/2005/Atom}"
+P = "{https://podcastindex.org/namespace/1.0}"
 ORDINARY = "<script>alert(1)</script>"
 
 
@@ -133,7 +134,7 @@ async def test_only_sound_films_and_pictures_are_shown(
     (row,) = await shows.load()
     assert row.state == "arrived", row
     feed = etree.fromstring((await shows.web.get(f"/feeds/{NODE}.atom")).body)
-    link = feed.findall(f"{A}entry/{A}link[@rel='enclosure']")[-1]
+    link = feed.findall(f"{A}entry/{A}link[@rel='enclosure']")[0]
     got = await shows.web.get(link.get("href", "").removeprefix(BASE))
     assert got.status == 200
     assert got.header("Content-Type") == kind
@@ -204,15 +205,16 @@ async def test_file_goes_with_its_item_at_once(shows: Podcast) -> None:
 
 async def documents(web: Web) -> dict[str, Got]:
     """Every form of the feed, and a pull of each kind."""
-    paths = {name: f"/feeds/{NODE}.{name}" for name in ("atom", "jsonfeed", "rss", "rss092", "json")}
+    paths = {name: f"/feeds/{NODE}.{name}" for name in ("atom", "jsonfeed", "rss", "rss092", "json", "opml")}
     paths |= {"pull": f"/feeds/{NODE}/?since=time:2000-01-01T00:00:00Z", "sync": f"/feeds/{NODE}.atom?sync=true"}
+    paths["rss sync"] = f"/feeds/{NODE}.rss?sync=true"
     got = {name: await web.get(path, "application/atom+xml" if name == "pull" else "") for name, path in paths.items()}
     assert {one.status for one in got.values()} == {200}
     return got
 
 
-async def test_local_address_is_beside_the_original_one(shows: Podcast) -> None:
-    """[PRE-034] [RSS-036] In Atom and JSON Feed; RSS and pulls stay as they were, and so does the item."""
+async def test_readers_get_the_local_address_and_the_original_as_the_alternative(shows: Podcast) -> None:
+    """[PRE-034] [RSS-036] Pulls and documents that others merge stay as they were, and so does the item."""
     shows.site.pages["/a.mp3"] = sent(DATA)
     await shows.poll("a", length=7)
     before = await documents(shows.web)
@@ -221,19 +223,42 @@ async def test_local_address_is_beside_the_original_one(shows: Podcast) -> None:
 
     local, remote = BASE + shows.path(), shows.site.url("/a.mp3")
     links = etree.fromstring(after["atom"].body).findall(f"{A}entry/{A}link[@rel='enclosure']")
-    assert [(link.get("href"), link.get("type"), link.get("length")) for link in links] == [
-        (remote, "audio/mpeg", "7"),
-        (local, "audio/mpeg", str(len(DATA))),
+    assert [(link.get("href"), link.get("type"), link.get("length"), link.get("title")) for link in links] == [
+        (local, "audio/mpeg", str(len(DATA)), "a.mp3"),
+        (remote, "audio/mpeg", "7", "a.mp3"),
     ]
     (item,) = after["jsonfeed"].json["items"]
-    assert [(one["url"], one["mime_type"]) for one in item["attachments"]] == [
-        (remote, "audio/mpeg"),
-        (local, "audio/mpeg"),
+    assert [(one["url"], one["mime_type"], one["title"]) for one in item["attachments"]] == [
+        (local, "audio/mpeg", "a.mp3"),
+        (remote, "audio/mpeg", "a.mp3"),
     ]
-    for name in ("rss", "rss092", "json", "pull", "sync"):
+    for name in ("rss", "rss092"):
+        channel = etree.fromstring(after[name].body)
+        (enclosure,) = channel.findall("channel/item/enclosure")
+        assert dict(enclosure.attrib) == {"url": local, "length": str(len(DATA)), "type": "audio/mpeg"}, name
+    (alternate,) = etree.fromstring(after["rss"].body).findall(f"channel/item/{P}alternateEnclosure")
+    assert dict(alternate.attrib) == {"type": "audio/mpeg", "length": "7"}
+    assert [source.get("uri") for source in alternate] == [remote]
+    assert remote not in after["rss092"].text
+    for name in ("json", "pull", "sync", "rss sync", "opml"):
         assert local not in after[name].text, name
         assert before[name].body == after[name].body, name
-    assert before["atom"].header("ETag") != after["atom"].header("ETag")
+    for name in ("atom", "jsonfeed", "rss", "rss092"):
+        assert before[name].header("ETag") != after[name].header("ETag"), name
+
+
+async def test_file_that_was_removed_gives_its_original_back(shows: Podcast) -> None:
+    """[PRE-034] [PRE-035] The documents are those of before, byte for byte."""
+    shows.site.pages["/a.mp3"] = sent(DATA)
+    await shows.poll("a", length=7)
+    before = await documents(shows.web)
+    await shows.load()
+    shows.web.component.clock.now_us += 40 * 86_400 * 1_000_000
+    prefetcher = shows.web.component.app.polls.prefetch.prefetcher
+    assert prefetcher is not None
+    await prefetcher.tidy()
+    after = await documents(shows.web)
+    assert [name for name in before if before[name].body != after[name].body] == []
 
 
 async def test_pages_link_to_the_file_and_play_it(shows: Podcast) -> None:

@@ -248,6 +248,13 @@ def enclosures_of(payload: bytes) -> list[EntryLink]:
     return reader.entry.enclosures
 
 
+def link_of(root: Element, node: Element) -> EntryLink | None:
+    """Returns a link of an entry with its absolute address, or None for a link without an address or an unsafe one."""
+    reader = _EntryReader(root, Entry("", ""))
+    reader.link(node)
+    return next(iter(reader.entry.links), None)
+
+
 class _EntryReader:
     """Fills an entry in one pass over the children of its element."""
 

@@ -142,7 +142,7 @@ class FeedRequest:
             known=known,
             both_sides=reader or (self.form is n.ATOM and query.sync),
             asker=asker if self.actor is ANONYMOUS else "",
-            local=(reader or self.frame is not None) and self.form in WITH_LOCAL,
+            local=self.frame is not None or (reader and self.form in WITH_LOCAL and not query.sync),
         )
 
 
@@ -300,7 +300,7 @@ class Feeds:
         return reply
 
     def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
-        answer = page_with_local(answer, request.place.site_url)
+        answer = page_with_local(answer, request.place.site_url, request.form)
         if request.frame is not None:
             body = self._write_page(request.frame, answer, request.place)
         else:

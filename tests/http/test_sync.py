@@ -12,7 +12,15 @@ from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.documents import FeedReader, PieceKind
-from smartfeeds.sync.sharing import FollowStep, PartialFeedFollower, Sharing, format_bound, is_out_of_sync
+from smartfeeds.sync.sharing import (
+    BEGINNING,
+    FollowStep,
+    PartialFeedFollower,
+    Sharing,
+    format_bound,
+    is_out_of_sync,
+)
+from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 from support.bearer import bearer
 from support.component import ALICE, BOB, entry
 from support.sync import parse_item
@@ -314,6 +322,14 @@ async def test_what_is_read_can_be_published_elsewhere(notes: Web, token: str, p
 # Partial and complete documents.
 
 
+def sharing_in(body: bytes) -> Sharing:
+    """What a document of any form says of itself."""
+    nodes = [node for node in etree.fromstring(body).iter() if node.tag in SHARINGS]
+    sharing, notes = read_sharing(nodes[0] if nodes else None)
+    assert notes == [] and len(nodes) < 2
+    return sharing
+
+
 async def fill(web: Web, count: int, start: int = 0) -> None:
     for number in range(start, start + count):
         web.component.clock.advance(1)
@@ -337,12 +353,84 @@ async def paged(start_web: WebStarter) -> Web:
     return web
 
 
-async def test_whole_feed_says_nothing_of_itself(paged: Web) -> None:
-    """[A-47] [FS-076] Where the document has every item there are no bounds and nowhere else to look."""
-    await fill(paged, 5)
-    ids, sharing = read((await paged.get("/feeds/notes.atom?sync=true")).body)
-    assert (ids, sharing) == ([f"i{n}" for n in range(5)], Sharing())
-    assert "sharing" not in (await paged.get("/feeds/notes.atom")).text
+@pytest.mark.parametrize("suffix", ["atom", "rss", "opml"])
+@pytest.mark.parametrize("dialect", ["feedsync", "sse"])
+async def test_window_has_its_bounds_from_the_first_publication_on(paged: Web, dialect: str, suffix: str) -> None:
+    """[FS-081] [FS-083] [FS-085] [FS-086] [SSE-006] [SSE-008] [A-47] Empty, whole and partial: always both bounds and
+    the complete feed. The bounds of the empty feed are below those of any later window; `since` stays where it is until
+    an item leaves the window, and `until` grows with each change."""
+    await paged.component.create(ALICE, "fresh", sync_dialect=dialect)
+    sharings = []
+    for number in range(8):
+        if number:
+            await paged.component.publish(ALICE, "fresh", f"i{number}")
+        sharing = sharing_in((await paged.get(f"/feeds/fresh.{suffix}?sync=true")).body)
+        assert sharing.complete_link == f"{paged.origin}/feeds/fresh.{suffix}?sync=true&max=all"
+        assert bool(sharing.version) is (dialect == "sse")
+        sharings.append(sharing)
+    since = [one.since or "" for one in sharings]
+    until = [one.until or "" for one in sharings]
+    assert len(set(since[:6])) == 1 and until == sorted(set(until))
+    assert all(low <= high for low, high in zip(since, until, strict=True))
+    # The page has five items: with the sixth, the first leaves the window. Nothing lies between two seconds of SSE, but
+    # its `since` is a time from which on the window has every item, so it is behind that of the item that left.
+    early = dialect == "sse"
+    for number in range(8):
+        assert [is_out_of_sync(known, since[number]) for known in until[:number]] == [
+            number > 5 and number + early > 5 + known for known in range(number)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("query", "has"),
+    [
+        pytest.param("sync=true", True, id="window"),
+        pytest.param("sync=true&max=3", True, id="smaller window"),
+        pytest.param("sync=true&max=0", True, id="window without items"),
+        pytest.param("sync=true&until=", True, id="newest page"),
+        pytest.param("sync=true&author=nobody", True, id="filter that admits nothing"),
+        pytest.param("sync=true&order=created", True, id="order of creation"),
+        pytest.param("sync=true&max=all", True, id="complete feed"),
+        pytest.param("sync=true&since=&timeout=0", False, id="pull from the beginning"),
+        pytest.param("sync=true&since=time:0&until=time:2026-01-01T00:00:05Z&timeout=0", False, id="range"),
+        pytest.param("sync=true&until=time:2026-01-01T00:00:05Z", False, id="older page"),
+        pytest.param("order=modified", False, id="no sync data"),
+        pytest.param("", False, id="feed readers"),
+    ],
+)
+@pytest.mark.parametrize("count", [0, 2, 7])
+async def test_every_window_and_nothing_else_has_bounds(paged: Web, count: int, query: str, has: bool) -> None:
+    """[FS-015] [FS-016] [FS-081] [A-47] Whatever selects the newest items; a page that a program asks for by its
+    position has cursors instead."""
+    await fill(paged, count)
+    sharing = sharing_in((await paged.get(f"/feeds/notes.atom?{query}")).body)
+    assert (sharing.since is not None, sharing.until is not None) == (has, has)
+    assert bool(sharing.complete_link) is (has and "max=all" not in query)
+
+
+async def test_size_of_a_window_is_that_of_the_client(paged: Web) -> None:
+    """[FS-077] [FS-085] A subscriber that reads more the next time than the last time misses nothing in between."""
+    await fill(paged, 4)
+    ids, small = read((await paged.get("/feeds/notes.atom?sync=true&max=2")).body)
+    assert ids == ["i2", "i3"]
+    assert small.complete_link == f"{paged.origin}/feeds/notes.atom?sync=true&max=all"
+    await fill(paged, 3, start=4)
+    ids, large = read((await paged.get("/feeds/notes.atom?sync=true&max=4")).body)
+    assert ids == ["i3", "i4", "i5", "i6"] and not is_out_of_sync(small.until, large.since)
+    ids, small_again = read((await paged.get("/feeds/notes.atom?sync=true&max=2")).body)
+    assert ids == ["i5", "i6"] and is_out_of_sync(small.until, small_again.since)
+
+
+async def test_unchanged_window_is_not_sent_again(paged: Web) -> None:
+    """[FS-081] [FS-086] A window without news has the same bytes; one in which only a bound changed is another one."""
+    await fill(paged, 6)
+    path = "/feeds/notes.atom?sync=true&author=bob@example.org"
+    empty = await paged.get(path)
+    window = await paged.get("/feeds/notes.atom?sync=true")
+    again = await paged.get("/feeds/notes.atom?sync=true", If_None_Match=window.header("ETag"))
+    assert again.status == 304 and (await paged.get("/feeds/notes.atom?sync=true")).body == window.body
+    await fill(paged, 1, start=6)
+    assert read((await paged.get(path)).body)[1].until != read(empty.body)[1].until
 
 
 async def test_partial_document_says_its_bounds(paged: Web) -> None:
@@ -356,8 +444,8 @@ async def test_partial_document_says_its_bounds(paged: Web) -> None:
     assert sharing.since == format_bound(start_us + 3_000_000) < format_bound(start_us + 8_000_000) == sharing.until
     assert modified[-1] == "2026-01-01T00:00:08Z"
     assert sharing.complete_link == f"{paged.origin}/feeds/notes.atom?sync=true&max=all"
-    ids, sharing = read((await paged.get(sharing.complete_link.removeprefix(paged.origin))).body)
-    assert (ids, sharing) == ([f"i{n}" for n in range(8)], Sharing())
+    ids, complete = read((await paged.get(sharing.complete_link.removeprefix(paged.origin))).body)
+    assert (ids, complete) == ([f"i{n}" for n in range(8)], Sharing(BEGINNING, sharing.until))
 
 
 async def test_bounds_move_with_every_change(paged: Web) -> None:
@@ -373,8 +461,9 @@ async def test_bounds_move_with_every_change(paged: Web) -> None:
 
 
 async def test_other_views_point_to_their_own_whole(paged: Web) -> None:
-    """[FS-077] [A-156] A filter's document is a part of what the filter lets through; in order of creation bounds say
-    nothing; a page of a pull says nothing at all."""
+    """[FS-077] [A-156] A filter's document is a part of what the filter lets through. In the order of creation an edit
+    may be outside the window, so any change since the last reading leads to the complete feed. A page of a pull says
+    nothing at all."""
     await fill(paged, 6)
     body = (await paged.get("/feeds/notes.atom?sync=true&author=alice@example.org")).body
     ids, sharing = read(body)
@@ -382,7 +471,7 @@ async def test_other_views_point_to_their_own_whole(paged: Web) -> None:
     assert (len(ids), sharing.complete_link) == (5, link)
     assert len(read((await paged.get(link.removeprefix(paged.origin))).body)[0]) == 6
     ids, sharing = read((await paged.get("/feeds/notes.atom?sync=true&order=created")).body)
-    assert (sharing.since, sharing.until) == (None, None)
+    assert sharing.since == sharing.until == format_bound(1_767_225_600_000_000 + 6_000_000)
     assert sharing.complete_link == f"{paged.origin}/feeds/notes.atom?sync=true&order=created&max=all"
     for query in ("timeout=0", "since=time:0", "until=time:2026-01-01T00:00:05Z"):
         assert "sharing" not in (await paged.get(f"/feeds/notes/?sync=true&{query}", ATOM)).text
@@ -462,7 +551,8 @@ async def test_complete_feed_is_for_who_may_read_it(paged: Web) -> None:
     assert (await paged.get(path)).status == 404
     mine = await paged.get(path, Authorization=await bearer(paged, ALICE, TokenScope.READ))
     assert (mine.status, mine.header("Cache-Control")) == (200, "private, no-cache")
-    assert read(mine.body) == ([], Sharing())
+    ids, sharing = read(mine.body)
+    assert (ids, sharing.since, sharing.complete_link) == ([], BEGINNING, "")
 
 
 @pytest.mark.parametrize("end", ["deleted", "closed"])

@@ -19,6 +19,7 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish
 from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.sharing import BEGINNING
 from support.service import stored_service
 from support.shell import shell_in
 
@@ -159,14 +160,16 @@ def test_item_that_is_named_otherwise_than_its_sync_id_keeps_its_name(run: Place
 
 
 def test_export_is_a_feed_that_other_programs_read(run: Places) -> None:
-    """[FS-002] [FS-014] [A-47] Atom with sync data; a complete feed says nothing of itself, nor what it came with."""
+    """[FS-002] [FS-014] [FS-081] [A-47] Atom with sync data. A subscriber that reads the complete feed first gets the
+    bound for its next reading; nothing of what the feed came with is in it."""
     run.take((CORPUS / "fv__ext__feedsync__spec-example-atom.xml").read_bytes())
     given = run.give()
     reader = FeedReader()
     (piece,) = [*reader.feed(given.encode()), *reader.close()]
 
     assert piece.sync_item is not None and piece.sync_item.version.sync_id == "item_1_myapp_2005-05-21T11:43:33Z"
-    assert "sx:sharing" not in given and "urn:x-smartfeeds:export" not in given
+    assert (reader.sharing.since, reader.sharing.related) == (BEGINNING, ())
+    assert (reader.sharing.until or "") > "2026" and "urn:x-smartfeeds:export" not in given
     assert reader.notes == []
 
 

@@ -30,6 +30,7 @@ from smartfeeds.console import (
     run_async,
 )
 from smartfeeds.core.model import Edge, Item, Slice
+from smartfeeds.core.options import SSE
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
@@ -48,7 +49,7 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
-from smartfeeds.sync.sharing import NO_SHARING, FeedWindow
+from smartfeeds.sync.sharing import FeedWindow
 
 T = TypeVar("T")
 
@@ -279,13 +280,16 @@ async def _export(
 ) -> tuple[FeedExport, int]:
     located = await service.read(partial(_located, name=name))
     view = located.view if located.view.smart else CREATED
-    sharing, after = NO_SHARING, None
-    if since_us is not None:
+    # Changes during the export are later than these bounds, so the next export has them.
+    node = located.node
+    is_sse = node.options.sync_dialect == SSE
+    window, after = FeedWindow.of_all(node.created_us, node.last_modified_us, sse=is_sse), None
+    if since_us is None:
+        sharing = window.complete_sharing(sse=is_sse)
+    else:
         view = replace(view, order=Order.MODIFIED)
-        # Changes during the export are later than these bounds, so the next export has them.
-        until_us = max(located.node.last_modified_us, 0)
-        window = FeedWindow(min(since_us, until_us), until_us)
-        sharing, after = window.sharing(complete), Edge(window.since_us, -1)
+        window = replace(window, since_us=min(since_us, window.until_us))
+        sharing, after = window.sharing(complete, sse=is_sse), Edge(window.since_us, -1)
     with progress_bar() as progress:
         task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
         exported = _Exported(service, located, replace(view, sync=sync), asyncio.get_running_loop(), after)

@@ -111,7 +111,7 @@ def _whole(source: OpenSource) -> bytes:
 
 def _hints(sharing: Sharing, report: JoinReport) -> None:
     """Add notes from sx:sharing for users. No address in it is opened automatically (FS-021)."""
-    if sharing.since is not None:
+    if sharing.is_partial:
         where = f"; the complete feed is at {sharing.complete_link}" if sharing.complete_link else ""
         report.note([f"INCOMING is a partial feed with changes since {sharing.since}{where}"])
     report.note(f"INCOMING aggregates {feed.link} {feed.title}".rstrip() for feed in sharing.aggregated)

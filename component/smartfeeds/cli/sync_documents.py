@@ -87,7 +87,7 @@ async def import_synced(
         with source as opened:
             document = _scan(opened, spool, base, lenient=lenient)
         async with open_offline(config, OpenMode.CREATE) as service:
-            if document.sharing.since is not None:
+            if document.sharing.is_partial:
                 behind = await service.read(partial(lacks, name=node, sharing=document.sharing))
                 document.merge.note([_partial(document.sharing, behind=behind)])
             target = ImportTarget(node, actor_of(service, owner), document.feed, own, lenient, base)
@@ -163,7 +163,7 @@ def _partial(sharing: Sharing, *, behind: bool) -> str:
     text = f"the document is a partial feed with changes since {sharing.since}; {where}"
     if not behind:
         return text
-    return f"{text}. Older changes are missing here, so import the complete feed too"
+    return f"{text}. Older changes may be missing here, so import the complete feed too"
 
 
 def as_json(document: SyncDocument) -> dict[str, object]:
@@ -209,10 +209,7 @@ def failed(document: SyncDocument) -> bool:
 
 
 def write_shared(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
-    """Yield an Atom feed with the sync data of each entry (FeedSync 1.4, 2.2). `job.items` must include sync data.
-
-    sx:sharing is written for a partial feed only (A-47).
-    """
+    """Yield an Atom feed with the sync data of each entry (FeedSync 1.4, 2.2). `job.items` must include sync data."""
     report_channel(job, IN_ATOM - {"authors"})
     start, end = write_feed(job.head, (), whole=False)
     yield start

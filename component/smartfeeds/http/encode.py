@@ -32,13 +32,15 @@ _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 class PageAddress(NamedTuple):
     """The address of a request: `site_url` is that of the site, `name` the feed. `hub_url` is the address of its hub,
-    "" if the site has no public address. `cloud` is the cloud of this service, None without one."""
+    "" if the site has no public address. `cloud` is the cloud of this service, None without one. `window`: it is the
+    address of the newest items, whichever they are at the time."""
 
     site_url: str
     name: str
     query: FeedQuery
     hub_url: str = ""
     cloud: OwnCloud | None = None
+    window: bool = False
 
     @property
     def base_url(self) -> str:
@@ -171,34 +173,31 @@ class Encoder:
 
 
 def sharing_of(answer: FeedPage, place: PageAddress, suffix: str) -> Sharing:
-    """The sx:sharing of the newest page of a view that has more items (FeedSync 4.2: FS-045, FS-083, FS-085; SSE 2.1).
+    """The sx:sharing of a window of the newest items (FeedSync 4.2: FS-045, FS-083, FS-085; SSE 2.1).
 
-    `until` is the bound of its newest item, `since` that of the newest item before the page. Such bounds have no
-    meaning in the order of creation, so sx:sharing then has only the link to the complete feed (A-45, A-47, A-48,
-    A-156). `suffix` is that of the document, whose complete form has the same one.
+    `until` is the bound of the newest change of the feed, `since` that of the newest item of the view before the window
+    (A-45, A-47, A-48, A-156). A page of a pull has none: its cursors say more. `suffix` is that of the document, whose
+    complete form has the same one.
     """
-    items, query = items_of(answer), place.query
-    newest = query.since is None and not query.until and not answer.newer
-    if not answer.view.sync or not newest:
+    if not answer.view.sync or not place.window:
         return NO_SHARING
-    if answer.before_us is None:
-        return complete_sharing(answer)
-    link = place.complete_url(suffix)
-    window = FeedWindow(answer.before_us, items[-1].modified_us)
-    is_sse = answer.node.options.sync_dialect == SSE
-    sharing = window.sse_sharing(link) if is_sse else window.sharing(link)
-    if answer.view.order is not Order.MODIFIED:
-        sharing = replace(sharing, since=None, until=None)
-    return _with_origins(sharing, answer)
+    node = answer.node
+    is_sse = node.options.sync_dialect == SSE
+    window = FeedWindow.of_all(node.created_us, node.last_modified_us, sse=is_sse)
+    if answer.view.order is Order.MODIFIED and answer.before_us is not None:
+        window = replace(window, since_us=answer.before_us)
+    elif answer.older or (not items_of(answer) and total_of(answer) != 0):
+        # An item outside the window may have been changed last: in the order of creation any item, and with max=0 each.
+        window = replace(window, since_us=window.until_us)
+    return _with_origins(window.sharing(place.complete_url(suffix), sse=is_sse), answer)
 
 
 def complete_sharing(answer: FeedPage) -> Sharing:
-    """The sx:sharing of a complete feed: SSE gives its version and the time up to which it is complete (SSE-008,
-    SSE-009); FeedSync has no bounds then (A-47)."""
-    sharing, node = NO_SHARING, answer.node
-    if node.options.sync_dialect == SSE and node.last_modified_us >= 0:
-        sharing = replace(FeedWindow(0, node.last_modified_us).sse_sharing(), since=None)
-    return _with_origins(sharing, answer)
+    """The sx:sharing of a complete feed (SSE-008, SSE-009, A-47)."""
+    node = answer.node
+    is_sse = node.options.sync_dialect == SSE
+    window = FeedWindow.of_all(node.created_us, node.last_modified_us, sse=is_sse)
+    return _with_origins(window.complete_sharing(sse=is_sse), answer)
 
 
 def _with_origins(sharing: Sharing, answer: FeedPage) -> Sharing:

@@ -232,10 +232,13 @@ class Feeds:
         accept = call.header("Accept")
         form = _form(accept, call.suffix, query.callback)
         reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
-        document = reader and query.since is None and query.until is None
-        document = document or bool(call.suffix and not query.positioned)
+        # A program that knows FeedSync, but no cursors, may choose the size of its window.
+        sized = query.max is None or (form is n.ATOM and query.sync)
+        document = query.since is None and query.until is None and (reader or bool(call.suffix and sized))
+        window = document or (query.since is None and query.until == "")
         hub_url = f"{call.site_url}{hub_path(call.name)}" if self._has_hub else ""
-        place = PageAddress(call.site_url, call.name, query._replace(timeout_s=None), hub_url, self._cloud)
+        query = query._replace(timeout_s=None)
+        place = PageAddress(call.site_url, call.name, query, hub_url, self._cloud, window)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
         style = style_language(call, form) if reader and call.suffix and not query.callback else ""

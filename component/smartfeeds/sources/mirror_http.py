@@ -224,7 +224,8 @@ class WebMirrorReader(IncomingMirror):
         if not first.synced and first.pieces:
             raise FeedError(Condition.INVALID_PAYLOAD, f"{self._mirror.address} has no item with sync data")
         merging = MergeProgress(anew=not first.sharing.complete_link)
-        decision = PartialFeedFollower(place.until).read(first.url, first.sharing)
+        begun = bool(self.state_store.state.position)
+        decision = PartialFeedFollower(place.until, begun=begun).read(first.url, first.sharing)
         merging.add_notes([decision.note])
         if decision.step is FollowStep.FETCH:
             complete = await self._get(urljoin(first.url, decision.link))

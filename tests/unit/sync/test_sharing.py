@@ -21,7 +21,7 @@ from smartfeeds.sync.sharing import (
     is_out_of_sync,
     to_drop,
 )
-from smartfeeds.sync.sharing_markup import read_sharing
+from smartfeeds.sync.sharing_markup import read_sharing, write_sharing
 from support.sync import GOLDEN
 
 PARTIAL = "http://a.example/partial.xml"
@@ -166,6 +166,61 @@ def test_next_read_is_before_something_expires():
     assert Sharing(expires_us=140).next_read_us(100, 50) == 120
     assert Sharing(expires_us=90).next_read_us(100, 50) == 150
     assert Sharing(window_days=14).next_read_us(0, 99 * DAY_US) == 14 * DAY_US
+
+
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize("sse", [False, True], ids=["feedsync", "sse"])
+@pytest.mark.parametrize("created_us", [0, 1, SECOND // 2, SECOND - 1, SECOND, 7 * SECOND + 1])
+def test_bounds_of_an_empty_feed_are_below_those_of_any_later_window(created_us, sse):
+    """[FS-081] [FS-083] [SSE-008] The first item may have the time of the creation. `until` grows with it, and once it
+    has left the window, a reader of the empty feed is out of sync."""
+    unit_us = SECOND if sse else 1
+    first_us = -(-created_us // unit_us) * unit_us
+    empty = FeedWindow.of_all(created_us, -1, sse=sse).sharing(sse=sse)
+    whole = FeedWindow.of_all(created_us, first_us, sse=sse).sharing(sse=sse)
+    later = FeedWindow(first_us, first_us + unit_us).sharing(sse=sse)
+
+    assert empty.since <= empty.until < whole.until < later.until
+    assert [is_out_of_sync(one.until, whole.since) for one in (empty, whole)] == [False, False]
+    assert is_out_of_sync(empty.until, later.since)
+
+
+def test_reader_of_a_former_feed_of_this_name_is_out_of_sync():
+    """[FS-079] [FS-080] Its items are gone, also while the new feed fits into one window."""
+    former = FeedWindow(5, 10).sharing()
+
+    assert is_out_of_sync(former.until, FeedWindow.of_all(20, -1, sse=False).sharing().since)
+    assert is_out_of_sync(former.until, FeedWindow.of_all(20, 30, sse=False).sharing().since)
+
+
+def test_items_older_than_their_feed_are_below_its_bounds():
+    """[FS-081] A feed that was moved here has its items with the keys of the other service, which are older."""
+    moved = FeedWindow.of_all(100, 50, sse=False).sharing()
+
+    assert moved.since < format_bound(50) == moved.until
+
+
+@pytest.mark.parametrize("sse", [False, True], ids=["feedsync", "sse"])
+def test_complete_feed_has_the_bound_for_the_next_reading_and_leads_nowhere(sse):
+    """[FS-078] [FS-081] [A-46] [A-47] 4.1.1 step 4 needs `until`; a link to itself would be followed for ever."""
+    window = FeedWindow.of_all(5 * SECOND, 9 * SECOND, sse=sse)
+    complete = window.complete_sharing(sse=sse)
+
+    assert (complete.until, complete.related) == (window.sharing(sse=sse).until, ())
+    assert complete.since is not None
+    assert (complete.is_partial, window.sharing(sse=sse).is_partial) == (False, True)
+    assert read_sharing(etree.fromstring(write_sharing(complete))) == (complete, [])
+
+
+def test_reader_of_a_feed_without_bounds_reads_the_complete_one_each_time_and_says_so():
+    """[FS-079] By 4.1.2 it would merge the window alone, and lose what left it."""
+    first = PartialFeedFollower().read(PARTIAL, Sharing(related=LINK))
+    later = PartialFeedFollower(begun=True).read(PARTIAL, Sharing("1", "5", related=LINK))
+
+    assert (first.step, first.note) == (FollowStep.FETCH, "")
+    assert later.step is FollowStep.FETCH and "no bounds" in later.note
 
 
 def test_partial_feed_says_its_bounds_and_where_the_complete_one_is():

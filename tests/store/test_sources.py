@@ -71,11 +71,16 @@ async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
     assert await numbers("sources_at", "https://a.example/1") == [one, three]
     listed = await add(store, "planet", "https://b.example/", settings=SourceSettings(list_no=two))
     assert await numbers("sources_of_list", two) == [listed]
+    own_list = replace(
+        new_source("", "xmpp:feeds.example.org?;node=blogs", T0, SourceSettings(is_list=True)), due_us=None
+    )
+    own = await store.write(lambda tx: tx.add_source(own_list))
+    assert await numbers("own_lists") == [own]
     with pytest.raises(StoreError):
         await add(store, "news", "https://a.example/1")
     await store.write(lambda tx: tx.remove_source(one))
-    assert await numbers("sources", 0, 10) == [two, three, listed]
-    assert await store.read(lambda tx: tx.source_states()) == {SourceState.POLLED: 3}
+    assert await numbers("sources", 0, 10) == [two, three, listed, own]
+    assert await store.read(lambda tx: tx.source_states()) == {SourceState.POLLED: 4}
 
 
 async def test_each_host_shows_the_source_that_was_due_first(store: Store) -> None:

@@ -562,6 +562,9 @@ class MemoryReadTx:
     def sources_of_list(self, list_no: int) -> list[Source]:
         return [one for one in self._sources() if one.settings.list_no == list_no]
 
+    def own_lists(self) -> list[Source]:
+        return sorted((one for one in self._sources() if one.url.startswith("xmpp:")), key=lambda one: one.url)
+
     def sources_at(self, url: str) -> list[Source]:
         return [one for one in self._sources() if one.url == url]
 

@@ -55,6 +55,7 @@ from smartfeeds.service.source_import import publisher_of
 from smartfeeds.service.source_push import newest_push, renew_push
 from smartfeeds.service.sources import add_source, change_source, find_source, poll_now, remove_source
 from smartfeeds.sources.checking import SourceReport, check_source
+from smartfeeds.sources.own_lists import add_list
 from smartfeeds.sources.source_lists import read_source_list, write_source_list
 from smartfeeds.store.base import OpenMode, WriteTx
 
@@ -194,20 +195,21 @@ def _new(url: str, node: str | None, settings: SourceSettings, own_url: str) -> 
 
 
 @source_command.command("follow")
-@click.argument("url")
+@click.argument("url", metavar="LIST")
 @click.option("--node", help="One node for all feeds. Default: a new node for each feed, named by its address.")
 @_settings_options
 @private_option
 @config_option
 def follow_list(url: str, node: str | None, config: Path | None, *, allow_private: bool, **chosen: Any) -> None:
-    """Follow the subscription list in OPML at URL: its feeds become sources, with the settings given here.
+    """Follow the subscription list LIST: its feeds become sources, with the settings given here.
 
-    A feed that the list does not name any more is paused. Other sources are not changed.
+    LIST is the address of an OPML document, or a node of this service that holds a list. A feed that the list does not
+    name any more is paused. Other sources are not changed.
     """
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen), is_list=True)
     _check_prefetch(settings, config)
-    source = new_source(node or "", url, _now_us(), settings)
-    source = write_offline(config, lambda tx, context: add_source(tx, context, source), OpenMode.CREATE)
+    work = partial(add_list, text=url, node=node or "", settings=settings, own_url=read_settings(config).http.base_url)
+    source = write_offline(config, work, OpenMode.CREATE)
     print_out(f"{source.source_no}  {shown(source.url)}")
     print_err("A running service reads the list within seconds; smartfeeds source list shows its feeds.")
 
@@ -243,7 +245,8 @@ def _change(
     config: Path | None, text: str, node: str | None, change: Callable[[WriteTx, Context, Source], Source]
 ) -> Source:
     """Apply a change to the source that a command names, and return the source after it."""
-    return write_offline(config, lambda tx, context: change(tx, context, find_source(tx, context, text, node)))
+    own_url = read_settings(config).http.base_url
+    return write_offline(config, lambda tx, context: change(tx, context, find_source(tx, context, text, node, own_url)))
 
 
 @source_command.command("list")

@@ -12,6 +12,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from smartfeeds.core.enclosures import parse_rule
+from smartfeeds.core.feed_address import AddressError, parse_address
+from smartfeeds.core.own_address import own_path
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
 from smartfeeds.errors import ConfigError, FeedError
@@ -213,6 +215,14 @@ class Source:
         return "new" if is_new else self.state.value
 
     @property
+    def own_node(self) -> str:
+        """The node of this service that is the list, "" for an address on the web."""
+        try:
+            return parse_address(self.url, smart=False).node
+        except AddressError:
+            return ""
+
+    @property
     def host(self) -> str:
         """The host and port that is requested; pauses are for it (SRC-041)."""
         return host_of(self.url)
@@ -247,7 +257,7 @@ def node_name_of(url: str) -> str:
 
 def is_own(url: str, own_url: str) -> bool:
     """Whether an address is a feed of the service that serves its feeds at `own_url` (SRC-082)."""
-    return bool(own_url) and f"{url.partition('?')[0]}/".startswith(f"{own_url}/")
+    return own_path(url, own_url) is not None
 
 
 def new_source(
@@ -261,10 +271,11 @@ def new_source(
 ) -> Source:
     """A source that is due now. A name and password in the address become settings (SRC-015). Raises ConfigError.
 
-    A list has no node of its own if each of its feeds gets one.
+    A list has no node of its own if each of its feeds gets one. It may have the XMPP address of a node.
     """
     settings = settings or NO_SETTINGS
-    url, user, password = _without_login(url)
+    is_node = settings.is_list and url.startswith("xmpp:")
+    url, user, password = (url, "", "") if is_node else _without_login(url)
     if user:
         settings = replace(settings, user=user, password=password)
     if not node and not settings.is_list:

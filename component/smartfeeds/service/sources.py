@@ -9,9 +9,12 @@ from typing import Final
 
 from smartfeeds.core import polling
 from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.own_address import own_nodes
 from smartfeeds.core.sources import HostPause, Source, SourceState
+from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.service.context import Context
+from smartfeeds.service.documents import version_of
 from smartfeeds.store.base import ReadTx, WriteTx
 
 SPREAD_S: Final = 600
@@ -19,11 +22,13 @@ SPREAD_S: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class DueSources:
-    """The sources that are due, at most one a host; the time of the next one; the hosts that are paused."""
+    """The sources that are due, at most one a host; the time of the next one; the hosts that are paused; the lists that
+    are nodes of this service, with the versions of their nodes, "" for a node that does not exist."""
 
     due: tuple[Source, ...]
     next_us: int | None
     pauses: Mapping[str, HostPause]
+    own_lists: tuple[tuple[Source, str], ...] = ()
 
 
 def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
@@ -42,12 +47,15 @@ def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
     return replace(source, source_no=tx.add_source(source))
 
 
-def find_source(tx: ReadTx, _context: Context, text: str, node: str | None = None) -> Source:
-    """The source with a number or an address, perhaps of a node. Raises ConfigError unless there is exactly one."""
+def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None, own_url: str = "") -> Source:
+    """The source with a number or an address, perhaps of a node. A list of this service has each spelling of its
+    address (`own_nodes`). Raises ConfigError unless there is exactly one."""
     if text.isascii() and text.isdigit():
         matches = [source for source in [tx.source(int(text[:18]))] if source is not None]
     else:
-        matches = [source for source in tx.sources(0, NO_LIMIT) if text in (source.first_url, source.url)]
+        domain = context.policy.domain
+        urls = {text, *(xmpp_uri(domain, name) for name in own_nodes(text, domain, own_url))}
+        matches = [source for source in tx.sources(0, NO_LIMIT) if not urls.isdisjoint((source.first_url, source.url))]
     matches = [source for source in matches if node in (None, source.node)]
     if len(matches) > 1:
         raise ConfigError(f"{len(matches)} nodes have a source {text}; add --node, or use the number of the source")
@@ -107,7 +115,15 @@ def begin_polls(tx: WriteTx, context: Context) -> None:
 def read_due(tx: ReadTx, context: Context, limit: int) -> DueSources:
     """The sources to poll now."""
     pauses = {pause.host: pause for pause in tx.host_pauses(context.now_us)}
-    return DueSources(tuple(tx.sources_due(context.now_us, limit)), tx.next_source_due_us(), pauses)
+    lists = [source for source in tx.own_lists() if source.state is not SourceState.PAUSED]
+    nodes = [tx.node(source.own_node) for source in lists]
+    versions = ["" if node is None else version_of(node) for node in nodes]
+    return DueSources(
+        tuple(tx.sources_due(context.now_us, limit)),
+        tx.next_source_due_us(),
+        pauses,
+        tuple(zip(lists, versions, strict=True)),
+    )
 
 
 def sharing_address(tx: ReadTx, _context: Context, source: Source) -> list[Source]:

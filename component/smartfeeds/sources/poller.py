@@ -26,6 +26,7 @@ from smartfeeds.service.source_push import PolledOffer
 from smartfeeds.service.sources import begin_polls, read_due, sharing_address
 from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
 from smartfeeds.sources.history import with_history
+from smartfeeds.sources.own_lists import adopt_own_lists, read_own_list
 from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
 from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
 from smartfeeds.sources.tools import SourceTools
@@ -86,6 +87,7 @@ class Poller:
         self._own_url = own_url
         self._new_key = new_key
         self._running: dict[str, asyncio.Task[None]] = {}  # by host
+        self._versions: dict[str, str] = {}  # of the nodes that are lists, by address, as they were read last
         self._free = asyncio.Event()  # a poll has ended
         self._looked_us: int | None = None
         self._counted_us: int | None = None
@@ -138,6 +140,9 @@ class Poller:
         for source in found.due:
             if source.host not in self._running and len(self._running) < AT_ONCE:
                 self._start(source, found.pauses.get(source.host))
+        for source, version in found.own_lists:
+            if self._versions.get(source.url) != version and source.host not in self._running:
+                self._start(source, None)
         if self._counted_us is None or now_us - self._counted_us >= _STATES_S * US_PER_S:
             self._states = await self._service.read(lambda tx, _context: tx.source_states())
             self._counted_us = now_us
@@ -151,6 +156,7 @@ class Poller:
         if former_us is None or not 0 <= now_us - former_us <= (LOOK_S + _JUMP_S) * US_PER_S:
             self._counted_us = None
             await self._service.write(begin_polls)
+            await self._service.write(partial(adopt_own_lists, own_url=self._own_url))
 
     def _start(self, source: Source, pause: HostPause | None) -> None:
         host = source.host
@@ -166,6 +172,7 @@ class Poller:
             await work
             done = True
         if not done:
+            self._versions.clear()  # what was read of lists may not be stored
             await self._tools.sleep(_FAULT_PAUSE_S)
 
     def _ended(self, host: str) -> None:
@@ -199,10 +206,15 @@ class Poller:
     async def _fetch(self, sources: Sequence[Source]) -> Response:
         """One request for sources of one address. It is conditional if all have read the same document."""
         source = sources[0]
+        known = {validators_at(other, self._tools.now_us()) for other in sources}
+        validators = known.pop() if len(known) == 1 else NO_VALIDATORS
+        if source.own_node:
+            own_list = await self._service.read(partial(read_own_list, source=source, known_version=validators.etag))
+            self._versions[source.url] = own_list.version
+            return own_list.response()
         if is_own(source.url, self._own_url):
             raise FetchError(source.url, "is a feed of this service; choose another one")
-        known = {validators_at(other, self._tools.now_us()) for other in sources}
-        return await self._get(source, source.url, known.pop() if len(known) == 1 else NO_VALIDATORS)
+        return await self._get(source, source.url, validators)
 
     async def _get(self, source: Source, url: str, known: Validators) -> Response:
         client, sender = self._clients.of(source), sender_to(url, source)

@@ -1,12 +1,23 @@
 """Lists of sources as OPML 2.0 (SRC-083): those of other readers, and our own with the names of the nodes."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.sources import Source
 from smartfeeds.core.urls import xmpp_uri
-from smartfeeds.formats.opml import ADDRESS, ListedFeed, OutlineDocument, flattened, read_outline, write_list
+from smartfeeds.formats.atom import SYNCS
+from smartfeeds.formats.opml import (
+    ADDRESS,
+    ListedFeed,
+    Outline,
+    OutlineDocument,
+    flattened,
+    read_outline,
+    write_list,
+)
+from smartfeeds.formats.xml import parse_stored
 
 
 class ListedSource(NamedTuple):
@@ -22,14 +33,29 @@ def read_source_list(data: bytes, domain: str) -> list[ListedSource]:
 
 
 def feeds_of(document: OutlineDocument, domain: str) -> list[ListedSource]:
-    """The feeds in an outline, each once. Nodes are those of the service at `domain`."""
+    """The feeds in an outline, each once. Nodes are those of the service at `domain`.
+
+    An outline that was deleted stays in a list with sync data, with what is in it; neither is in the list any more.
+    """
     listed: dict[ListedSource, None] = {}
-    for _level, outline in flattened(document.outlines):
+    for _level, outline in flattened(_live(document.outlines)):
         attributes = {name.lower(): value.strip() for name, value in outline.attributes.items()}
         url = attributes.get("xmlurl", "")
         if url:
             listed[ListedSource(url, _node(outline.attributes.get(ADDRESS, ""), domain))] = None
     return list(listed)
+
+
+def _live(outlines: Iterable[Outline]) -> Iterator[Outline]:
+    for outline in outlines:
+        if not any(map(_is_deletion, outline.extensions)):
+            yield replace(outline, children=tuple(_live(outline.children))) if outline.children else outline
+
+
+def _is_deletion(extension: bytes) -> bool:
+    """Whether an element of an outline is the sync data of a deleted item (SSE 2.3)."""
+    sync = parse_stored(extension) if b"deleted" in extension else None
+    return sync is not None and sync.tag in SYNCS and sync.get("deleted") == "true"
 
 
 def _node(address: str, domain: str) -> str:

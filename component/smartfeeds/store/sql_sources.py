@@ -86,6 +86,11 @@ class SourceReads(NodeReads):
         sources = map(_to_source, self._db.rows(f"{SOURCE.select} ORDER BY source_no"))
         return [source for source in sources if source.settings.list_no == list_no]
 
+    def own_lists(self) -> list[Source]:
+        """Returns the lists that are nodes of this service, by address. The cost grows with the result."""
+        rows = self._db.rows(f"{SOURCE.select} WHERE url >= 'xmpp:' AND url < 'xmpp;' ORDER BY url, source_no")
+        return [_to_source(row) for row in rows]
+
     def sources_at(self, url: str) -> list[Source]:
         """Returns the sources that request an address, by number. The cost grows with the result."""
         rows = self._db.rows(f"{SOURCE.select} WHERE url = ? ORDER BY source_no", (url,))

@@ -389,7 +389,7 @@ def test_page_of_a_feed_says_that_there_is_another(run: Places) -> None:
     ("arguments", "reason"),
     [
         (("--to", "rss", "--sync"), "RSS 2.0 cannot carry entries unchanged"),
-        (("--to", "opml", "--sync"), "OPML 2.0 cannot carry entries unchanged"),
+        (("--to", "json", "--sync"), "ActivityStreams 1.0 cannot carry entries unchanged"),
         (("--to", "atom", "--since", "0"), "--since requires --sync"),
         (("--to", "atom", "--sync", "--since", "yesterday"), "is not a time"),
         (("--to", "atom", "--sync", "--complete", "http://x.example/"), "--complete requires --since"),
@@ -509,8 +509,8 @@ UNREADABLE = {
         "DTD",
     ),
     "outline": (
-        '<opml version="2.0"><head/><body><outline text="x"/></body></opml>',
-        "use smartfeeds merge",
+        '<opml version="2.0"><head/></opml>',
+        "the outline has no body",
     ),
 }
 
@@ -520,7 +520,7 @@ def test_document_of_which_nothing_can_be_read_is_an_error_and_makes_no_node(run
     """[A-52]"""
     text, reason = UNREADABLE[name]
     run("node", "create", "news")
-    code = Exit.USAGE if name in ("page", "outline") else Exit.FAILED
+    code = Exit.USAGE if name == "page" else Exit.FAILED
     stderr = run("import", "-", "--node", "plans", "--sync", code=code, stdin=text).stderr
 
     assert reason in stderr and len(stderr.splitlines()) == 1

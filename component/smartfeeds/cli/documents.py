@@ -16,7 +16,7 @@ from smartfeeds.cli.moving import Move, document_source, import_source, move, mo
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
 from smartfeeds.cli.sync_documents import as_json as merge_report
-from smartfeeds.cli.sync_documents import failed, import_synced, write_shared
+from smartfeeds.cli.sync_documents import failed, import_synced, write_shared, write_shared_outline
 from smartfeeds.cli.sync_documents import print_result as print_merge
 from smartfeeds.cli.writing import check_report, finish, write_out, write_pieces, writing_options
 from smartfeeds.console import (
@@ -54,6 +54,7 @@ from smartfeeds.sync.sharing import FeedWindow
 T = TypeVar("T")
 
 
+_SHARED = {"atom": write_shared, "opml": write_shared_outline}  # the formats with sync data
 CHUNK = 256  # items of one transaction: a long read would let the WAL file of a running service grow
 
 
@@ -78,7 +79,7 @@ def time_us(text: str) -> int:
     help="The bare JID that publishes and owns a new node. Default: the first of pubsub.admins, else the component.",
 )
 @base_option
-@click.option("--sync", is_flag=True, help="Merge items that have sync data (FeedSync or SSE, in Atom or RSS 2.0).")
+@click.option("--sync", is_flag=True, help="Merge items that have sync data (FeedSync or SSE; Atom, RSS 2.0 or OPML).")
 @click.option(
     "--own-edits",
     "--own",
@@ -115,7 +116,8 @@ def import_command(
     lists skipped items with the reasons.
 
     With --sync every version is merged with the version here: winners, histories and conflicts are the same wherever
-    these versions meet. Items without sync data are imported as without --sync.
+    these versions meet. Items without sync data are imported as without --sync. The outlines of OPML keep their
+    folders and their order.
 
     With --from, move the nodes of another service here, from its data in SOURCE: items with ids, dates and publishers,
     options, affiliations and subscriptions. Subscribers are not notified of the items. The import can be repeated.
@@ -218,7 +220,7 @@ def _print_result(name: str, node: str, document: FeedDocument, result: ImportCo
 
 @click.command("export")
 @click.option("--node", required=True, help="The node, or a view of it such as 'comments?author=alice'.")
-@click.option("--sync", is_flag=True, help="Include sync data: histories and conflicts (FeedSync). Requires --to atom.")
+@click.option("--sync", is_flag=True, help="Include sync data: histories and conflicts. Requires --to atom or opml.")
 @click.option(
     "--since",
     type=time_us,
@@ -244,7 +246,7 @@ def export_command(
 
     An Atom document has the items oldest first, with marks for deleted items; importing it gives the same node.
     Standard error lists data that another format cannot represent. With --sync, `import --sync` elsewhere gives the
-    same versions.
+    same versions. OPML with --sync has the folders and the order of the outline.
     """
     check_report(output, as_json=as_json)
     _check_sync(form, since, complete, sync=sync)
@@ -261,10 +263,11 @@ def _check_sync(form: str, since: int | None, complete: str | None, *, sync: boo
         raise click.UsageError("--complete requires --since, because a complete feed does not refer to another")
     if complete is not None and (not is_uri(complete) or "#" in complete):
         raise click.UsageError(f"--complete must be an absolute address without a fragment, not {complete}")
-    if sync and form != "atom":
+    if sync and form not in _SHARED:
         name = WRITERS[form].name
         raise click.UsageError(
-            f"--sync requires --to atom: {name} cannot carry entries unchanged, and one version would have two contents"
+            f"--sync requires --to atom, or --to opml for outlines: {name} cannot carry entries unchanged, and one "
+            "version would have two contents"
         )
 
 
@@ -296,7 +299,7 @@ async def _export(
         items = exported.items(lambda done, total: progress.update(task, completed=done, total=total))
         job = FeedExport(_head(service, located), items, time.time_ns() // 1000, keys=True)
         if sync:
-            await asyncio.to_thread(write_pieces, write_shared(job, sharing), output)
+            await asyncio.to_thread(write_pieces, _SHARED[form](job, sharing), output)
         else:
             await asyncio.to_thread(write_out, form, job, output)
     return job, exported.count

@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import output_option
-from smartfeeds.cli.reading import DOCUMENT, OpenSource, file_spool, named, open_source
+from smartfeeds.cli.reading import DOCUMENT, OpenSource, file_spool, named, open_source, whole_document
 from smartfeeds.cli.writing import check_report, opened
 from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines
 from smartfeeds.core.text import counted, is_nss, to_nss
 from smartfeeds.errors import ConfigError
-from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.joining import Joiner, JoinReport, read_feed, write_feed
 from smartfeeds.sync.merging import Outcome
@@ -93,20 +92,11 @@ def _merge_outlines(
     sides = []
     for source in (local, incoming):
         with named(source.name):
-            sides.append(read_sync_outline(_whole(source), lenient=lenient))
+            sides.append(read_sync_outline(whole_document(source), lenient=lenient))
     report = JoinReport()
     with named("the merged outline"):
         pieces = list(write_sync_outline(merge_outlines(sides[0], sides[1], report)))
     return iter(pieces), report, sides[1].sharing
-
-
-def _whole(source: OpenSource) -> bytes:
-    data = bytearray()
-    for chunk in source.chunks:
-        data += chunk
-        if len(data) > MAX_DOCUMENT_BYTES:
-            break
-    return bytes(data)
 
 
 def _hints(sharing: Sharing, report: JoinReport) -> None:

@@ -115,6 +115,16 @@ def _chunks(first: bytes, file: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
+def whole_document(source: OpenSource) -> bytes:
+    """Return the bytes of a document, a few more than a document may have if it is larger."""
+    data = bytearray()
+    for chunk in source.chunks:
+        data += chunk
+        if len(data) > MAX_DOCUMENT_BYTES:
+            break
+    return bytes(data)
+
+
 @dataclass(slots=True)
 class FileSpool:
     """A spool in an unnamed temporary file, which the system removes when the command ends. The last items are in

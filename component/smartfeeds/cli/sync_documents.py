@@ -2,35 +2,47 @@
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from smartfeeds.cli.fetching import allowed_networks, fetch
 from smartfeeds.cli.offline import actor_of, open_offline
-from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
+from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source, whole_document
 from smartfeeds.console import print_err, print_lines, print_out, progress_bar
 from smartfeeds.core.model import Item
-from smartfeeds.errors import DocumentFormatError, FeedError
+from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
-from smartfeeds.formats.documents import document_bytes, read_document
+from smartfeeds.formats.documents import document_bytes, read_document, read_lines_by_index
+from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
-from smartfeeds.formats.writers import IN_ATOM, FeedExport, report_channel
+from smartfeeds.formats.opml import write_outline
+from smartfeeds.formats.opml_items import outline_of_entry
+from smartfeeds.formats.writers import IN_ATOM, WRITERS, FeedExport, report_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.net.fetch import shown
-from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, lacks, merge_document
+from smartfeeds.service.sync_import import (
+    DocumentItem,
+    ImportReport,
+    ImportTarget,
+    PlainOutline,
+    lacks,
+    merge_document,
+)
 from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
 from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind
+from smartfeeds.sync.markup import without_sync
 from smartfeeds.sync.merging import Outcome, RejectedItem
+from smartfeeds.sync.outlines import neighbours_of, pieces_of, read_sync_outline
+from smartfeeds.sync.publishing import SharedOutline
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
 _EARLIEST_US = -(2**62)  # items without a date come before all others
 _ROW = 5  # numbers of an item in `SyncDocument`
-_NO_OUTLINES = "an OPML outline cannot be imported with --sync, because a node has no tree; use smartfeeds merge"
 
 
 @dataclass(slots=True)
@@ -51,6 +63,7 @@ class SyncDocument:
     # Five numbers for each item: time, index, offset and size in the spool, and whether it has sync data. An array,
     # because a list of tuples would need five times the memory for a document of a million items.
     _rows: "array[int]" = field(default_factory=lambda: array("q"))
+    outlines: list[DocumentItem] = field(default_factory=list)
 
     def add(self, spool: FileSpool, piece: DocumentPiece, *, synced: bool, time_us: int | None) -> None:
         """Put an item into the spool. An item without a date has the date of the item before it."""
@@ -59,7 +72,10 @@ class SyncDocument:
         self._rows.extend((time_us, piece.index, spool.append(piece.raw), len(piece.raw), synced))
 
     def items(self, spool: FileSpool) -> Iterator[DocumentItem]:
-        """Yield the items oldest first, so that the feed receives them in the order of their creation."""
+        """Yield the items oldest first, so that the feed receives them in the order of their creation. Outlines have
+        the order of the document: each refers to those before it.
+        """
+        yield from self.outlines
         for row in sorted(range(0, len(self._rows), _ROW), key=self._rows.__getitem__):
             _, index, offset, size, synced = self._rows[row : row + _ROW]
             yield DocumentItem(index, spool.read(offset, size), bool(synced))
@@ -103,9 +119,11 @@ def _scan(source: OpenSource, spool: FileSpool, base: str, *, lenient: bool) -> 
     """Read a document into the spool, up to its end or its first fault. Raises DocumentError if there is no item before
     it.
     """
-    if source.form is FeedFormat.OPML:
-        raise DocumentFormatError(f"{source.name}: {_NO_OUTLINES}")
     document = SyncDocument(source.name, source.form)
+    if source.form is FeedFormat.OPML:
+        with named(source.name):
+            _read_outlines(document, whole_document(source), base, lenient=lenient)
+        return document
     reader = FeedReader(lenient=lenient)
     with named(source.name):
         try:
@@ -119,6 +137,29 @@ def _scan(source: OpenSource, spool: FileSpool, base: str, *, lenient: bool) -> 
             return document
         _read_head(document, reader, base)
     return document
+
+
+def _read_outlines(document: SyncDocument, data: bytes, base: str, *, lenient: bool) -> None:
+    """Read an outline. Outlines without sync data become items at the same place, too. Raises FeedError."""
+    outlines = read_sync_outline(data, lenient=lenient)
+    items = read_lines_by_index(outlines.document, len(data), base)
+    neighbours = neighbours_of(outlines)
+    for piece in pieces_of(outlines):
+        document.count += 1
+        index, outline = piece.index, None
+        if piece.kind is PieceKind.REFUSED and not is_deletion_alone(piece.raw):
+            document.merge.refuse(index, piece.reason)
+            continue
+        if piece.sync_item is None:
+            if index not in items:
+                document.merge.refuse(index, "the outline has no text, address or id")
+                continue
+            outline = PlainOutline(items[index], *neighbours[index])
+        document.outlines.append(DocumentItem(index, piece.raw, outline is None, outline))
+    head = replace(outlines.document, outlines=(), warnings=())
+    document.feed = read_document(b"".join(write_outline(head)), base)
+    document.sharing = outlines.sharing
+    document.merge.note(outlines.notes)
 
 
 def _add_piece(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, base: str) -> None:
@@ -215,12 +256,31 @@ def write_shared(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
     yield start
     if sharing != NO_SHARING:
         yield write_sharing(sharing) + b"\n"
+    for item in _entries(job):
+        yield _entry(item) + b"\n"
+    yield end
+
+
+def write_shared_outline(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
+    """Yield an outline with the sync data of each item (SSE 2), as `write_shared` does."""
+    report_channel(job, WRITERS["opml"].channel_parts)
+    yield SharedOutline(job.head, sharing).whole(_outlines(job))
+
+
+def _entries(job: FeedExport) -> Iterator[Item]:
     for item in job.items:
         if item.payload.startswith(atom.ENTRY_START) or parse_stored(item.payload).tag == atom.ENTRY:
-            yield _entry(item) + b"\n"
+            yield item
         else:
             job.losses.append(FormatLoss(item.id, "the item, which is not an Atom entry and cannot be shared"))
-    yield end
+
+
+def _outlines(job: FeedExport) -> Iterator[Item]:
+    """Yield the items, and report the data of each that an outline cannot represent."""
+    for item in _entries(job):
+        if not item.deleted:
+            outline_of_entry(read_entry(item._replace(payload=without_sync(item.payload))), job.losses)
+        yield item
 
 
 def _entry(item: Item) -> bytes:

@@ -100,6 +100,24 @@ def collected(
     )
 
 
+def read_lines_by_index(document: OutlineDocument, size_bytes: int, base: str = "") -> dict[int, ImportedItem]:
+    """The items in an outline, which was read from so many bytes, by their place from top to bottom, counted from 0.
+    Lines that cannot be kept are left out."""
+    _head, entries = read_lines(document, rebase("", base))
+    growth = ItemGrowth(size_bytes)
+    items: dict[int, ImportedItem] = {}
+    for entry in entries:
+        if isinstance(entry, SkippedItem):
+            continue
+        try:
+            item = _item(entry, "")
+        except FeedError:
+            continue  # the caller reports each line that is missing
+        growth.add(len(item.payload))
+        items[entry.index] = item
+    return items
+
+
 def document_bytes(body: bytes, charset: str) -> bytes:
     """The body of an HTTP response as a document that declares its own encoding.
 

@@ -15,9 +15,12 @@ from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
+from smartfeeds.service.placing import put_place
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
+from smartfeeds.sync.outline import ROOT
+from smartfeeds.sync.places import Place
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
 
 # Items and bytes that one transaction merges. The writes of other callers run between two transactions.
@@ -26,12 +29,23 @@ CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class PlainOutline:
+    """An outline without sync data: its item, and the indices of the outline above it and of the sibling before it."""
+
+    item: ImportedItem
+    parent: int | None = None
+    after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentItem:
-    """An item of a document: its index, counted from 0, its bytes, and whether it has sync data."""
+    """An item of a document: its index, counted from 0, its bytes, and whether it has sync data. `outline` is set for
+    an outline without sync data, which has a place in the document."""
 
     index: int
     raw: bytes
     synced: bool
+    outline: PlainOutline | None = None
 
 
 @dataclass(slots=True)
@@ -71,7 +85,7 @@ class ImportTarget:
     base: str = ""
 
 
-_Content = IncomingItem | ImportedItem
+_Content = IncomingItem | ImportedItem | PlainOutline
 _Result = MergeResult | ImportCounts
 
 
@@ -88,6 +102,7 @@ async def merge_document(
     since the last call. Raises FeedError if the node cannot be created or is no feed.
     """
     merge.note(await ensure_feed(service, target.node, target.actor, target.feed))
+    sync_ids: dict[int, str] = {}
     for chunk in _chunks(items):
         contents: list[tuple[int, _Content]] = []
         for item in chunk:
@@ -95,7 +110,7 @@ async def merge_document(
                 contents.append((item.index, _read(item, target)))
             except FeedError as error:
                 merge.refuse(item.index, error.text or error.condition.value)
-        work = partial(_bring, target=target, items=[content for _, content in contents])
+        work = partial(_bring, target=target, items=contents, sync_ids=sync_ids)
         for (index, _), result in zip(contents, await service.write(work), strict=True):
             _count(merge, index, result)
         on_progress(len(chunk))
@@ -116,24 +131,60 @@ def _chunks(items: Iterable[DocumentItem]) -> Iterator[list[DocumentItem]]:
 
 
 def _read(item: DocumentItem, target: ImportTarget) -> _Content:
+    if item.outline is not None:
+        return item.outline
     if not item.synced:
         return read_plain(item.raw, target.base)
     return IncomingItem(*read_arrived(item.raw, lenient=target.lenient))
 
 
-def _bring(tx: WriteTx, context: Context, target: ImportTarget, items: Sequence[_Content]) -> list[_Result]:
-    """Merges or imports items, one after the other, and returns the result of each."""
+def _bring(
+    tx: WriteTx,
+    context: Context,
+    target: ImportTarget,
+    items: Sequence[tuple[int, _Content]],
+    sync_ids: dict[int, str],
+) -> list[_Result]:
+    """Merges or imports items, one after the other, and returns the result of each. `sync_ids` has the sync ids of the
+    items of the document that are in the node, by index."""
     feed_locked(tx, target.node)
     results: list[_Result] = []
-    for item in items:
+    for index, item in items:
         if isinstance(item, IncomingItem):
             results += merge_items(tx, context, target.node, str(target.actor.bare), [item], own=target.own)
+            sync_ids[index] = item.sync_item.version.sync_id
             continue
+        plain = item.item if isinstance(item, PlainOutline) else item
         try:
-            results.append(import_items(tx, context, target.node, target.actor, [item]))
+            counts = import_items(tx, context, target.node, target.actor, [plain])
         except FeedError as error:
-            results.append(MergeResult(item.id, reason=error.text or error.condition.value))
+            results.append(MergeResult(plain.id, reason=error.text or error.condition.value))
+            continue
+        if isinstance(item, PlainOutline):
+            _place(tx, context, target.node, index, item, sync_ids, is_new=bool(counts.added))
+        results.append(counts)
     return results
+
+
+def _place(
+    tx: WriteTx,
+    context: Context,
+    name: str,
+    index: int,
+    outline: PlainOutline,
+    sync_ids: dict[int, str],
+    *,
+    is_new: bool,
+) -> None:
+    """Gives a new item its place in the outline. An item that was here before stays where its readers have put it."""
+    node = feed_locked(tx, name)
+    item = tx.item(node.node_no, outline.item.id)
+    if item is None:
+        return
+    sync_ids[index] = item.sync_id or item.id
+    if is_new:
+        parent, after = (ROOT if at is None else sync_ids.get(at, ROOT) for at in (outline.parent, outline.after))
+        put_place(tx, context, node, item, Place(parent, after))
 
 
 def _count(merge: ImportReport, index: int, result: _Result) -> None:

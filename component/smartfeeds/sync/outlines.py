@@ -24,7 +24,7 @@ from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport
 from smartfeeds.sync.markup import SyncItem, read_item
 from smartfeeds.sync.merging import merge
 from smartfeeds.sync.outline import ROOT, Tree, WinnerSide, merge_trees, parents_of, walk
-from smartfeeds.sync.places import places_in, with_place
+from smartfeeds.sync.places import Place, place_of, places_in, with_place
 from smartfeeds.sync.record import Flag
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
@@ -110,8 +110,27 @@ def pieces_of(outlines: SyncOutline) -> Iterator[DocumentPiece]:
         if item is None:
             yield DocumentPiece(index, outlines.plain[key], reason=reasons.get(index, ""))
             continue
-        item = item._replace(version=with_place(item.version, places[key]))
+        item = item._replace(version=with_place(item.version, _place(outlines, item, places[key])))
         yield DocumentPiece(index, write_item(item.version, item.dialect, item.namespace), item)
+
+
+def _place(outlines: SyncOutline, item: SyncItem, shown: Place) -> Place:
+    """Returns the place of an item that the document shows at a place.
+
+    A part of an outline may lack the parent or the sibling of an item. The item then says where it is (`publishing`),
+    unless somebody has moved it in the document since.
+    """
+    place = place_of(item.version)
+    if place is None or not {place.parent, place.after} - {ROOT} - outlines.items.keys():
+        return shown
+    return place if shown.parent == (place.parent if place.parent in outlines.items else ROOT) else shown
+
+
+def neighbours_of(outlines: SyncOutline) -> list[tuple[int | None, int | None]]:
+    """Returns the indices of the outline above each outline and of the sibling before it, in document order."""
+    indices = {key: index for index, (_, key) in enumerate(walk(outlines.full))}
+    places = places_in(outlines.full)
+    return [(indices.get(places[key].parent), indices.get(places[key].after)) for key in indices]
 
 
 def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport) -> SyncOutline:

@@ -18,7 +18,7 @@ from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.bindings import in_form
 from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.markup import SyncItem, read_item
-from smartfeeds.sync.outline import walk
+from smartfeeds.sync.outline import ROOT, walk
 from smartfeeds.sync.outlines import SyncOutline, write_sync_outline
 from smartfeeds.sync.places import Place, place_of, tree_of, with_place
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
@@ -109,15 +109,22 @@ class SharedOutline(SharedDocument):
             version = in_form(one.version, FeedFormat.OPML, item.id)
             place = place_of(version)
             order_us = item.created_us if place is None else item.modified_us
-            self._items[version.sync_id] = order_us, one._replace(version=with_place(version, None)), place
+            self._items[version.sync_id] = order_us, one._replace(version=version), place
         return b""
 
     def end(self) -> bytes:
         order = sorted(self._items, key=lambda sync_id: self._items[sync_id][0])
         tree = tree_of((sync_id, self._items[sync_id][2]) for sync_id in order)
-        items = {sync_id: self._items[sync_id][1] for _, sync_id in walk(tree)}
+        items = {sync_id: self._written(sync_id) for _, sync_id in walk(tree)}
         outline = SyncOutline(outline_head(self.head), items, tree=tree, full=tree)
         return b"".join(write_sync_outline(outline, self.sharing_markup.strip()))
+
+    def _written(self, sync_id: str) -> SyncItem:
+        """Returns an item without its place, which the document shows; with it, if the document is a part of the
+        outline and lacks the parent or the sibling."""
+        _order, item, place = self._items[sync_id]
+        known = place is None or not {place.parent, place.after} - {ROOT} - self._items.keys()
+        return item._replace(version=with_place(item.version, None)) if known else item
 
 
 def _synced(items: Iterable[Item]) -> Iterator[tuple[Item, SyncItem]]:

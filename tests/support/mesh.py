@@ -123,6 +123,7 @@ class Site:
         self.up = True
         self.listeners: list[Listener] = []
         self.mirrors: Mirrors | None = None
+        self.change = asyncio.Event()  # set at the next change
         self.numbers = itertools.count(1)
         self.waiting: dict[str, asyncio.Future[bytes]] = {}
         self.service = FeedService(
@@ -158,6 +159,8 @@ class Site:
         return dispatcher
 
     def changed(self, node_nos: Any) -> None:
+        self.change.set()
+        self.change = asyncio.Event()
         self.dispatcher.wake(node_nos)
         if self.mirrors is not None:
             self.mirrors.wake(node_nos)

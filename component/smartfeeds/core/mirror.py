@@ -24,6 +24,10 @@ MAX_REASONS: Final = 20
 REASON_CHARACTERS: Final = 300
 LEAST_EVERY_S: Final = 5.0  # a shorter interval would load the other service more than a mirror is worth
 EVERY_S: Final = 300.0
+# How the incoming direction of a mirror over HTTP learns of changes; "" for other directions, and before it is known.
+HELD_PULL: Final = "held pull"
+HUB: Final = "hub"
+POLLED: Final = "polled"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _WEB = re.compile(r"https?://[^/?#\s\"<>]+[^\s\"<>#]*")
 _DIGITS = 8
@@ -165,7 +169,7 @@ class MirrorState:
     conflicts that merges created, `refused` the items that were not accepted; `reasons` has the last of these. `note`
     is for people. `epoch` counts the restarts from the beginning. `node_no` is the number of the local node that
     `position` belongs to, 0 if it is not known yet. `filling` is true while a node that was missing or new is filled
-    for the first time.
+    for the first time. `means` is how a mirror over HTTP learns of changes: HELD_PULL, HUB or POLLED.
     """
 
     position: str = ""
@@ -179,6 +183,7 @@ class MirrorState:
     epoch: int = 0
     node_no: int = 0
     filling: bool = False
+    means: str = ""
 
     @property
     def error(self) -> str:

@@ -41,6 +41,7 @@ _SUCCESS: Final = frozenset(range(200, 300))
 _OVERLOADED: Final = frozenset({429, 503})
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _SHOWN_CHARACTERS: Final = 200
+HELD_ANSWER_S: Final = 20.0  # after the time that a server may hold a request; then the connection is dead
 _ALLOW: Final = "the operator may allow it with --allow-private or sources.allowed_networks"
 
 
@@ -194,6 +195,7 @@ class HttpClient(Protocol):
         accept: str = "*/*",
         max_bytes: int | None = None,
         sender: Sender = ANYBODY,
+        hold_s: float = 0.0,
     ) -> Response:
         """As `Fetcher.get`."""
 
@@ -236,7 +238,6 @@ class Fetcher:
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect_s, sock_read=self.limits.idle_s),
             headers={"User-Agent": self._agent, "Accept-Encoding": ENCODINGS},
             auto_decompress=False,
             trust_env=False,
@@ -257,11 +258,13 @@ class Fetcher:
         accept: str = "*/*",
         max_bytes: int | None = None,
         sender: Sender = ANYBODY,
+        hold_s: float = 0.0,
     ) -> Response:
         """The document at an address, after redirects; `not_modified` if it is still the one that `known` belongs to.
 
         `max_bytes` bounds this body, in place of the limit for all. The time limit does not count waiting for a turn.
-        Raises FetchError.
+        `hold_s`: the server may hold the request for so long. Such a request does not count for the limits of requests
+        at a time. Raises FetchError.
         """
         max_bytes = self.limits.max_bytes if max_bytes is None else max_bytes
         first = _address(url)
@@ -270,9 +273,9 @@ class Fetcher:
             headers = _headers(target, known, accept, sender, is_first_origin=target.origin() == first.origin())
             conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
             expected = _SUCCESS | {_NOT_MODIFIED} if conditional else _SUCCESS
-            return await self._request(target, headers, expected, lambda got: _read(got, known, max_bytes))
+            return await self._request(target, headers, expected, lambda got: _read(got, known, max_bytes), hold_s)
 
-        response, hops = await self._follow(url, request)
+        response, hops = await self._follow(url, request, hold_s)
         return replace(response, hops=hops)
 
     async def stream(
@@ -291,9 +294,12 @@ class Fetcher:
         received, _hops = await self._follow(url, lambda target: self._request(target, headers, expected, read))
         return received.value
 
-    async def _follow(self, url: str, request: Callable[[URL], Awaitable[A | _Redirect]]) -> tuple[A, tuple[Hop, ...]]:
+    async def _follow(
+        self, url: str, request: Callable[[URL], Awaitable[A | _Redirect]], hold_s: float = 0.0
+    ) -> tuple[A, tuple[Hop, ...]]:
         """The first answer to `request` that is no redirect, and the requests up to it. Raises FetchError."""
-        loop, left_s, target = asyncio.get_running_loop(), self.limits.total_s, _address(url)
+        total_s = self.limits.total_s + hold_s
+        loop, left_s, target = asyncio.get_running_loop(), total_s, _address(url)
         hops = [Hop(str(target))]
         try:
             for _hop in range(self.limits.redirects + 1):
@@ -302,7 +308,8 @@ class Fetcher:
                     address = await self._host_address(target)
                 left_s -= loop.time() - began_s
                 hops[-1] = Hop(str(target), 0, address)
-                async with self._limiter.turn(target.host or "", target.port or 0, address):
+                host, port = target.host or "", target.port or 0
+                async with self._limiter.held(host, port) if hold_s else self._limiter.turn(host, port, address):
                     began_s = loop.time()
                     async with asyncio.timeout(left_s):
                         answer = await request(target)
@@ -316,7 +323,7 @@ class Fetcher:
         except HostPausedError as error:
             failure = FetchError(url, str(error), retry_after_s=error.left_s)
         except TimeoutError:
-            failure = FetchError(url, f"did not answer within {self.limits.total_s:g} seconds")
+            failure = FetchError(url, f"did not answer within {total_s:g} seconds")
         except FetchError as error:
             failure = error
             hops[-1] = replace(hops[-1], status=hops[-1].status or error.status)
@@ -339,13 +346,15 @@ class Fetcher:
         headers: Mapping[str, str],
         expected: AbstractSet[int],
         read: Callable[[aiohttp.ClientResponse], Awaitable[A]],
+        hold_s: float = 0.0,
     ) -> A | _Redirect:
         """What `read` makes of the response to one request, or the address that it redirects to."""
         if self._session is None:
             raise RuntimeError("the fetcher is not open: use it in async with")
         text = str(url)
         try:
-            async with self._session.get(url, headers=headers, allow_redirects=False) as response:
+            timeout = self._timeout(hold_s + HELD_ANSWER_S if hold_s else self.limits.idle_s)
+            async with self._session.get(url, headers=headers, allow_redirects=False, timeout=timeout) as response:
                 if response.status in _REDIRECTS:
                     return _Redirect(response.status, _joined(text, url, response.headers.get("Location", "")))
                 if response.status in expected:
@@ -373,6 +382,9 @@ class Fetcher:
             raise FetchError(text, "gave no usable answer: it is not valid HTTP") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
+
+    def _timeout(self, idle_s: float) -> aiohttp.ClientTimeout:
+        return aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect_s, sock_read=idle_s)
 
     def _pause(self, response: aiohttp.ClientResponse) -> float | None:
         """Pauses requests to the server for as long as it asks; returns the seconds, None if it does not say."""

@@ -167,6 +167,23 @@ class HostLimiter:
             state.users -= 1
 
     @asynccontextmanager
+    async def held(self, host: str, port: int) -> AsyncIterator[None]:
+        """Waits until a request may start that the server holds until it has news. The request takes no place: it would
+        have the place for a minute, and other requests to the host would wait. It counts for the rate.
+
+        Raises HostPausedError as `turn` does.
+        """
+        state = self._state(host)
+        self._check_pause(state, port)
+        state.users += 1
+        try:
+            await self._wait_for_rate(state)
+            self._check_pause(state, port)
+            yield
+        finally:
+            state.users -= 1
+
+    @asynccontextmanager
     async def _place(self, *, is_quick: bool) -> AsyncIterator[None]:
         """Waits for a place, which a slow request leaves before it ends."""
         place = _Place((self._all,) if is_quick else (self._not_quick, self._all))

@@ -148,6 +148,7 @@ def _standing_row(standing: MirrorStanding) -> Row:
         "failing_since": None if state.failure is None else _second(state.failure.since_us),
         "failure": state.error,
         "note": state.note,
+        "means": state.means,
         "changes": state.items,
         "waiting": standing.waiting,
         "conflicts_met": state.conflicts,

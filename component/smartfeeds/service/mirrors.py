@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.consumers import Consumer, Failure, failure_of
-from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
+from smartfeeds.core.mirror import POLLED, Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.core.model import Mark, Node
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
@@ -53,13 +53,16 @@ class MirrorStatus:
 
 
 def describe_standing(standing: MirrorStanding) -> str:
-    """Returns whether a direction is in step, and how far it is behind, for people."""
+    """Returns whether a direction is in step, how far it is behind, and how it learns of changes, for people."""
     if standing.behind_us is None:
         return "not started yet"
-    if standing.behind_us:
-        return f"behind by {_span(standing.behind_us)}"
-    refused = standing.state.refused
-    return f"in step, {counted(refused, 'item')} rejected" if refused else "in step"
+    refused, means = standing.state.refused, standing.state.means
+    parts = [f"behind by {_span(standing.behind_us)}" if standing.behind_us else "in step"]
+    if refused and not standing.behind_us:
+        parts.append(f"{counted(refused, 'item')} rejected")
+    if means:
+        parts.append(POLLED if means == POLLED else f"followed by {means}")
+    return ", ".join(parts)
 
 
 def _span(behind_us: int) -> str:

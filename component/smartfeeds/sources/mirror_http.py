@@ -3,7 +3,8 @@
 A document is read whole before anything of it is merged. If its publisher lets items expire, its complete feed is
 read on the first time and after a gap (FS-079, A-46). What the complete feed no longer has stays here all the same,
 because Smart Feeds never lose items (A-150); the state tells how many those are. A Smart Feed is read page by page,
-and the next time from its last cursor.
+and the next time from its last cursor. Between two polls its publisher holds a pull, and answers when it has news
+(`holding`).
 """
 
 import json
@@ -14,7 +15,7 @@ from itertools import islice
 from typing import Final
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
-from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
+from smartfeeds.core.mirror import HELD_PULL, POLLED, ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
@@ -31,6 +32,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.documents import ACCEPT_FEED, mirror_reader
+from smartfeeds.sources.holding import Holding
 from smartfeeds.sources.mirror_in import BATCH, IncomingBatch, IncomingMirror
 from smartfeeds.sources.mirror_state import MirrorStateStore, unchanged
 from smartfeeds.sources.tools import SourceTools
@@ -42,11 +44,15 @@ from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, Pa
 from smartfeeds.xml_names import parse_xml
 
 MAX_BYTES: Final = 64 * 1024 * 1024
+# Held pulls have no limit on how many there are, so their bodies are bounded: one that is larger is fetched by a read.
+HELD_BYTES: Final = 1024 * 1024
 MAX_PAGES: Final = 100_000
 MAX_NOTES: Final = 20
 NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
 _LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
+_TOTAL: Final = f"{{{FANOUT_NS}}}total"
+_BAD_REQUEST: Final = 400
 # Statuses of a service that does not know a cursor any more.
 _GONE: Final = frozenset({400, 404, 410, 414})
 _REMOVED: Final = frozenset({404, 410})
@@ -57,11 +63,13 @@ MAX_CURSOR_CHARACTERS: Final = 1_024
 @dataclass(frozen=True, slots=True)
 class WebPosition:
     """How far a feed has been read: the cursor of a Smart Feed, or the bound of a partial feed (`until`). `view` says
-    that the service sends sync data only if a parameter asks for them."""
+    that the service sends sync data only if a parameter asks for them. `after` is for held pulls that announce changes
+    of a document: the last cursor in it, "" if the Smart Feed has no item yet, None if it is no Smart Feed."""
 
     cursor: str = ""
     until: str | None = None
     view: bool = False
+    after: str | None = None
 
     def __str__(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
@@ -76,7 +84,8 @@ def parse_position(text: str) -> WebPosition:
 
 @dataclass(frozen=True, slots=True)
 class WebDocument:
-    """A document that was read whole. `next_url` and `cursor` are those of a page of a Smart Feed."""
+    """A document that was read whole. `next_url` and `cursor` are those of a page of a Smart Feed. `is_smart`: it is
+    from a Smart Feed."""
 
     url: str
     pieces: tuple[DocumentPiece, ...]
@@ -85,11 +94,21 @@ class WebDocument:
     cursor: str = ""
     notes: tuple[str, ...] = ()
     validators: Validators = NO_VALIDATORS
+    is_smart: bool = False
 
     @property
     def synced(self) -> bool:
         """Whether any item of it takes part."""
         return any(piece.kind is PieceKind.SYNCED for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPage:
+    """The answer to a held pull from a place, and the seconds that it took."""
+
+    place: WebPosition
+    page: WebDocument
+    took_s: float
 
 
 @dataclass(slots=True)
@@ -124,6 +143,9 @@ class WebMirrorReader(IncomingMirror):
         self._sharing = Sharing()
         self._reader = mirror_reader(mirror.node)
         self._in_step = False
+        self._holding = Holding(tools.now_us, tools.spread)
+        self._held: HeldPage | None = None
+        self._sends_timeout = True
 
     @property
     def in_step(self) -> bool:
@@ -131,12 +153,65 @@ class WebMirrorReader(IncomingMirror):
         return self._in_step
 
     async def _step(self) -> None:
-        await self.read()
-        await self._tools.sleep(self._next_s())
+        held, self._held = self._held, None
+        before = self.state_store.state
+        await self.read(held)
+        if held is not None:
+            after = self.state_store.state
+            has_news = (after.items, after.refused) != (before.items, before.refused)
+            self._holding.after_read(held.took_s, has_moved=after.position != before.position, has_news=has_news)
+        await self._wait()
 
     async def _rest(self, pause_s: float) -> None:
+        """A publisher that is polled is left alone for longer. One that announces changes may be back in a second."""
         self._in_step = False
-        await self._tools.sleep(max(pause_s, min(self._mirror.every_s, pause_s * 10)))
+        is_polled = self.state_store.state.means in ("", POLLED)
+        await self._tools.sleep(max(pause_s, min(self._mirror.every_s, pause_s * 10)) if is_polled else pause_s)
+
+    async def _wait(self) -> None:
+        """Waits until a held pull brings news, or until the next poll is due. A publisher that holds no pulls is
+        polled."""
+        left_s = self._next_s()
+        while left_s > 0:
+            pause_s = self._holding.pause_s
+            timeout_s = self._holding.timeout_s(left_s - pause_s)
+            place = parse_position(self.state_store.state.position)
+            url = self._held_address(place, timeout_s)
+            self._note_means(HELD_PULL if url and self._holding.works else POLLED)
+            pause_s = pause_s if url and timeout_s else left_s
+            if pause_s:
+                await self._tools.sleep(pause_s)
+                self._holding.after_pause(pause_s)
+                left_s -= pause_s
+                continue
+            began_us = self._tools.now_us()
+            if await self._hold(place, url, timeout_s):
+                return
+            left_s -= max(0.0, (self._tools.now_us() - began_us) / US_PER_S)
+
+    async def _hold(self, place: WebPosition, url: str, timeout_s: int) -> bool:
+        """Sends a pull that is held. Returns whether to read now."""
+        began_us = self._tools.now_us()
+
+        def took_s() -> float:
+            return (self._tools.now_us() - began_us) / US_PER_S
+
+        try:
+            page = await self._get(url, max_bytes=HELD_BYTES, hold_s=timeout_s)
+        except FetchError as error:
+            return self._holding.after_failure(took_s(), error)
+        except FeedError:
+            return self._holding.after_failure(took_s())
+        assert page is not None
+        if not page.pieces or page.cursor == (place.cursor or place.after):
+            self._holding.after_nothing(took_s())
+            return False
+        self._held = HeldPage(place, page, took_s())
+        return True
+
+    def _note_means(self, means: str) -> None:
+        if self.state_store.state.means != means:
+            self.state_store.note(lambda state: replace(state, means=means))
 
     def _next_s(self) -> float:
         """FS-017, SSE-010: before anything leaves the feed."""
@@ -144,15 +219,20 @@ class WebMirrorReader(IncomingMirror):
         next_us = self._sharing.next_read_us(now_us, int(self._mirror.every_s * US_PER_S))
         return max(1.0, (next_us - now_us) / US_PER_S)
 
-    async def read(self) -> None:
-        """Brings in what is new. Raises FetchError, FeedError, StoreError; what was merged before stays."""
-        await self._ensure_node()
-        await self._read_from(parse_position(self.state_store.state.position))
+    async def read(self, held: HeldPage | None = None) -> None:
+        """Brings in what is new; `held` is the answer to a held pull.
 
-    async def _read_from(self, place: WebPosition) -> None:
+        Raises FetchError, FeedError, StoreError; what was merged before stays.
+        """
+        await self._ensure_node()
+        await self._read_from(parse_position(self.state_store.state.position), held)
+
+    async def _read_from(self, place: WebPosition, held: HeldPage | None = None) -> None:
         """A page with a cursor is the first of a Smart Feed, unless it says that it is a part of another document."""
         if place.cursor:
-            await self._read_pages(place, await self._page_after(place))
+            # The node may have been deleted since the answer came: then the place is another one.
+            page = held.page if held is not None and held.place == place else await self._page_after(place)
+            await self._read_pages(place, page)
             return
         first = await self._first(place, await self._validators(self._address(place)))
         if first is None:
@@ -166,18 +246,33 @@ class WebMirrorReader(IncomingMirror):
 
     # A Smart Feed.
 
-    def _address(self, place: WebPosition, cursor: str = "") -> str:
-        """The address to fetch: the operator's, with what a Smart Feed needs."""
+    def _address(self, place: WebPosition, cursor: str = "", timeout_s: int = 0, **parameters: str) -> str:
+        """The address to fetch: the operator's, with what a Smart Feed needs, and with other parameters."""
         url, _, query = self._mirror.address.partition("?")
-        fields = [query] if query else []
-        names = {name for name, _ in parse_qsl(query, keep_blank_values=True)}
         if place.view:
-            parameters = {"order": "modified", "sync": "true"}
-            fields += [f"{name}={value}" for name, value in parameters.items() if name not in names]
+            parameters |= {"order": "modified", "sync": "true"}
         if cursor:
-            fields += [f"since=cursor:{quote(cursor, safe='')}"] if "since" not in names else []
-            fields += ["timeout=0"] if "timeout" not in names else []
+            parameters["since"] = f"cursor:{quote(cursor, safe='')}"
+        names = self._names()
+        # A Smart Feed holds a pull of an empty feed if nothing says how long. A complete document has no parameters.
+        if self._sends_timeout and (cursor or (place.after == "" and "max" not in names)):
+            parameters["timeout"] = str(timeout_s)
+        fields = [query] if query else []
+        fields += [f"{name}={value}" for name, value in parameters.items() if name not in names]
         return f"{url}?{'&'.join(fields)}" if fields else url
+
+    def _names(self) -> set[str]:
+        """The parameters of the operator's address, which are sent as they are."""
+        return {name for name, _ in parse_qsl(urlsplit(self._mirror.address).query, keep_blank_values=True)}
+
+    def _held_address(self, place: WebPosition, timeout_s: int) -> str:
+        """The address of a held pull, "" if there is none at this place."""
+        if not self._sends_timeout or self._names() & {"since", "until", "timeout"}:
+            return ""
+        if place.cursor:
+            return self._address(place, place.cursor, timeout_s)
+        # It only announces a change: the document is read after it.
+        return "" if place.after is None else self._address(place, place.after, timeout_s, max="1")
 
     async def _first(self, place: WebPosition, known: Validators = NO_VALIDATORS) -> WebDocument | None:
         """The document at the address of the mirror; None if it is the one that `known` belongs to."""
@@ -197,6 +292,11 @@ class WebMirrorReader(IncomingMirror):
         except FetchError as error:
             if error.status not in _GONE:
                 raise
+            if error.status == _BAD_REQUEST and self._sends_timeout:
+                # The service may know the cursor, but not the parameter.
+                self._sends_timeout = False
+                return await self._page_after(place)
+            self._sends_timeout = True
             page = await self._first(place)
         assert page is not None
         return page
@@ -240,7 +340,8 @@ class WebMirrorReader(IncomingMirror):
         self._sharing = first.sharing
         # A complete feed may have no bound. It contains all items that the partial feed had before.
         until = decision.state.until or first.sharing.until
-        position = str(WebPosition(until=until, view=place.view))
+        after = first.cursor or ("" if first.is_smart and not first.pieces else None)
+        position = str(WebPosition(until=until, view=place.view, after=after))
         await self._store(self._address(place), first.validators, position)
         self._done(position, str(merging))
 
@@ -280,9 +381,11 @@ class WebMirrorReader(IncomingMirror):
 
         await self.state_store.write(work)
 
-    async def _get(self, url: str, known: Validators = NO_VALIDATORS) -> WebDocument | None:
+    async def _get(
+        self, url: str, known: Validators = NO_VALIDATORS, *, max_bytes: int = MAX_BYTES, hold_s: float = 0.0
+    ) -> WebDocument | None:
         """A document, or None if it is the one that `known` belongs to. Raises FetchError, FeedError."""
-        response = await self._fetch.get(url, known=known, accept=ACCEPT_FEED, max_bytes=MAX_BYTES)
+        response = await self._fetch.get(url, known=known, accept=ACCEPT_FEED, max_bytes=max_bytes, hold_s=hold_s)
         if response.not_modified:
             return None
         return await self._tools.aside(read_page, response)
@@ -327,7 +430,10 @@ def read_page(response: Response) -> WebDocument:
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
     next_url = urljoin(response.url, links[0]) if links and cursor else ""
     notes = tuple(reader.notes[:3])
-    return WebDocument(response.url, tuple(read), reader.sharing, next_url, cursor, notes, response.validators)
+    is_smart = bool(cursor) or head.find(_TOTAL) is not None
+    return WebDocument(
+        response.url, tuple(read), reader.sharing, next_url, cursor, notes, response.validators, is_smart
+    )
 
 
 def read_pieces(pieces: Sequence[DocumentPiece], now_us: int) -> IncomingBatch:

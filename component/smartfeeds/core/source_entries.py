@@ -1,17 +1,23 @@
 """Which item of a node an entry of a source is (SRC-069, SRC-070, SRC-073).
 
-Feeds repeat ids, change them all at once, or give two entries the same one. The service therefore remembers each entry
-that it has stored, and compares a document with what it remembers. All functions are pure.
+Feeds repeat ids, change them all at once, or have none. The service therefore remembers each entry that it has stored,
+and compares a document with what it remembers. All functions are pure.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 _WEB: Final = re.compile(r"^https?://(?:www\.)?", re.IGNORECASE)
+_SEPARATOR: Final = "\n"  # no link contains one
+# So many remembered entries of one link are compared by their words, the newest ones; their items must be read.
+_COMPARED: Final = 1_000
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class EntryPresence(Enum):
@@ -26,10 +32,42 @@ class EntryPresence(Enum):
 
 
 class EntryKey(NamedTuple):
-    """What identifies an entry in a document: a digest of its id, and its link without what changes easily."""
+    """What identifies an entry in a document: a digest of its id, and its link without what changes easily.
+
+    Entries whose ids and links are equal are told apart by their words. In the memory all of them but the first have
+    the id of their item behind the link.
+    """
 
     identity: str
     link: str = ""
+
+    @property
+    def page(self) -> "EntryKey":
+        """The key with the link alone."""
+        return EntryKey(self.identity, self.link.partition(_SEPARATOR)[0])
+
+
+class EntryWords(NamedTuple):
+    """What an entry says: title and text, or digests of them, and the time of publication. "" and None are unknown."""
+
+    title: str = ""
+    text: str = ""
+    published_us: int | None = None
+
+
+NO_WORDS: Final = EntryWords()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEntry:
+    """An entry of a document. `digest` is that of its content. `by_link`: it has no id, so its identity is its link.
+    `is_home`: its link is that of the whole feed or site, which names no single entry."""
+
+    key: EntryKey
+    digest: str = ""
+    words: EntryWords = NO_WORDS
+    by_link: bool = False
+    is_home: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,57 +81,226 @@ class SourceEntry:
     entry_no: int = 0
 
 
+# The words of remembered entries, None for those whose items are not in the node any more.
+WordsOf = Callable[[Sequence[SourceEntry]], Sequence[EntryWords | None]]
+
+
+class NewId(Protocol):
+    """Makes an item id of texts, always the same one of the same texts."""
+
+    def __call__(self, *parts: str) -> str: ...
+
+
 def link_key(link: str) -> str:
     """A link without scheme, www and slash at its end, which feeds change without meaning another page."""
     return _WEB.sub("", link).rstrip("/")
 
 
 def assign_items(
-    document: Sequence[EntryKey], known: Iterable[SourceEntry], new_id: Callable[[EntryKey], str]
+    document: Sequence[DocumentEntry], known: Iterable[SourceEntry], words_of: WordsOf, new_id: NewId
 ) -> list[SourceEntry]:
     """The entry in the memory for each entry of a document, with the key that it has now; a new one if there is none.
 
-    Two keys of the document differ. `known` are the remembered entries that have an identity or link of the document.
-    A new entry gets its identity as item id. If another item has that id already, `new_id` makes one of the id and the
-    link.
+    No two entries of the document get the same one. `known` are the remembered entries that have an identity or link of
+    the document. A new entry gets its identity as item id. If another item has that id already, or other entries have
+    the same identity and link, `new_id` makes one of the identity and of what tells the entries apart.
     """
     memory = _Memory(document, known)
-    assigned = [memory.of_key(key) or memory.of_identity(key) for key in document]
-    renames = [memory.of_link(key) if entry is None else None for key, entry in zip(document, assigned, strict=True)]
-    # SRC-073: a few renames are new entries about old pages; many are a feed that changed all its ids.
-    if 2 * sum(entry is not None for entry in renames) > len(document):
-        assigned = [entry or rename for entry, rename in zip(assigned, renames, strict=True)]
-    taken = {entry.item_id for entry in memory.entries}
-    result = []
-    for key, entry in zip(document, assigned, strict=True):
-        if entry is not None:
-            result.append(replace(entry, key=key))
+    assigned: list[SourceEntry | None] = [None] * len(document)
+    shared: set[int] = set()
+    for key, places in memory.places.items():
+        remembered = memory.of_page(key)
+        if len(places) == 1 and len(remembered) < 2 and not document[places[0]].by_link:
+            assigned[places[0]] = remembered[0] if remembered else memory.of_identity(key)
             continue
-        item_id = key.identity
+        is_shared = len(places) > 1 or len(remembered) > 1 or document[places[0]].is_home
+        shared.update(places if is_shared else ())
+        for place, entry in _Page(document, places, remembered, is_shared=is_shared).matches(words_of).items():
+            assigned[place] = entry
+    for place, entry in _renames(document, assigned, memory, words_of):
+        assigned[place] = entry
+    return _completed(document, assigned, memory.entries, shared, new_id)
+
+
+def _completed(
+    document: Sequence[DocumentEntry],
+    assigned: Sequence[SourceEntry | None],
+    known: Sequence[SourceEntry],
+    shared: Collection[int],
+    new_id: NewId,
+) -> list[SourceEntry]:
+    """The entries with the keys that they have now, and new ones with the ids of their items."""
+    taken = {entry.item_id for entry in known}
+    keys = {entry.key for entry in known}
+    result = []
+    for place, (one, entry) in enumerate(zip(document, assigned, strict=True)):
+        if entry is not None:
+            mark = entry.key.link.partition(_SEPARATOR)[1:]
+            result.append(replace(entry, key=EntryKey(one.key.identity, "".join((one.key.link, *mark)))))
+            continue
+        item_id, key = one.key.identity, one.key
+        if place in shared:
+            # The item gets the same id after the memory was lost, whichever of the entries comes first then.
+            item_id = new_id(item_id, *(one.words[:2] if any(one.words[:2]) else (one.digest,)))
         while item_id in taken:
-            item_id = new_id(EntryKey(item_id, key.link))
+            item_id = new_id(item_id, key.link)
+        if key in keys:
+            key = EntryKey(key.identity, f"{key.link}{_SEPARATOR}{item_id}")
         taken.add(item_id)
+        keys.add(key)
         result.append(SourceEntry(key, item_id))
     return result
 
 
+class _Page:
+    """The entries of a document with one identity and link, and the remembered ones.
+
+    An entry with the same content is the same one. An entry that has changed is the same one if it has the same words,
+    or if it continues the only remembered entry that has its title or its text. Any other entry is new, so no item is
+    overwritten by another one. `is_shared`: the link is known to be that of several entries.
+    """
+
+    def __init__(
+        self,
+        document: Sequence[DocumentEntry],
+        places: Sequence[int],
+        remembered: Sequence[SourceEntry],
+        *,
+        is_shared: bool,
+    ) -> None:
+        self._document = document
+        self._places = places
+        self._remembered = remembered
+        self._is_shared = is_shared
+        self._free = set(remembered)
+        self._matches: dict[int, SourceEntry] = {}
+
+    def matches(self, words_of: WordsOf) -> dict[int, SourceEntry]:
+        """The remembered entries by the places of the entries that they are."""
+        self._match_content()
+        if self._free and self._rest:
+            # The words are read only if something has changed.
+            compared = self._remembered[-_COMPARED:]
+            words = dict(zip(compared, words_of(compared), strict=True))
+            known = {entry: one for entry, one in words.items() if one is not None}
+            if self._is_shared:
+                self._match_words(known)
+                self._match_part(known, lambda words: words.title)
+                self._match_part(known, lambda words: words.text)
+            elif compared[0] not in known or _is_version(self._words(self._rest[0]), known[compared[0]]):
+                self._match(self._rest[0], compared[0])
+        return self._matches
+
+    @property
+    def _rest(self) -> list[int]:
+        return [place for place in self._places if place not in self._matches]
+
+    def _words(self, place: int) -> EntryWords:
+        return self._document[place].words
+
+    def _match(self, place: int, entry: SourceEntry) -> None:
+        self._matches[place] = entry
+        self._free.remove(entry)
+
+    def _match_content(self) -> None:
+        by_digest = _listed((entry.digest, entry) for entry in self._remembered if entry.digest)
+        for place in self._places:
+            entries = by_digest.get(self._document[place].digest)
+            if entries:
+                self._match(place, entries.pop(0))
+
+    def _match_words(self, known: Mapping[SourceEntry, EntryWords]) -> None:
+        """Entries with the same words and other dates are the same if the feed has dated all its entries anew."""
+        has_new_dates = not self._matches
+        by_words = _listed((words[:2], entry) for entry, words in known.items() if entry in self._free)
+        for words, places in _listed((self._words(place)[:2], place) for place in self._rest).items():
+            for place, entry in zip(places, by_words.get(words, ()) if any(words) else (), strict=False):
+                if has_new_dates or _agreement(self._words(place), known[entry])[2] is not False:
+                    self._match(place, entry)
+
+    def _match_part(self, known: Mapping[SourceEntry, EntryWords], part_of: Callable[[EntryWords], str]) -> None:
+        uses = Counter(part_of(self._words(place)) for place in self._places)
+        by_part = _listed((part_of(words), entry) for entry, words in known.items())
+        for place in self._rest:
+            words = self._words(place)
+            part = part_of(words)
+            entries = by_part.get(part, [])
+            is_only = part and uses[part] == 1 and len(entries) == 1 and entries[0] in self._free
+            if is_only and _is_version_among_others(words, known[entries[0]]):
+                self._match(place, entries[0])
+
+
+def _renames(
+    document: Sequence[DocumentEntry], assigned: Sequence[SourceEntry | None], memory: "_Memory", words_of: WordsOf
+) -> list[tuple[int, SourceEntry]]:
+    """SRC-073: a few new ids are new entries about old pages; many are a feed that has changed all its ids."""
+    renames = [
+        (place, entry)
+        for place, (one, known) in enumerate(zip(document, assigned, strict=True))
+        if known is None and (entry := memory.of_link(one.key)) is not None
+    ]
+    if 2 * len(renames) <= len(document):
+        return []
+    words = words_of([entry for _place, entry in renames])
+    return [
+        rename
+        for rename, known in zip(renames, words, strict=True)
+        if known is None or _is_rename(document[rename[0]], known)
+    ]
+
+
+def _is_rename(one: DocumentEntry, known: EntryWords) -> bool:
+    """Whether an entry with a new id is the remembered one of its link. The ids say that they differ, so that something
+    else must be equal."""
+    if True not in _agreement(one.words, known):
+        return False
+    return _is_version_among_others(one.words, known) if one.is_home else _is_version(one.words, known)
+
+
+def _is_version(one: EntryWords, known: EntryWords) -> bool:
+    """Whether the only entry of a link is a later version of the only one that is remembered."""
+    title, text, date = _agreement(one, known)
+    if title is False and text is False:
+        return date is True
+    return bool(title or text) or date is not False
+
+
+def _is_version_among_others(one: EntryWords, known: EntryWords) -> bool:
+    """The same of an entry whose link is that of other entries too."""
+    title, text, date = _agreement(one, known)
+    if title is False:
+        return text is True and date is True
+    return bool(title or text) and date is not False
+
+
+def _agreement(one: EntryWords, known: EntryWords) -> list[bool | None]:
+    """Whether title, text and date are equal, None for what one of the two does not have."""
+    pairs = zip(one, known, strict=True)
+    return [None if ours in ("", None) or theirs in ("", None) else ours == theirs for ours, theirs in pairs]
+
+
+def _listed(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    lists: dict[K, list[V]] = defaultdict(list)
+    for key, value in pairs:
+        lists[key].append(value)
+    return lists
+
+
 class _Memory:
-    """The remembered entries by the parts of their keys, and how often the document has each part."""
+    """The remembered entries by the parts of their keys, and the places in the document that have each part."""
 
-    def __init__(self, document: Sequence[EntryKey], known: Iterable[SourceEntry]) -> None:
+    def __init__(self, document: Sequence[DocumentEntry], known: Iterable[SourceEntry]) -> None:
         self.entries = list(known)
-        self._identities = Counter(key.identity for key in document)
-        self._links = Counter(key.link for key in document)
-        self._by_key = {entry.key: entry for entry in self.entries}
-        self._by_identity: dict[str, list[SourceEntry]] = {}
-        self._by_link: dict[str, list[SourceEntry]] = {}
-        for entry in self.entries:
-            self._by_identity.setdefault(entry.key.identity, []).append(entry)
-            self._by_link.setdefault(entry.key.link, []).append(entry)
+        self.places = _listed((one.key, place) for place, one in enumerate(document))
+        self._identities = Counter(one.key.identity for one in document)
+        self._links = Counter(one.key.link for one in document)
+        self._by_page = _listed((entry.key.page, entry) for entry in self.entries)
+        self._by_identity = _listed((entry.key.identity, entry) for entry in self.entries)
+        self._by_link = _listed((entry.key.page.link, entry) for entry in self.entries)
 
-    def of_key(self, key: EntryKey) -> SourceEntry | None:
-        """The entry of this identity and link."""
-        return self._by_key.get(key)
+    def of_page(self, key: EntryKey) -> list[SourceEntry]:
+        """The entries of this identity and link."""
+        return self._by_page.get(key, [])
 
     def of_identity(self, key: EntryKey) -> SourceEntry | None:
         """The entry whose link has changed; none if several entries have this identity, now or before (SRC-070)."""

@@ -186,23 +186,29 @@ def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft 
 def _item(draft: ItemDraft, scope: str) -> ImportedItem:
     """Canonical payload and final id. Raises FeedError for an entry beyond the limits of payloads."""
     payload = accept_payload(draft.entry)
-    item_id = draft.item_id
+    item_id, by_link = draft.item_id, draft.by_link
     if not item_id:
-        item_id = _content_id(draft.entry, scope, payload)
+        item_id = _page_of(draft.entry)
+        by_link = bool(item_id)
+        item_id = item_id or _content_id(draft.entry, scope, payload)
         draft.warnings.append("the item has no id; one was made of its content")
     elif len(item_id.encode()) > MAX_ID_BYTES:
         item_id = atom.digest_id(item_id)
         draft.warnings.append(f"the id is longer than {MAX_ID_BYTES} bytes; a digest takes its place")
     payload = with_id_and_title(payload, item_id if is_uri(item_id) else "")
-    return ImportedItem(item_id, draft.published_us, draft.updated_us, payload, draft.deleted, tuple(draft.warnings))
+    warnings = tuple(draft.warnings)
+    return ImportedItem(item_id, draft.published_us, draft.updated_us, payload, draft.deleted, warnings, by_link)
+
+
+def _page_of(entry: Element) -> str:
+    """The address of the page of an entry, "" if it has none. It stays the same over polls."""
+    links = entry.iterchildren(atom.LINK)
+    return next((link.get("href", "") for link in links if link.get("rel", "alternate") == "alternate"), "")
 
 
 def _content_id(entry: Element, scope: str, payload: bytes) -> str:
-    """An id that stays the same over polls: the link, else a digest of feed, title, text and enclosures (A-122)."""
+    """The id of an entry without a page, the same over polls: a digest of feed, title, text and enclosures (A-122)."""
     links = [(link.get("rel", "alternate"), link.get("href", "")) for link in entry.iterchildren(atom.LINK)]
-    page = next((href for rel, href in links if rel == "alternate" and href), "")
-    if page:
-        return page
     nodes = [entry.find(tag) for tag in (atom.TITLE, atom.SUMMARY, atom.CONTENT)]
     texts = ["" if node is None else atom.string_of(node).strip() for node in nodes]
     parts = [*texts, *(href for rel, href in links if rel == "enclosure")]

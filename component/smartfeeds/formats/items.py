@@ -22,7 +22,8 @@ class ImportedItem:
     without its tree. It has no atom:id if the document has no URI for it, and no atom:updated if the document gives no
     time; `complete_entry` and `repaired_entry` add them. `deleted` marks a deletion (FeedSync, SSE or RFC 6721), whose
     payload may still have content; the import makes a tombstone of it. Times are microseconds since the epoch.
-    `warnings` say what was dropped or remedied.
+    `warnings` say what was dropped or remedied. `by_link`: the document has no id for the item, and `id` is its link,
+    which other items may have too.
     """
 
     id: str
@@ -31,6 +32,7 @@ class ImportedItem:
     payload: Payload
     deleted: bool = False
     warnings: tuple[str, ...] = ()
+    by_link: bool = False
 
     @property
     def time_us(self) -> int | None:
@@ -138,6 +140,7 @@ class ItemDraft:
     updated_us: int | None = None
     deleted: bool = False
     warnings: list[str] = field(default_factory=list)
+    by_link: bool = False
 
 
 @dataclass(slots=True)

@@ -162,7 +162,8 @@ def _identity(item: _Item) -> None:
     about = item.node.get(f"{{{RDF_NS}}}about", "").strip()
     # Of several fo:id the last is the document's: the writer puts it behind those of the stored entry.
     fanout_id = next((node.text for node in reversed(item.take(FANOUT_ID))), "")
-    item.draft.item_id = fanout_id or guid or atom_id or sync_id or about or link
+    given_id = fanout_id or guid or atom_id or sync_id or about
+    item.draft.item_id, item.draft.by_link = given_id or link, not given_id and bool(link)
     uri = next((text for text in (atom_id, guid, item.draft.item_id) if is_uri(text)), "")
     if uri:
         item.add(atom.ID, uri)

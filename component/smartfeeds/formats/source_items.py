@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from smartfeeds.core.source_entries import EntryKey, link_key
-from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.source_entries import NO_WORDS, DocumentEntry, EntryKey, EntryWords, link_key
+from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.items import FeedDocument, ImportedItem, SkippedItem
@@ -23,6 +23,8 @@ MAX_ITEMS: Final = 1_000
 MAX_ITEM_BYTES: Final = 1_000_000
 # A date that lies further ahead than this is wrong; clocks and time zones account for less.
 MAX_AHEAD_US: Final = 86_400 * US_PER_S
+# Two entries of one id may be two versions of one.
+_LEAST_WITHOUT_IDS: Final = 3
 _NO_TIME: Final = -(2**63)
 _DIGEST_CHARACTERS: Final = 32
 # The service sets atom:id, and atom:source has the changing title of the feed.
@@ -33,16 +35,24 @@ _TEXTS: Final = (atom.TITLE, atom.SUMMARY, atom.CONTENT)
 @dataclass(frozen=True, slots=True)
 class SourceItem:
     """An item of a source before it is known which item of the node it is. `item.id` is a digest of the first address
-    of the source and the id of the entry, `link` is `link_key` of its page, `digest` that of its content."""
+    of the source and the id of the entry, `link` is `link_key` of its page, `digest` that of its content, `words` are
+    those of `entry_words`. `is_home`: the page is that of the feed or the site."""
 
     item: ImportedItem
     link: str = ""
     digest: str = ""
+    words: EntryWords = NO_WORDS
+    is_home: bool = False
 
     @property
     def key(self) -> EntryKey:
         """What identifies the entry."""
         return EntryKey(self.item.id, self.link)
+
+    @property
+    def entry(self) -> DocumentEntry:
+        """What is compared with the memory of the source."""
+        return DocumentEntry(self.key, self.digest, self.words, self.item.by_link, self.is_home)
 
 
 class SourceItems(NamedTuple):
@@ -59,6 +69,7 @@ def source_items(document: FeedDocument, first_url: str, ignore: Collection[str]
     """
     skipped: list[SkippedItem] = []
     entries: list[SourceItem] = []
+    home = link_key(document.link)
     for index, item in enumerate(document.oldest_first()):
         if len(item.payload) > MAX_ITEM_BYTES:
             skipped.append(SkippedItem(index, f"{len(item.payload)} bytes; the limit of an item is {MAX_ITEM_BYTES}"))
@@ -67,7 +78,11 @@ def source_items(document: FeedDocument, first_url: str, ignore: Collection[str]
         link = _page_of(root)
         # A feed without ids has ids made by its reader. White space alone is no id.
         identity = digest_id(first_url, item.id.strip() or link or canonical(root).decode())
-        entries.append(SourceItem(replace(item, id=identity), link_key(link), content_digest(root, ignore)))
+        page = link_key(link)
+        # A page without a path is that of a site. Entries that link to it may come one after the other.
+        is_home = page == home or set(page).isdisjoint("/?")
+        item = replace(item, id=identity)
+        entries.append(SourceItem(item, page, content_digest(root, ignore), _words_in(root), is_home))
     entries = _distinct(entries, skipped)
     if len(entries) > MAX_ITEMS:
         reason = f"the document has more than {MAX_ITEMS} items; the newest ones were kept"
@@ -88,8 +103,23 @@ def _page_of(root: Element) -> str:
     return next((link.get("href", "").strip() for link in links if link.get("rel", "alternate") == "alternate"), "")
 
 
+def entry_words(payload: bytes) -> EntryWords:
+    """The title of a stored entry, a digest of its text, and the time of its publication."""
+    return _words_in(parse_stored(payload))
+
+
+def _words_in(root: Element) -> EntryWords:
+    title, *texts = [
+        "" if (node := root.find(tag)) is None else " ".join(atom.string_of(node).split()) for tag in _TEXTS
+    ]
+    published = root.findtext(atom.PUBLISHED)
+    text = "\n".join(filter(None, texts))
+    digest = sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS] if text else ""
+    return EntryWords(title, digest, parse_datetime(published) if published else None)
+
+
 def _distinct(entries: Iterable[SourceItem], skipped: list[SkippedItem]) -> list[SourceItem]:
-    """SRC-070: entries of one identity are several items if both link and content differ, else the newest is kept."""
+    """SRC-069, SRC-070: of entries that nothing tells apart, the newest is kept."""
     groups: dict[str, list[tuple[int, SourceItem]]] = {}
     for place, entry in enumerate(entries):
         groups.setdefault(entry.item.id, []).append((place, entry))
@@ -97,13 +127,14 @@ def _distinct(entries: Iterable[SourceItem], skipped: list[SkippedItem]) -> list
     for group in groups.values():
         # A later place is newer, except where times say otherwise.
         newest_first = sorted(group, key=lambda pair: (_time_us(pair[1].item), pair[0]), reverse=True)
-        kept: list[tuple[int, SourceItem]] = []
+        comparison = _Comparison(entry for _, entry in group)
+        is_deleted = newest_first[0][1].item.deleted
         for place, entry in newest_first:
-            if kept and (kept[0][1].item.deleted or any(_is_same(entry, other) for _, other in kept)):
-                skipped.append(SkippedItem(place, "a newer item has the same id"))
+            if (is_deleted and entry is not newest_first[0][1]) or comparison.is_known(entry):
+                skipped.append(SkippedItem(place, "a newer item is the same"))
             else:
-                kept.append((place, entry))
-        distinct += kept
+                comparison.add(entry)
+                distinct.append((place, entry))
     return [entry for _, entry in sorted(distinct, key=lambda pair: pair[0])]
 
 
@@ -111,15 +142,45 @@ def _time_us(item: ImportedItem) -> int:
     return _NO_TIME if item.time_us is None else item.time_us
 
 
-def _is_same(entry: SourceItem, other: SourceItem) -> bool:
-    if entry.link == other.link or entry.item.deleted:
-        return True
-    return _texts_of(entry.item.payload) == _texts_of(other.item.payload)
+class _Comparison:
+    """Compares the entries of one identity.
 
+    An id tells entries apart if it is one: three entries with one id and three titles do not have ids. Entries with the
+    same id are versions of one entry, unless link and words differ, or both title and text. Entries without an id are
+    the same if their words and dates are.
+    """
 
-def _texts_of(payload: bytes) -> list[str]:
-    root = parse_stored(payload)
-    return ["" if (node := root.find(tag)) is None else atom.string_of(node).strip() for tag in _TEXTS]
+    def __init__(self, group: Iterable[SourceItem]) -> None:
+        entries = [entry for entry in group if not entry.item.deleted]
+        titles = {entry.words.title for entry in entries} - {""}
+        self._has_id = not entries[:1] or not (
+            entries[0].item.by_link or len(titles) == len(entries) >= _LEAST_WITHOUT_IDS
+        )
+        self._count = 0
+        self._links: set[str] = set()
+        self._parts: set[tuple[str, str, str]] = set()
+        self._dates: dict[tuple[str, str], set[int | None]] = {}
+
+    def add(self, entry: SourceItem) -> None:
+        """Adds an entry to those that are known."""
+        title, text, published_us = entry.words
+        self._count += 1
+        self._links.add(entry.link)
+        self._parts |= {(entry.link, "title", title), (entry.link, "text", text)}
+        self._dates.setdefault((title, text), set()).add(published_us)
+
+    def is_known(self, entry: SourceItem) -> bool:
+        """Whether a known entry is the same one."""
+        title, text, published_us = entry.words
+        if entry.item.deleted:
+            return self._count > 0
+        dates = self._dates.get((title, text))
+        if not self._has_id:
+            return dates is not None and (None in dates or published_us is None or published_us in dates)
+        if dates is not None or entry.link not in self._links:
+            return dates is not None
+        parts = {(entry.link, "title", title), (entry.link, "text", text)}
+        return not (title and text) or not parts.isdisjoint(self._parts)
 
 
 def content_digest(root: Element, ignore: Collection[str] = ()) -> str:

@@ -9,14 +9,14 @@ from smartfeeds.core import polling
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.source_entries import EntryKey, EntryPresence, SourceEntry, assign_items
+from smartfeeds.core.source_entries import EntryKey, EntryPresence, EntryWords, SourceEntry, assign_items
 from smartfeeds.core.sources import HostPause, Source, SourceState
-from smartfeeds.formats.atom import digest_id, id_and_updated
+from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.paging import HISTORY_NS
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss_channel import Channel
-from smartfeeds.formats.source_items import SourceItem, fitted
+from smartfeeds.formats.source_items import SourceItem, entry_words, fitted
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.enclosures import note_enclosures
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
@@ -209,7 +209,13 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
     """Compares a document with what is remembered of the source and with the node."""
     live = [entry for entry in content.items if not entry.item.deleted]
     known = tx.source_entries_of(source.source_no, [entry.key for entry in content.items])
-    assigned = assign_items([entry.key for entry in live], known, lambda key: digest_id(*key))
+
+    def words_of(entries: Sequence[SourceEntry]) -> list[EntryWords | None]:
+        items = {item.id: item for item in tx.items(node.node_no, [entry.item_id for entry in entries])}
+        rows = [items.get(entry.item_id) for entry in entries]
+        return [None if item is None or item.deleted else entry_words(item.payload) for item in rows]
+
+    assigned = assign_items([one.entry for one in live], known, words_of, digest_id)
     existing = {item.id: item for item in tx.items(node.node_no, [entry.item_id for entry in assigned])}
     plan = _Plan([], [])
     undated: list[ImportedItem] = []
@@ -228,6 +234,9 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
         else:
             is_known = stored is not None and not stored.deleted
             atom_id = id_and_updated(stored.payload)[0] if stored is not None and is_known else ""
+            if not is_known and entry.item_id != one.item.id:
+                # Another entry has the id of the document, and readers would show one of the two.
+                atom_id = derived_id(entry.item_id)
             created_us = stored.created_us if stored is not None and is_known else None
             item = fitted(replace(one.item, id=entry.item_id), context.now_us, created_us, atom_id)
             # Their date is that of first sight, which is behind all others.

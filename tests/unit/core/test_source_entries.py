@@ -5,11 +5,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.core.source_entries import EntryKey, SourceEntry, assign_items, link_key
+from smartfeeds.core.source_entries import DocumentEntry, EntryKey, EntryWords, SourceEntry, assign_items, link_key
 
 
 def assign(document, known=()):
-    return assign_items([EntryKey(*key) for key in document], known, lambda key: "|".join(key))
+    """The items of entries that say nothing but their id and link."""
+    entries = [DocumentEntry(EntryKey(*key)) for key in document]
+    return assign_items(entries, known, lambda entries: [None] * len(entries), lambda *parts: "|".join(parts))
 
 
 def stored(entries):
@@ -95,3 +97,90 @@ def test_no_two_entries_of_a_document_share_an_item(documents):
             for entry in entries:
                 number = entry.entry_no or len(memory) + 1
                 memory[number] = replace(entry, entry_no=number)
+
+
+class Model:
+    """A node and the memory of its source: each item has the entry that it was stored with last."""
+
+    def __init__(self):
+        self.memory: dict[int, SourceEntry] = {}
+        self.items: dict[str, DocumentEntry] = {}
+
+    def poll(self, document, *, is_home=False):
+        """The former entry of each item of the document, None if the item is new."""
+        places = [replace(one, is_home=is_home) for one in document]
+        assigned = assign_items(places, list(self.memory.values()), self.words_of, lambda *parts: "|".join(parts))
+        former = [self.items.get(entry.item_id) for entry in assigned]
+        for one, entry in zip(document, assigned, strict=True):
+            assert entry.entry_no or entry.item_id not in self.items, "a new entry takes no item that is there"
+            number = entry.entry_no or len(self.memory) + 1
+            self.memory[number] = replace(entry, entry_no=number, digest=one.digest)
+            self.items[entry.item_id] = one
+        assert len(set(item_ids(assigned))) == len(document)
+        return former
+
+    def words_of(self, entries):
+        return [self.items[entry.item_id].words for entry in entries]
+
+
+WORDS = st.builds(
+    EntryWords, st.sampled_from(["", "A", "B", "C"]), st.sampled_from(["", "x", "y"]), st.sampled_from([None, 1, 2])
+)
+
+
+def entries(by_link):
+    """Entries of one link, with ids or without. The number is content beside the words, such as a picture."""
+
+    def entry(number, words):
+        key = EntryKey("link" if by_link else f"id {number}", "page")
+        return DocumentEntry(key, f"{by_link} {number} {words}", words, by_link)
+
+    return st.builds(entry, st.integers(0, 1), WORDS)
+
+
+def documents(entry):
+    return st.lists(st.lists(entry, max_size=5, unique_by=lambda one: one.digest), max_size=6)
+
+
+def agreement(one, other):
+    """Whether title, text and date are equal, None for what is unknown."""
+    pairs = zip(one.words, other.words, strict=True)
+    return [None if "" in pair or None in pair else pair[0] == pair[1] for pair in pairs]
+
+
+@given(documents(entries(True)), st.booleans())
+def test_no_item_is_overwritten_by_another_entry(documents, is_home):
+    """[SRC-069] [SRC-070] Entries without ids: something says that the entry of an item is a version of the former one,
+    and an entry that has not changed keeps its item."""
+    model = Model()
+    for document in documents:
+        before = {one.digest for one in model.items.values()}
+        for one, former in zip(document, model.poll(document, is_home=is_home), strict=True):
+            if one.digest in before:
+                assert former == one, "an entry that has not changed keeps its item"
+            elif former is not None:
+                title, text, date = agreement(one, former)
+                assert former.digest not in {beside.digest for beside in document}, "the document has both"
+                assert title or text or date or (date is None and (title, text) != (False, False))
+        assert model.poll(document, is_home=is_home) == document, "the same document again changes nothing"
+
+
+@given(documents(entries(True) | entries(False)))
+def test_same_document_changes_nothing(documents):
+    """[SRC-069] [SRC-070] [SRC-073] Entries with ids and without them."""
+    model = Model()
+    for document in documents:
+        model.poll(document)
+        assert model.poll(document) == document
+
+
+@given(st.lists(entries(True), min_size=1, max_size=8, unique_by=lambda one: one.digest))
+def test_moving_window_has_an_item_for_each_entry(history):
+    """[SRC-070] Each document has the next entry and the one before it. Each entry has a date of its own."""
+    history = [replace(one, words=one.words._replace(published_us=day)) for day, one in enumerate(history)]
+    model = Model()
+    model.poll(history[:2])
+    for start in range(1, len(history)):
+        former = model.poll(history[start : start + 2])
+        assert former[0] == history[start] and former[1:] in ([], [None])
+    assert list(model.items.values()) == history

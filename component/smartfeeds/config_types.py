@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.stores import parse_store
+from smartfeeds.core.web_address import read_address
 from smartfeeds.core.windows import parse_window
 from smartfeeds.errors import ConfigError
 
@@ -76,6 +77,13 @@ def _address(pattern: str, examples: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _web_address(text: str) -> str:
+    address = read_address(text)
+    if not address:
+        raise ValueError(f'must be an address such as "https://example.org/feed.ess", not "{text}"')
+    return address
+
+
 def _checked(parse: Callable[[str], object]) -> AfterValidator:
     """Checks a text by reading it."""
 
@@ -109,7 +117,7 @@ Creator = Annotated[str, AfterValidator(_creator)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 NetworkText = Annotated[str, AfterValidator(_network)]
-WebAddress = Annotated[str, _address(r"https?://[^/?#\s\"<>]+[^\s\"<>]*", '"https://example.org/feed.ess"')]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 ContactAddress = Annotated[
     str, _address(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", '"mailto:abuse@example.org" or "xmpp:a@example.org"')
 ]

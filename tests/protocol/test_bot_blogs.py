@@ -205,3 +205,39 @@ async def test_searches_at_once_are_bounded(component: Component, site: Site, mo
 async def test_answer_is_in_german(component: Component, site: Site) -> None:
     (answer,) = await write(component, ALICE, f"folge {site.url('/')}", xml_lang="de")
     assert answer.startswith(f"Gefunden: The Blog ({site.url('/feed')})\n")
+
+
+async def test_channels_of_one_site_are_followed_one_by_one(start: Starter, site: Site, monkeypatch) -> None:
+    """[SRC-037] [SRC-084] They differ in the query alone. Another spelling of an address is the same feed."""
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+    component = await start(http={"listen": ""})
+    site.pages["/feed.xml"] = AFTER
+    urls = [site.url(f"/feed.xml?channel_id={name}") for name in ("AAA", "BBB")]
+    for url in urls:
+        (answer,) = await write(component, ALICE, f"follow {url}")
+        assert answer.startswith(f"I found The Blog: {url}\nYou follow The Blog (127.0.0.1/feed")
+    nodes = [node for node, _url, _owner in await sources(component)]
+    assert nodes[0] == "127.0.0.1/feed" and nodes[1] != nodes[0]
+    site.asked.clear()
+    (answer,) = await write(component, BOB, f"follow feed:{urls[1]}#top")
+    assert answer.startswith(f"You follow The Blog ({nodes[1]}) now.") and site.asked == []
+    await write(component, BOB, f"unfollow {urls[1].replace('http://', 'FEED://')}")
+    (answer,) = await write(component, BOB, "subscriptions")
+    assert nodes[1] not in answer
+
+
+@pytest.mark.parametrize("text", ["feed:{}", "<{}>", "{}.", "{},", "\u200b{}", "rss://{}", "view-source:{}"])
+async def test_address_is_taken_as_people_copy_it(component: Component, site: Site, text: str) -> None:
+    """[SRC-014] [SRC-048]"""
+    url = site.url("/feed")
+    (answer,) = await write(component, ALICE, f"follow {text.format(url)}")
+    assert answer.startswith(f"I found The Blog: {url}\n")
+
+
+async def test_same_name_of_two_people_is_two_nodes(start: Starter, site: Site, monkeypatch) -> None:
+    """[SRC-084] The node of somebody else stays closed, and the feed is followed all the same."""
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+    component = await start(http={"listen": ""})
+    await component.create(BOB, "127.0.0.1/feed")
+    (answer,) = await write(component, ALICE, f"follow {site.url('/feed')}")
+    assert "You follow The Blog (127.0.0.1/feed-" in answer

@@ -69,6 +69,7 @@ async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
     assert await numbers("sources", one, 1) == [two]
     assert await numbers("sources_of", "news") == [one, two]
     assert await numbers("sources_at", "https://a.example/1") == [one, three]
+    assert await numbers("sources_naming", "a.example/1") == [one, three]
     listed = await add(store, "planet", "https://b.example/", settings=SourceSettings(list_no=two))
     assert await numbers("sources_of_list", two) == [listed]
     own_list = replace(

@@ -568,6 +568,9 @@ class MemoryReadTx:
     def sources_at(self, url: str) -> list[Source]:
         return [one for one in self._sources() if one.url == url]
 
+    def sources_naming(self, text: str) -> list[Source]:
+        return [one for one in self._sources() if text in f"{one.url}\n{one.first_url}".lower()]
+
     def sources_due(self, until_us: int, limit: int) -> list[Source]:
         first: dict[str, Source] = {}
         due = [(one.due_us, one) for one in self._sources() if one.due_us is not None and one.due_us <= until_us]

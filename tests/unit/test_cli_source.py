@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from threading import Event, Thread
 
@@ -74,7 +75,7 @@ def test_wrong_sources_are_refused(ready: Run, monkeypatch: pytest.MonkeyPatch) 
     """[SRC-082] [SRC-083] The messages name the remedy."""
     ready("source", "add", URL, "--node", "n")
     assert "already" in ready("source", "add", URL, "--node", "n", code=Exit.CONFIG).stderr
-    assert "http" in ready("source", "add", "blog.example", code=Exit.CONFIG).stderr
+    assert "http" in ready("source", "add", "ftp://blog.example", code=Exit.CONFIG).stderr
     assert "source list" in ready("source", "remove", "7", code=Exit.CONFIG).stderr
     ready("source", "add", URL, "--node", "m")
     assert "--node" in ready("source", "poll", URL, code=Exit.CONFIG).stderr
@@ -260,3 +261,31 @@ def test_check_says_why_an_address_cannot_be_a_source(ready: Run, pages: Site) -
     refused = ready("source", "check", pages.url(), code=Exit.FAILED).stdout
     assert "not public" in refused
     assert "404" in ready("source", "check", pages.url("/none"), "--allow-private", code=Exit.FAILED).stdout
+
+
+def test_addresses_that_differ_in_their_query_fill_two_nodes(ready: Run) -> None:
+    """[SRC-037] [SRC-083] The first keeps the plain name, and the list in OPML gives both their nodes again."""
+    urls = [f"https://videos.example/feed.xml?channel_id={channel}" for channel in ("AAA", "BBB")]
+    for url in urls:
+        ready("source", "add", url)
+    nodes = [row["node"] for row in rows(ready)]
+    assert nodes[0] == "videos.example/feed" and str(nodes[1]).startswith("videos.example/feed-")
+    result = ready("source", "add", f"feed:{urls[1]}", code=Exit.CONFIG)
+    assert f"the node {nodes[1]} has a source {urls[1]} already" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["feed:{}", " <{}> ", "{}#top", "feed://{}", "\u200b{}"])
+def test_address_is_taken_as_programs_copy_it(ready: Run, tmp_path: Path, text: str) -> None:
+    """[SRC-014] [SRC-048] Typed, and read from a list of another reader."""
+    ready("source", "add", text.format(URL), "--node", "typed")
+    (tmp_path / "list.opml").write_text(
+        f'<opml version="2.0"><head/><body><outline text="x" xmlUrl="{escape(text.format(URL))}"/></body></opml>'
+    )
+    ready("source", "import", "list.opml", "--node", "listed")
+    ready("source", "follow", text.format("https://blog.example/list.opml"))
+    assert [(row.node, row.url) for row in stored(ready)] == [
+        ("typed", URL),
+        ("listed", URL),
+        ("", "https://blog.example/list.opml"),
+    ]
+    ready("source", "pause", text.format(URL), "--node", "typed")

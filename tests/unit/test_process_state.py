@@ -48,6 +48,7 @@ STATES = {
     ),
     "core.rates.TokenBuckets": Bound("`limits.publishes_per_s`"),
     "core.source_entries._Memory": WORK,
+    "core.source_entries._Page": WORK,
     "delivery.changes.ChangeNotifier": LOCAL,
     "delivery.changes.WatchedNodes": Checked(f"{CACHES}::test_held_pull_ends_with_the_notice_of_another_process"),
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071

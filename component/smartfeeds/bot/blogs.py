@@ -6,7 +6,6 @@ node has already is not requested a second time.
 
 from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
 
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.following import subscribe, unsubscribe
@@ -14,7 +13,8 @@ from smartfeeds.bot.follows import list_follows
 from smartfeeds.bot.grammar import arguments, quote
 from smartfeeds.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
 from smartfeeds.bot.usages import SUBSCRIBE
-from smartfeeds.core.sources import host_of, node_name_of
+from smartfeeds.core.sources import host_of
+from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.admin_sources import (
     AddSource,
@@ -27,7 +27,7 @@ from smartfeeds.service.admin_sources import (
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
 
-_SCHEMES: Final = ("http://", "https://")
+_SENTENCE_ENDS: Final = ".,;:!?\u2026"
 # What a person can do about a refusal; `name` is the node, `url` the address.
 _REFUSALS: Final = {
     Condition.FORBIDDEN: N_("You may not add feeds of other servers here. Ask an admin of this service to add {url}"),
@@ -40,14 +40,15 @@ _TAKEN: Final = N_("Another feed has the name {name}. Choose a name: follow {url
 async def follow(c: Conversation, rest: str) -> Reply:
     """Delivers the new entries of a feed of another server."""
     words = arguments(rest)
-    url = web_address(words[0]) if words else ""
+    url = _address_in(words[0]) if words else ""
     if not url or len(words) > 2:
         hint = c.say("A feed of this service: {command}", command=c.command(SUBSCRIBE, words[0])) if words else ""
         raise UsageError(hint)
     # In a room the feed belongs to the person who asks, and the room is the subscriber.
     adder = c.by_author()
     name = words[1] if len(words) == 2 else ""
-    insecure = "" if "://" in words[0] else f"http://{words[0]}"
+    has_no_scheme = url.startswith("https:") and "https:" not in words[0].lower() and "feeds:" not in words[0].lower()
+    insecure = f"http{url.removeprefix('https')}" if has_no_scheme else ""
     try:
         node, head = await _node_of(adder, url, name, insecure)
     except FeedError as error:
@@ -76,7 +77,7 @@ async def _node_of(c: Conversation, url: str, name: str, insecure: str) -> tuple
         raise RefusalError(c.say("I found no feed at {url}: {reason}", url=cut(url, LINK_CHARACTERS), reason=reason))
     title = cut(feed.title, TITLE_CHARACTERS) or cut(feed.url, LINK_CHARACTERS)
     head = c.say("I found {title}: {url}", title=title, url=cut(feed.url, LINK_CHARACTERS))
-    node = await _known_node(c, feed.url) or await _add(c, feed.url, name or node_name_of(feed.url))
+    node = await _known_node(c, feed.url) or await _add(c, feed.url, name)
     return node, head
 
 
@@ -89,7 +90,7 @@ async def _add(c: Conversation, url: str, name: str) -> str:
     try:
         source = (await c.ask(request, SourceShown)).source
     except FeedError as error:
-        if error.condition is not Condition.FORBIDDEN:
+        if error.condition is not Condition.FORBIDDEN or not name:
             raise
         # The author may add feeds, so it is the node that belongs to somebody else.
         shown = cut(name, NAME_CHARACTERS)
@@ -104,7 +105,7 @@ async def unfollow(c: Conversation, rest: str) -> Reply:
     words = arguments(rest)
     if len(words) != 1:
         raise UsageError
-    url = web_address(words[0])
+    url = _address_in(words[0])
     node = await c.tools.service.read(lambda tx, _context: _followed_node(tx, c.jid, words[0], url), turn=c.jid)
     reply = await unsubscribe(c, quote(node))
     if c.author is None:
@@ -122,17 +123,12 @@ def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
     if text in nodes or not url:
         return text
     sources = [(name, source) for name in nodes for source in tx.sources_of(name)]
-    exact = {name for name, source in sources if url in (source.url, source.first_url)}
+    feed = address_key(url)
+    exact = {name for name, source in sources if feed in (address_key(source.url), address_key(source.first_url))}
     near = exact or {name for name, source in sources if source.host == host_of(url)}
     return near.pop() if len(near) == 1 else text
 
 
-def web_address(text: str) -> str:
-    """The web address that a person means, "" if the text is none: `blog.example` is `https://blog.example`."""
-    if "://" not in text and "." in text.partition("/")[0].strip("."):
-        text = f"https://{text}"
-    try:
-        host = urlsplit(text).hostname
-    except ValueError:
-        return ""
-    return text if text.lower().startswith(_SCHEMES) and host else ""
+def _address_in(text: str) -> str:
+    """The web address that a person means, "" if the text is none. The end of a sentence may follow it."""
+    return read_address(text.rstrip(_SENTENCE_ENDS))

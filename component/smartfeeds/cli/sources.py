@@ -40,7 +40,6 @@ from smartfeeds.core.sources import (
     filter_of,
     is_own,
     new_source,
-    node_name_of,
 )
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
@@ -53,7 +52,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
 from smartfeeds.service.source_import import publisher_of
 from smartfeeds.service.source_push import newest_push, renew_push
-from smartfeeds.service.sources import add_source, change_source, find_source, poll_now, remove_source
+from smartfeeds.service.sources import add_source, change_source, find_source, in_own_node, poll_now, remove_source
 from smartfeeds.sources.checking import SourceReport, check_source
 from smartfeeds.sources.own_lists import add_list
 from smartfeeds.sources.source_lists import read_source_list, write_source_list
@@ -161,7 +160,7 @@ def add(
     person = None if tell is None else parse_jid(tell)
 
     def work(tx: WriteTx, context: Context) -> Source:
-        stored = add_source(tx, context, source)
+        stored = _stored(tx, context, source, node)
         if person is not None:
             # Only a node that exists can be followed; the first poll would create it.
             describe_node(tx, context, stored.node, publisher_of(stored, context.policy.domain), {})
@@ -191,7 +190,12 @@ def _new(url: str, node: str | None, settings: SourceSettings, own_url: str) -> 
     """The source of an address. Raises ConfigError."""
     if is_own(url, own_url):
         raise ConfigError(f"{url} is a feed of this service; a node cannot be filled from itself")
-    return new_source(node or node_name_of(url), url, _now_us(), settings)
+    return new_source(node or url, url, _now_us(), settings)
+
+
+def _stored(tx: WriteTx, context: Context, source: Source, node: str | None) -> Source:
+    """The source after it was added to `node`, or to a node of its feed alone. Raises ConfigError."""
+    return add_source(tx, context, source if node else in_own_node(tx, source, lambda _node: True))
 
 
 @source_command.command("follow")
@@ -354,7 +358,8 @@ def import_sources(file: Path, node: str | None, config: Path | None, *, allow_p
         added, refusals = 0, []
         for feed in listed:
             try:
-                add_source(tx, context, _new(feed.url, node or feed.node, settings, own_url))
+                target = node or feed.node
+                _stored(tx, context, _new(feed.url, target, settings, own_url), target)
                 added += 1
             except ConfigError as error:
                 refusals.append(str(error))

@@ -3,18 +3,15 @@
 A document and its response make an offer. A source subscribes at one target of the offer.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from smartfeeds.core.sources import MAX_URL_BYTES, PushKind, is_own
+from smartfeeds.core.web_address import DEFAULT_PORTS, one_spelling
 
 MAX_TARGETS: Final = 8
 HTTP_POST: Final = "http-post"
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_UNRESERVED_OR_RESERVED: Final = "-._~:/?#[]@!$&'()*+,;="
-_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ def is_web(url: str) -> bool:
     except ValueError:
         return False
     return (
-        parts.scheme in _DEFAULT_PORTS
+        parts.scheme in DEFAULT_PORTS
         and bool(parts.hostname)
         and "@" not in parts.netloc
         and port != 0
@@ -98,17 +95,5 @@ def _normal(url: str) -> tuple[str, ...]:
         return (url,)
     if not parts.hostname:
         return (url,)
-    shown_port = "" if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else str(port)
-    return parts.hostname, shown_port, _escaped(parts.path).rstrip("/"), _escaped(parts.query)
-
-
-def _escaped(text: str) -> str:
-    """The text with one spelling of escapes: only characters that need one have one (RFC 3986 section 6.2.2)."""
-    plain = _ESCAPE.sub(lambda match: _one_spelling(match[1]), text)
-    return quote(plain, safe=f"{_UNRESERVED_OR_RESERVED}%")
-
-
-def _one_spelling(digits: str) -> str:
-    character = unquote(f"%{digits}", errors="replace")
-    unreserved = character.isascii() and (character.isalnum() or character in "-._~")
-    return character if unreserved else f"%{digits.upper()}"
+    shown_port = "" if port in (None, DEFAULT_PORTS.get(parts.scheme)) else str(port)
+    return parts.hostname, shown_port, one_spelling(parts.path).rstrip("/"), one_spelling(parts.query)

@@ -5,9 +5,10 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from hashlib import sha256
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +17,7 @@ from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.own_address import own_path
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
+from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, read_address
 from smartfeeds.errors import ConfigError, FeedError
 
 # The shortest interval that an operator may choose.
@@ -26,6 +28,7 @@ MAX_HISTORY: Final = 100
 # So many items of the first document are announced to subscribers of the node.
 TOLD_AT_FIRST: Final = 10
 _NODE_CHARACTERS: Final = 200
+_DIGEST_LENGTHS: Final = (6, 12, 32)
 # The filters that compare what an entry contains; the others need the history of the item in its node.
 CONTENT_FILTERS: Final = frozenset({"author", "category", "q", "in-reply-to", "lang"})
 
@@ -223,6 +226,12 @@ class Source:
             return ""
 
     @property
+    def identity(self) -> tuple[str, str]:
+        """What is equal for two sources of one feed: the address under which it was added, and the user, whose feed may
+        differ from that of others."""
+        return address_key(self.first_url), self.settings.user
+
+    @property
     def host(self) -> str:
         """The host and port that is requested; pauses are for it (SRC-041)."""
         return host_of(self.url)
@@ -241,18 +250,24 @@ class HostPause:
 def host_of(url: str) -> str:
     """The host and port of an address; "" if it has none."""
     parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
     return f"{(parts.hostname or '').lower()}:{port}"
 
 
-def node_name_of(url: str) -> str:
-    """A name for the node of an address: host and path, without www and an ending such as .xml."""
-    parts = urlsplit(url)
+def node_names_of(source: Source) -> Iterator[str]:
+    """Names for the node of a source, always the same ones: host and path, without www and an ending such as .xml.
+
+    Other addresses may have the first name too, so the other names end with a part of a digest of the address.
+    """
+    parts = urlsplit(source.first_url)
     path = parts.path.rstrip("/").rpartition("/")
     stem = path[2].rpartition(".")[0] or path[2]
-    host = (parts.hostname or "").removeprefix("www.")
+    host = ascii_host(parts).removeprefix("www.")
     name = "/".join(filter(None, (host, path[0].strip("/"), stem)))
-    return re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
+    name = re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
+    yield name
+    digest = sha256("\n".join(source.identity).encode()).hexdigest()
+    yield from (f"{name}-{digest[:length]}" for length in _DIGEST_LENGTHS)
 
 
 def is_own(url: str, own_url: str) -> bool:
@@ -322,22 +337,17 @@ def filter_of(query: str) -> View:
 
 def _without_login(text: str) -> tuple[str, str, str]:
     """The address without name and password, the name, the password. Raises ConfigError."""
-    text = text.strip()
-    try:
-        parts = urlsplit(text)
-        host = parts.hostname
-        parts.port  # noqa: B018 - raises ValueError for a port that is none
-    except ValueError:
-        host = None
-    if host is None or parts.scheme not in ("http", "https") or not text.isprintable() or " " in text:
-        raise ConfigError(f"{text[:200]!r} is not an address that starts with http:// or https://")
-    if len(text.encode()) > MAX_URL_BYTES:
+    url = read_address(text)
+    if not url:
+        raise ConfigError(f"{text.strip()[:200]!r} is not an address that starts with http:// or https://")
+    if len(url.encode()) > MAX_URL_BYTES:
         raise ConfigError(f"the address is longer than {MAX_URL_BYTES} bytes")
-    if "@" not in parts.netloc:
-        return text.partition("#")[0], "", ""
-    login, _, place = parts.netloc.rpartition("@")
+    netloc = urlsplit(url).netloc
+    if "@" not in netloc:
+        return url, "", ""
+    login, _, place = netloc.rpartition("@")
     user, _, password = login.partition(":")
-    return text.replace(parts.netloc, place, 1).partition("#")[0], unquote(user), unquote(password)
+    return url.replace(netloc, place, 1), unquote(user), unquote(password)
 
 
 def dump_source_settings(settings: SourceSettings) -> str:

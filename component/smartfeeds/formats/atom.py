@@ -226,6 +226,13 @@ def _text(node: Element) -> str:
     return squeeze(string_of(node)) if kind == "text" or kind.startswith("text/") else ""
 
 
+def address_of_source(payload: bytes) -> str:
+    """The address of the feed that an entry names as its source, "" if it names none."""
+    source = xml.parse_stored(payload).find(SOURCE) if b"source" in payload else None
+    links = () if source is None else source.iterchildren(LINK)
+    return next((link.get("href", "") for link in links if link.get("rel") == "self"), "")
+
+
 def string_of(node: Element) -> str:
     """All character data of an element, without that of its tail."""
     return "".join(str(text) for text in node.itertext())

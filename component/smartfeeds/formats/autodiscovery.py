@@ -7,11 +7,11 @@ resolved against the page's, or its `base` element; only http and https ones cou
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
-from urllib.parse import urlsplit
 
 from lxml import etree
 
-from smartfeeds.formats.links import resolve
+from smartfeeds.core.web_address import read_address
+from smartfeeds.formats.links import is_absolute, resolve
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element
 from smartfeeds.xml_names import parse_xml
@@ -81,12 +81,6 @@ def _link(node: Element, base: str) -> PageLink | None:
     if "type=entry" in parameters.replace(" ", "").replace('"', ""):
         return None
     href = resolve(base, reference)
-    return PageLink(kind, href, squeeze(node.get("title", ""))[:_MAX_TITLE]) if _is_web(href) else None
-
-
-def _is_web(href: str) -> bool:
-    try:
-        parts = urlsplit(href)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and len(href) <= _MAX_ADDRESS
+    # Without a base the reference may be a relative one, which looks like a host.
+    href = read_address(href) if is_absolute(href) else ""
+    return PageLink(kind, href, squeeze(node.get("title", ""))[:_MAX_TITLE]) if 0 < len(href) <= _MAX_ADDRESS else None

@@ -38,7 +38,7 @@ class SourceList(Answer):
 @dataclass(frozen=True, slots=True)
 class AddSource(NodeRequest):
     """Adds a source to a node. Only admins may choose settings that concern the network of the service. With
-    `may_create` a missing node is created for the actor."""
+    `may_create` a missing node is created for the actor; without a name it is a node of this feed alone."""
 
     url: str = ""
     settings: SourceSettings = NO_SETTINGS
@@ -113,8 +113,15 @@ def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown
     Raises FeedError: FORBIDDEN unless the actor manages the node, NOT_ACCEPTABLE if the source is refused,
     POLICY_VIOLATION if the actor has too many, and the errors of `nodes.add_node`.
     """
-    node = request.node or ""
     by_admin = is_admin(context.policy, request.actor)
+    node = request.node or ""
+    if not node and request.may_create:
+
+        def in_node_of_actor() -> Source:
+            source = new_source(request.url, request.url, context.now_us, request.settings)
+            return sources.in_own_node(tx, source, lambda node: manages(tx, context, request.actor, node))
+
+        node = _accepted(in_node_of_actor).node
     if request.may_create and tx.node(node) is None:
         add_node(tx, context, request.actor, node, None)
     if not manages(tx, context, request.actor, tx.node(node)):
@@ -136,7 +143,7 @@ def find_source_node(tx: ReadTx, context: Context, request: FindSourceNode) -> S
     Raises FeedError(FORBIDDEN) if there is none and the actor may not create a node for it. So the service requests no
     address for a stranger (SRC-084).
     """
-    for source in tx.sources_at(request.url):
+    for source in sources.sources_of_feed(tx, request.url):
         node = tx.node(source.node)
         is_whole = not source.settings.only and not source.settings.user
         if is_whole and node is not None and node.options.access_model is AccessModel.OPEN:

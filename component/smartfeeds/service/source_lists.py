@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from smartfeeds.core.model import Node
 from smartfeeds.core.polling import UNLISTED, resumed, unlisted
 from smartfeeds.core.public_address import without_secrets
-from smartfeeds.core.sources import Source, SourceState, new_source, node_name_of
+from smartfeeds.core.sources import Source, SourceState, new_source
 from smartfeeds.core.text import counted
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.requests import Answer, Request
-from smartfeeds.service.sources import add_source
+from smartfeeds.service.sources import add_source, in_own_node
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # The sources of a list, including those that it does not name any more: a foreign server chooses their number.
@@ -61,38 +62,36 @@ def follow_list(tx: WriteTx, context: Context, row: Source, urls: Sequence[str])
 
     The sources get the settings of the list without its password. Returns why feeds were left out, "" if none were.
     """
-    members = {member.first_url: member for member in tx.sources_of_list(row.source_no)}
+    members = {member.identity: member for member in tx.sources_of_list(row.source_no)}
     # The password is for the server of the list (SRC-015).
     settings = replace(row.settings, is_list=False, list_no=row.source_no, user="", password="")
     listed, refusals = set(), []
     for url in urls:
         try:
             source = new_source(row.node or row.url, url, context.now_us, settings, owner=row.owner)
-            listed.add(source.first_url)
-            if source.first_url not in members:
-                source = replace(source, node=row.node or node_name_of(source.url))
-                members |= _added(tx, context, source, len(members), is_in_own_node=not row.node)
+            listed.add(source.identity)
+            if source.identity not in members:
+                source = source if row.node else in_own_node(tx, source, partial(_left_out, source))
+                members |= _added(tx, context, source, len(members))
         except (ConfigError, FeedError) as error:
             refusals.append(str(error))
-    for url, member in members.items():
-        if url not in listed and member.state is not SourceState.PAUSED:
+    for identity, member in members.items():
+        if identity not in listed and member.state is not SourceState.PAUSED:
             tx.put_source(unlisted(member, context.now_us))
-        elif url in listed and member.reason == UNLISTED:
+        elif identity in listed and member.reason == UNLISTED:
             tx.put_source(resumed(member, context.now_us))
     return f"{counted(len(refusals), 'feed')} left out: {refusals[0]}" if refusals else ""
 
 
-def _added(tx: WriteTx, context: Context, source: Source, members: int, *, is_in_own_node: bool) -> dict[str, Source]:
-    """The new source by its address; nothing if the node has this feed already. Raises ConfigError or FeedError."""
-    if tx.source_of(source.node, source.first_url) is not None:
+def _added(tx: WriteTx, context: Context, source: Source, members: int) -> dict[tuple[str, str], Source]:
+    """The new source by its identity; nothing if the node has this feed already. Raises ConfigError or FeedError."""
+    if any(row.identity == source.identity for row in tx.sources_of(source.node)):
         return {}
     if members >= MAX_LISTED:
         raise ConfigError(f"the list has added {MAX_LISTED} sources, which is the limit; remove some of them")
-    # Otherwise the author of the list could write to each node whose name an address can have.
-    if is_in_own_node and _is_taken(tx, source.node):
-        raise ConfigError(f"the node {source.node} exists; add {source.first_url} yourself")
-    return {source.first_url: add_source(tx, context, source)}
+    return {source.identity: add_source(tx, context, source)}
 
 
-def _is_taken(tx: ReadTx, node: str) -> bool:
-    return tx.node(node) is not None or bool(tx.sources_of(node))
+def _left_out(source: Source, node: Node) -> bool:
+    """Otherwise the author of the list could write to each node whose name an address can have."""
+    raise ConfigError(f"the node {node.name} exists; add {source.first_url} yourself")

@@ -8,16 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from smartfeeds.core import polling
-from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.model import NO_LIMIT, Node, Slice
 from smartfeeds.core.own_address import own_nodes
-from smartfeeds.core.sources import HostPause, Source, SourceState
+from smartfeeds.core.public_address import without_secrets
+from smartfeeds.core.sources import HostPause, Source, SourceState, node_names_of
 from smartfeeds.core.urls import xmpp_uri
+from smartfeeds.core.view import BARE
+from smartfeeds.core.web_address import address_key, host_spellings, read_address
 from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.formats.atom import address_of_source
 from smartfeeds.service.context import Context
 from smartfeeds.service.documents import version_of
 from smartfeeds.store.base import ReadTx, WriteTx
 
 SPREAD_S: Final = 600
+# So many items of a node are read to see whether a feed has filled it.
+_ITEMS_COMPARED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +40,11 @@ class DueSources:
 def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
     """Stores a source and returns it with its number.
 
-    Raises ConfigError if the node has a source of this address, FeedError if its owner has too many.
+    Raises ConfigError if the node has a source of this feed, FeedError if its owner has too many.
     """
-    if tx.source_of(source.node, source.first_url) is not None:
-        raise ConfigError(f"the node {source.node} has a source {source.first_url} already")
+    for row in tx.sources_of(source.node):
+        if row.first_url == source.first_url or row.identity == source.identity:
+            raise ConfigError(f"the node {source.node} has a source {row.first_url} already")
     if source.owner:
         tx.lock_quotas(source.owner)
         if tx.sources_by(source.owner) >= context.policy.sources_per_jid:
@@ -47,6 +54,45 @@ def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
     return replace(source, source_no=tx.add_source(source))
 
 
+def in_own_node(tx: ReadTx, source: Source, may_fill: Callable[[Node], bool]) -> Source:
+    """The source in a node that no other feed fills: the node of this feed if it has one, else a new one.
+
+    The name is made of the address. A node without a source is used if it is empty or has items of the feed, and if
+    `may_fill` permits it. Raises ConfigError if all names of the address are taken, and what `may_fill` raises.
+    """
+    for name in node_names_of(source):
+        rows = tx.sources_of(name)
+        if any(row.identity == source.identity for row in rows):
+            return replace(source, node=name)
+        node = None if rows else tx.node(name)
+        if not rows and (node is None or (may_fill(node) and _has_items_of(tx, node, source))):
+            return replace(source, node=name)
+    raise ConfigError(f"the names that {source.first_url} gives a node are taken; choose a name")
+
+
+def _has_items_of(tx: ReadTx, node: Node, source: Source) -> bool:
+    """Whether a node is empty, or its newest items name the feed as their source."""
+    items = tx.slice(node.node_no, Slice(BARE, _ITEMS_COMPARED, newest=True))
+    # Items name no secrets, so they do not tell which of several secret addresses they came from.
+    if without_secrets(source.first_url) != source.first_url:
+        return not items
+    keys = {address_key(address_of_source(item.payload)) for item in items}
+    return not items or source.identity[0] in keys
+
+
+def sources_of_feed(tx: ReadTx, url: str) -> list[Source]:
+    """The sources that were added under an address or request it now, however it is spelled, by number.
+
+    The cost grows with the number of sources.
+    """
+    rows = {row.source_no: row for host in host_spellings(url) for row in tx.sources_naming(host)}
+    return [row for _, row in sorted(rows.items()) if _is_at(row, url)]
+
+
+def _is_at(source: Source, url: str) -> bool:
+    return address_key(url) in (address_key(source.first_url), address_key(source.url))
+
+
 def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None, own_url: str = "") -> Source:
     """The source with a number or an address, perhaps of a node. A list of this service has each spelling of its
     address (`own_nodes`). Raises ConfigError unless there is exactly one."""
@@ -54,8 +100,9 @@ def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None
         matches = [source for source in [tx.source(int(text[:18]))] if source is not None]
     else:
         domain = context.policy.domain
-        urls = {text, *(xmpp_uri(domain, name) for name in own_nodes(text, domain, own_url))}
-        matches = [source for source in tx.sources(0, NO_LIMIT) if not urls.isdisjoint((source.first_url, source.url))]
+        lists = {xmpp_uri(domain, name) for name in own_nodes(text, domain, own_url)}
+        matches = sources_of_feed(tx, read_address(text))
+        matches = matches or [source for source in tx.sources(0, NO_LIMIT) if source.first_url in lists]
     matches = [source for source in matches if node in (None, source.node)]
     if len(matches) > 1:
         raise ConfigError(f"{len(matches)} nodes have a source {text}; add --node, or use the number of the source")
@@ -96,13 +143,16 @@ def poll_now(tx: WriteTx, context: Context, source: Source) -> Source:
 def set_configured_sources(tx: WriteTx, _context: Context, sources: Sequence[Source]) -> None:
     """Stores the sources of the configuration. A source keeps its progress while its node and address stay."""
     configured = {(source.node, source.first_url): source for source in sources}
-    for row in tx.sources(0, NO_LIMIT):
-        source = configured.pop((row.node, row.first_url), None)
+    rows = tx.sources(0, NO_LIMIT)
+    found = {row.source_no: configured.pop((row.node, row.first_url), None) for row in rows}
+    respelled = {(source.node, source.identity): source for source in configured.values()}
+    for row in rows:
+        source = found[row.source_no] or respelled.pop((row.node, row.identity), None)
         if source is not None and (not row.configured or row.settings != source.settings):
             tx.put_source(replace(row, configured=True, settings=source.settings))
         elif source is None and row.configured:
             tx.remove_source(row.source_no)
-    for source in configured.values():
+    for source in respelled.values():
         tx.add_source(source)
 
 

@@ -13,7 +13,7 @@ from smartfeeds.core.sources import NO_HINTS, DocumentHints, Source, filter_of, 
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
-from smartfeeds.formats.atom import LINK, SOURCE, read_traits
+from smartfeeds.formats.atom import LINK, SOURCE, address_of_source, read_traits
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import looks_like_ess, read_either
@@ -182,18 +182,11 @@ def _of_topic(document: FeedDocument, topic: str) -> FeedDocument:
     """The items of a topic. A hub may put several topics into one document, and names the topic of each entry in its
     atom:source (PubSubHubbub 0.3 section 7.5; WS-131). If no entry names this topic, the entries are quotations of
     other feeds, and the feed itself has them."""
-    topics = [_source_of(item.payload) for item in document.items]
+    topics = [address_of_source(item.payload) for item in document.items]
     if not any(same_address(own, topic) for own in topics if own):
         return document
     pairs = zip(document.items, topics, strict=True)
     return replace(document, items=tuple(item for item, own in pairs if not own or same_address(own, topic)))
-
-
-def _source_of(payload: bytes) -> str:
-    """The address of the feed that an entry names as its source, "" if it names none."""
-    source = parse_stored(payload).find(SOURCE) if b"source" in payload else None
-    links = () if source is None else source.iterchildren(LINK)
-    return next((link.get("href", "") for link in links if link.get("rel") == "self"), "")
 
 
 def _is_ours(payload: bytes, own_url: str) -> bool:

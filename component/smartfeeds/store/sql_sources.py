@@ -96,6 +96,16 @@ class SourceReads(NodeReads):
         rows = self._db.rows(f"{SOURCE.select} WHERE url = ? ORDER BY source_no", (url,))
         return [_to_source(row) for row in rows]
 
+    def sources_naming(self, text: str) -> list[Source]:
+        """Returns the sources whose addresses, present or first, contain a text in lower case, by number.
+
+        The cost grows with the number of sources.
+        """
+        pattern = f"%{text}%"
+        condition = "lower(url) LIKE ? OR lower(first_url) LIKE ?"
+        rows = self._db.rows(f"{SOURCE.select} WHERE {condition} ORDER BY source_no", (pattern, pattern))
+        return [_to_source(row) for row in rows]
+
     def sources_due(self, until_us: int, limit: int) -> list[Source]:
         """Returns the source of each host that was due first, up to this time, in the order of their times.
 

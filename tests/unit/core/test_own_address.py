@@ -58,7 +58,7 @@ def test_text_leads_to_a_feed_of_the_service(text: str, names: tuple[str, ...]) 
         ("https://example.org/smarter/feeds/a", "https://example.org/smart", None),
         ("http://example.org:8280/feeds/a", "http://example.org:8280", "/feeds/a"),
         ("https://b\u00fccher.example/feeds/a", "https://xn--bcher-kva.example", "/feeds/a"),
-        ("https://example.org", "https://example.org", ""),
+        ("https://example.org", "https://example.org", "/"),
         ("https://example.org/feeds/a", "", None),
         ("ftp://example.org/feeds/a", "https://example.org", None),
     ],

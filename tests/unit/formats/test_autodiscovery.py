@@ -67,6 +67,13 @@ def test_base_element_is_honoured():
     ]
 
 
+@pytest.mark.parametrize("href", ["feed:https://a.example/f", "FEEDS://a.example/f", "https://a.example/f#x"])
+def test_address_of_a_feed_reader_is_read(href):
+    """[ESS-024] [SRC-048]"""
+    link = f"<link rel=alternate type=application/rss+xml href='{href}'>"
+    assert found(link) == [(LinkType.RSS, "https://a.example/f")]
+
+
 def test_links_are_bounded_and_each_comes_once():
     """[ESS-024] A page cannot name thousands."""
     link = '<link rel="alternate" type="application/ess" href="/{}">'

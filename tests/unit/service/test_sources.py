@@ -1,5 +1,6 @@
 """Sources of the configuration and of owners, in the store."""
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +9,15 @@ import pytest
 from smartfeeds.core.polling import paused
 from smartfeeds.core.sources import Source, SourceProgress, SourceSettings, SourceState, new_source
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.service.sources import add_source, change_source, find_source, remove_source, set_configured_sources
+from smartfeeds.formats.nno import with_source
+from smartfeeds.service.sources import (
+    add_source,
+    change_source,
+    find_source,
+    in_own_node,
+    remove_source,
+    set_configured_sources,
+)
 from support.world import World
 
 URL, OTHER = "https://a.example/feed", "https://b.example/feed"
@@ -82,3 +91,67 @@ async def test_source_is_found_by_number_by_old_and_by_new_address(world: World)
         partial(change_source, source=source, change=lambda row, now_us: paused(row, by, now_us))
     )
     assert (source.state, source.since_us) == (SourceState.PAUSED, world.clock())
+
+
+async def add_in_own_node(world: World, url: str, **settings: object) -> Source:
+    source = new_source(url, url, 0, SourceSettings(**settings))
+    return await world.service.write(
+        lambda tx, context: add_source(tx, context, in_own_node(tx, source, lambda _node: True))
+    )
+
+
+async def test_each_address_gets_a_node_of_its_own(world: World) -> None:
+    """[SRC-037] [SRC-083] Addresses of which the names are made of the same part."""
+    urls = [
+        *("https://v.example/feed.xml?channel_id=AAA", "https://v.example/feed.xml?channel_id=BBB"),
+        *(
+            "https://v.example/feed",
+            "https://v.example/feed/",
+            "https://v.example:8443/feed",
+            "https://www.v.example/feed",
+        ),
+        *("https://bob:secret@v.example/feed", "https://eve:secret@v.example/feed"),
+    ]
+    nodes = [(await add_in_own_node(world, url)).node for url in urls]
+    assert nodes[0] == "v.example/feed" and len(set(nodes)) == len(urls)
+    assert all(node.startswith("v.example/feed-") for node in nodes[1:])
+    for same in (
+        urls[0],
+        "HTTP://V.example:80/feed.xml?channel_id=AAA#x",
+        "feed:https://v.example/feed.xml?channel_id=AAA",
+    ):
+        with pytest.raises(ConfigError, match=f"the node v.example/feed has a source {re.escape(urls[0])} already"):
+            await add_in_own_node(world, same)
+
+
+async def test_feed_that_is_added_again_returns_to_its_node(world: World) -> None:
+    """[SRC-037] Another feed with the same name does not get the node of a source that was removed."""
+    one, other = "https://v.example/feed?c=1", "https://v.example/feed?c=2"
+    await world.create("v.example/feed")
+    source = await add_in_own_node(world, one)
+    assert source.node == "v.example/feed", "a node without items"
+    entry = with_source(b'<entry xmlns="http://www.w3.org/2005/Atom"><title>x</title></entry>', "", "x", one)
+    await world.publish("1", entry.decode(), node=source.node)
+    await world.service.write(partial(remove_source, source=source))
+
+    second = await add_in_own_node(world, other)
+    assert second.node != source.node
+    assert (await add_in_own_node(world, one.replace("https", "http"))).node == source.node
+
+
+async def test_source_is_found_in_each_spelling_of_its_address(world: World) -> None:
+    """[SRC-083] Under its first address and under its present one."""
+    added = await world.service.write(partial(add_source, source=new_source("news", "https://bücher.example/a", 0)))
+    await world.store.write(lambda tx: tx.put_source(replace(added, url="https://other.example/b")))
+    for text in ("feed:http://xn--bcher-kva.example/a", "BÜCHER.example/a", "other.example/b#x", str(added.source_no)):
+        assert (await world.service.read(partial(find_source, text=text))).source_no == added.source_no
+    with pytest.raises(ConfigError, match="there is no source"):
+        await world.service.read(partial(find_source, text="https://bücher.example/A"))
+
+
+async def test_configured_source_keeps_its_progress_under_another_spelling(world: World) -> None:
+    """[SRC-037] Its items have ids of the first one."""
+    await start(world, configured("https://A.example/feed"))
+    (row,) = await rows(world)
+    await start(world, configured("feed:https://a.example/feed", every_s=900))
+    assert await rows(world) == [replace(row, settings=replace(row.settings, every_s=900))]

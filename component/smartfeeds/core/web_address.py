@@ -1,0 +1,148 @@
+"""Addresses of the web that people and programs have written: reading and comparing them (RFC 3986 section 6; SRC-014).
+
+An address that is usable is requested as it was written. Only what no request could use is repaired.
+"""
+
+import re
+from typing import Final
+from unicodedata import normalize
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+# Line breaks and tabs come with copied text (RFC 3986 appendix C), the others are invisible. ZWJ and ZWNJ are letters.
+_INVISIBLE: Final = re.compile("[\t\r\n\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+_JOINERS: Final = "\u200c\u200d"
+_QUOTES: Final = {
+    "<": ">",
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "(": ")",
+    "\u201c": "\u201d",
+    "\u201e": "\u201c",
+    "\u00ab": "\u00bb",
+}
+# The schemes by which readers, podcast programs and browsers pass on the address of a feed. "feed://host" is
+# "http://host", and "feed:https://host" is "https://host" (draft-obasanjo-feed-uri-scheme-02). "URL:" is RFC 3986
+# appendix C.
+_WRAPPERS: Final = re.compile(
+    r"(feeds?|rss|podcast|itpc|pcast|itms-pcasts?|web\+(?:feed|rss|podcast)|ext\+(?:feed|rss)|view-source|url):", re.I
+)
+_SECURE: Final = frozenset({"feeds", "itms-pcasts"})
+_WEB: Final = re.compile(r"(https?)(?::[/\\]*|//)(?=[^/\\])", re.I)
+_ESCAPED_WEB: Final = re.compile(r"https?%3a", re.I)
+_HOST_ALONE: Final = re.compile(
+    r"(?P<host>[^\s/?#@:\[\]]+\.[^\s/?#@:\[\].]+|localhost|\[[0-9a-f:.]+\])\.?(?P<port>:[0-9]+)?(?:[/?#].*)?", re.I
+)
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.\-]*:(?:/|$|\D)|https?//", re.I)
+_ESCAPED: Final = f" {_JOINERS}"
+_NAME: Final = re.compile(
+    r"[^\[].*\.[^.]*[^0-9.][^.]*"
+)  # no IP address, whose last label is a number, and not localhost
+_DOTS: Final = re.compile("[\u3002\uff0e\uff61]")
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED_OR_RESERVED: Final = "-._~:/?#[]@!$&'()*+,;="
+
+
+def read_address(text: str) -> str:
+    """The http or https address that a text means, without its fragment, or "" if it means none.
+
+    The text may have the scheme of a feed reader or no scheme, quotes or angle brackets, invisible characters, escaped
+    ampersands and spaces. A host without a scheme means https, or http if it is an IP address or has another port.
+    """
+    text = _unwrapped(_INVISIBLE.sub("", text))
+    web = _WEB.match(text)
+    if web is not None:
+        text = f"{web[1].lower()}://{text[web.end() :]}"
+    elif text.startswith("//"):
+        text = f"https:{text}"
+    elif (match := _HOST_ALONE.fullmatch(text)) is not None:
+        is_secure = match["port"] in (None, ":443") and _NAME.fullmatch(match["host"]) is not None
+        text = f"{'https' if is_secure else 'http'}://{text}"
+    text = text.partition("#")[0].replace("&amp;", "&").rstrip()
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return ""
+    if parts.scheme not in DEFAULT_PORTS or not host or port == 0 or not {*host}.isdisjoint(_ESCAPED):
+        return ""
+    for character in _ESCAPED:
+        text = text.replace(character, quote(character))
+    return text if text.isprintable() else ""
+
+
+def _unwrapped(text: str) -> str:
+    """The text without white space, quotes and wrapping schemes around it."""
+    scheme = ""
+    while True:
+        before = text
+        text = text.strip().strip(_JOINERS)
+        if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
+            text = text[1:-1]
+        wrapper = _WRAPPERS.match(text)
+        if wrapper is not None:
+            scheme = wrapper[1].lower()
+            text = text[wrapper.end() :]
+            inner = text.lstrip("/")
+            text = unquote(inner) if _ESCAPED_WEB.match(inner) else inner if _WEB.match(inner) else text
+        if text == before:
+            break
+    is_bare = scheme not in ("", "url", "view-source") and _SCHEME.match(text) is None
+    return f"{'https' if scheme in _SECURE else 'http'}://{text.lstrip('/')}" if is_bare else text
+
+
+def address_key(url: str) -> str:
+    """A text that is equal for the spellings of one address, and different for different addresses.
+
+    http and https on their default ports have one key, because servers offer a feed at both. Otherwise RFC 3986
+    sections 6.2.2 and 6.2.3 decide: the letters of the host, the default port, the spelling of escapes, an empty path
+    and the fragment do not count. Path, query and a slash at the end do, since servers may compare them byte by byte.
+    """
+    try:
+        parts = urlsplit(url.replace("&amp;", "&"))
+        port = parts.port
+    except ValueError:
+        return url
+    if not parts.hostname:
+        return url
+    place = "" if port in (None, DEFAULT_PORTS.get(parts.scheme)) else f":{port}"
+    query = f"?{one_spelling(parts.query)}" if parts.query else ""
+    return f"{ascii_host(parts)}{place}{one_spelling(parts.path) or '/'}{query}"
+
+
+def ascii_host(parts: SplitResult) -> str:
+    """The host of an address in lower case, its labels as they are in the DNS (RFC 5890 section 2.3.2.1)."""
+    host = _DOTS.sub(".", parts.hostname or "").removesuffix(".")
+    if host.isascii():
+        return host
+    # IDNA 2003, which Python has, turns a German sharp s into two letters: the name of another host.
+    labels = normalize("NFKC", host).lower().split(".")
+    return ".".join(label if label.isascii() else f"xn--{label.encode('punycode').decode()}" for label in labels)
+
+
+def host_spellings(url: str) -> set[str]:
+    """The names of the host of an address in ASCII and in Unicode, in lower case; none if it has no host."""
+    try:
+        host = ascii_host(urlsplit(url))
+    except ValueError:
+        return set()
+    labels = []
+    for label in host.split("."):
+        try:
+            labels.append(label[4:].encode().decode("punycode") if label.startswith("xn--") else label)
+        except UnicodeError:
+            labels.append(label)
+    return {host, ".".join(labels)} - {""}
+
+
+def one_spelling(text: str) -> str:
+    """The text with one spelling of escapes: only characters that need one have one (RFC 3986 section 6.2.2)."""
+    plain = _ESCAPE.sub(lambda match: _escape_or_character(match[1]), text)
+    return quote(plain, safe=f"{_UNRESERVED_OR_RESERVED}%")
+
+
+def _escape_or_character(digits: str) -> str:
+    character = unquote(f"%{digits}", errors="replace")
+    unreserved = character.isascii() and (character.isalnum() or character in "-._~")
+    return character if unreserved else f"%{digits.upper()}"

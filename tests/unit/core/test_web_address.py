@@ -1,0 +1,152 @@
+"""Spellings of web addresses: which are read, and which are one address."""
+
+import pytest
+
+from smartfeeds.core.sources import is_own, new_source, node_names_of
+from smartfeeds.core.web_address import address_key, host_spellings, read_address
+
+URL = "https://blog.example/feed"
+HTTP = "http://blog.example/feed"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        # Usable addresses stay byte for byte (SRC-014).
+        *((text, text) for text in (
+            URL, HTTP, "https://Blog.Example/Feed", "https://blog.example", "https://blog.example:8443/a?b=%2f&c=+&d",
+            "https://me:secret@blog.example/", "https://bücher.example/ä", "https://[2001:db8::1]/f", "http://a.example/x|y",
+            "https://blog.example/feed.", "https://a.example/?u=https://b.example/&x=feed:y",
+        )),
+        # The schemes of feed readers.
+        ("feed:https://blog.example/feed", URL),
+        ("feed:http://blog.example/feed", HTTP),
+        ("feed://blog.example/feed", HTTP),
+        ("feed:blog.example/feed", HTTP),
+        ("feed:///blog.example/feed", HTTP),
+        ("feeds://blog.example/feed", URL),
+        ("feed://https://blog.example/feed", URL),
+        ("feed://https//blog.example/feed", URL),
+        ("feed:feed:https://blog.example/feed", URL),
+        ("FEED:HTTPS://blog.example/feed", URL),
+        ("rss://blog.example/feed", HTTP),
+        ("rss:https://blog.example/feed", URL),
+        ("podcast://blog.example/feed", HTTP),
+        ("itpc://blog.example/feed", HTTP),
+        ("pcast:https://blog.example/feed", URL),
+        ("itms-pcast://blog.example/feed", HTTP),
+        ("itms-pcasts://blog.example/feed", URL),
+        ("web+feed:https%3A%2F%2Fblog.example%2Ffeed", URL),
+        ("ext+rss:https://blog.example/feed", URL),
+        ("view-source:https://blog.example/feed", URL),
+        # Text around it.
+        ("  https://blog.example/feed\n", URL),
+        ("\u00a0https://blog.example/feed\u3000", URL),
+        ("<https://blog.example/feed>", URL),
+        ("<URL:https://blog.example/feed>", URL),
+        ('"https://blog.example/feed"', URL),
+        ("'feed:https://blog.example/feed'", URL),
+        ("\u201chttps://blog.example/feed\u201d", URL),
+        ("(https://blog.example/feed)", URL),
+        ("`https://blog.example/feed`", URL),
+        ("https://blog.exam\nple/feed", URL),
+        ("\ufeffhttps://blog.example/\u200bfeed\u200d", URL),
+        # The scheme.
+        ("HTTP://blog.example/feed", HTTP),
+        ("https:/blog.example/feed", URL),
+        ("https:blog.example/feed", URL),
+        ("https:\\\\blog.example/feed", URL),
+        ("https//blog.example/feed", URL),
+        ("//blog.example/feed", URL),
+        ("blog.example/feed", URL),
+        ("blog.example", "https://blog.example"),
+        ("bücher.example/feed", "https://bücher.example/feed"),
+        ("blog.example:443/feed", "https://blog.example:443/feed"),
+        ("blog.example:8080/feed", "http://blog.example:8080/feed"),
+        ("192.0.2.7/feed", "http://192.0.2.7/feed"),
+        ("localhost:8080/feed", "http://localhost:8080/feed"),
+        ("[2001:db8::1]:8080/feed", "http://[2001:db8::1]:8080/feed"),
+        ("blog.example?feed=rss2", "https://blog.example?feed=rss2"),
+        # What no request can have.
+        ("https://a.example/می\u200cشود", "https://a.example/می%E2%80%8Cشود"),
+        ("https://blog.example/my feed", "https://blog.example/my%20feed"),
+        ("https://blog.example/?a=1&amp;b=2", "https://blog.example/?a=1&b=2"),
+        ("https://blog.example/feed#top", URL),
+        # No addresses.
+        *((text, "") for text in (
+            "", "news", "a b", "https://", "https://a b/feed", "ftp://blog.example/feed", "mailto:me@blog.example",
+            "me@blog.example", "xmpp:feeds.example?;node=x", "https://a\u200cb.example/", "feed:", "feed:feed:", "http://[",
+            "javascript:alert(1)",
+            "https://blog.example:x/", "https://blog.example:0/", "/feed", "file:///etc/passwd", "feed:file:///etc/passwd",
+            "view-source:", "https://blog.example/\0",
+        )),
+    ],
+)  # fmt: skip
+def test_address_is_read_in_each_spelling(text, address):
+    """[SRC-014] [SRC-048]"""
+    assert read_address(text) == address
+    if address:
+        assert read_address(address) == address
+
+
+SAME = [
+    "https://blog.example/feed?x=%7Ea%2fb",
+    "http://blog.example/feed?x=~a%2Fb",
+    "https://blog.example:443/feed?x=~a%2Fb",
+    "http://blog.example:80/feed?x=~a%2Fb",
+    "HTTPS://Blog.Example/feed?x=~a%2Fb",
+    "https://blog.example./feed?x=~a%2Fb#top",
+    "https://blog.example/%66eed?x=~a%2Fb",
+]
+DIFFERENT = [
+    *("https://a.example/feed", "https://b.example/feed", "https://www.a.example/feed", "https://a.example:8443/feed"),
+    *("https://a.example/Feed", "https://a.example/feed/", "https://a.example/feed.xml", "https://a.example/feed.rss"),
+    *("https://a.example/feed?channel_id=AAA", "https://a.example/feed?channel_id=BBB", "https://a.example/a%2Ffeed"),
+    *("https://a.example/a/feed", "https://a.example/feed?a=1&b=2", "https://a.example/feed?b=2&a=1"),
+    *("https://a.example/?q=a+b", "https://a.example/?q=a%2Bb", "https://straße.example/", "https://strasse.example/"),
+    *("https://a.example/новости.xml", "https://a.example/спорт.xml", "https://bob@a.example/feed"),
+    *("http://a.example:8080/feed", "https://a.example/feed?Channel_ID=AAA"),
+]
+
+
+def test_spellings_of_one_address_have_one_key():
+    """[SRC-037] RFC 3986 section 6.2; http and https are one feed."""
+    assert len({address_key(url) for url in SAME}) == 1
+    for one, other in (
+        ("https://bücher.example/ä b", "https://xn--bcher-kva.EXAMPLE/%C3%A4%20b"),
+        ("https://BÜCHER.example", "http://xn--bcher-kva.example/"),
+        ("https://a。example/", "https://a.example"),
+    ):
+        assert address_key(one) == address_key(other)
+    assert host_spellings("https://BÜCHER.example:80/") == {"xn--bcher-kva.example", "bücher.example"}
+
+
+def test_different_addresses_have_different_keys_and_names():
+    """[SRC-037] Each has a name that no other one has, and always the same names."""
+    sources = [new_source("x", url, 0) for url in DIFFERENT]
+    assert len({source.identity for source in sources}) == len(DIFFERENT)
+    names = [list(node_names_of(source)) for source in sources]
+    assert names == [list(node_names_of(source)) for source in sources]
+    assert len({name[1] for name in names}) == len(DIFFERENT)
+    assert names[8][:2] == ["a.example/feed", names[8][1]] and names[8][1].startswith("a.example/feed-")
+    assert next(node_names_of(new_source("x", "https://bücher.example/feed", 0))) == "xn--bcher-kva.example/feed"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_ours"),
+    [
+        ("https://feeds.example/feeds/news.rss", True),
+        ("https://feeds.example/feeds", True),
+        ("feed:https://FEEDS.example/feeds/news/?max=3", True),
+        ("http://feeds.example:80/feeds/news/", True),
+        ("feeds.example/feeds/news/", True),
+        ("https://feeds.example/feedsnews", False),
+        ("https://feeds.example/blog", False),
+        ("https://feeds.example:8443/feeds/news/", False),
+        ("https://other.example/feeds/news/", False),
+    ],
+)
+def test_feed_of_the_service_is_known_in_each_spelling(url, is_ours):
+    """[SRC-082]"""
+    assert is_own(url, "https://feeds.example/feeds") is is_ours
+    assert not is_own(url, "")

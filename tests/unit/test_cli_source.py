@@ -256,7 +256,7 @@ def test_check_reads_the_networks_of_the_configuration(
 
 def test_check_says_why_an_address_cannot_be_a_source(ready: Run, pages: Site) -> None:
     """[SRC-016] [SRC-044]"""
-    pages.pages["/"] = b"<feed xmlns='http://www.w3.org/2005/Atom'>\n<entry>\n</feed>"
+    pages.pages["/"] = b"<list>\n<entry>\n</list>"
     assert "line 3" in ready("source", "check", pages.url(), "--allow-private", code=Exit.FAILED).stdout
     refused = ready("source", "check", pages.url(), code=Exit.FAILED).stdout
     assert "not public" in refused

@@ -64,8 +64,10 @@ def test_every_reader_counts_what_it_parses(
 
 
 def test_parser_does_not_hand_on_its_dictionary() -> None:
-    """lxml would give a thread without a dictionary that of the parser. The main thread has a special dictionary, so this
-    is a new thread."""
+    """lxml would give a thread without a dictionary that of the parser.
+
+    The main thread has a special dictionary, so this is a new thread.
+    """
     entries: list[object] = []
 
     def work() -> None:

@@ -36,7 +36,7 @@ from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import document_bytes, read_document
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
@@ -170,7 +170,7 @@ def _read(source: Path | str, base: str, config: Path | None, *, allow_private: 
         return name_of(Path(source.name)), read_file(source, base)
     fetched = run_async(fetch(source, allowed_networks(config, allow_private=allow_private)))
     with named(shown(source)):
-        return shown(source), read_document(document_bytes(fetched.body, fetched.charset), base or fetched.url)
+        return shown(source), read_document(fetched.body, base or fetched.url, fetched.charset)
 
 
 def _hint_owner(owner: str | None, *, new: bool) -> None:

@@ -30,7 +30,7 @@ from smartfeeds.console import (
 from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.polling import paused, resumed
+from smartfeeds.core.polling import REPAIRED, paused, resumed
 from smartfeeds.core.sources import (
     LEAST_CHOSEN_S,
     MAX_HISTORY,
@@ -264,7 +264,11 @@ def list_sources(node: str | None, config: Path | None, *, failing: bool, as_jso
         config,
         lambda tx, context: [(row, newest_push(tx, context, row)) for row in tx.sources(0, NO_LIMIT)],
     )
-    rows = [source_row(row, push) for row, push in sources if node in (None, row.node) and (row.reason or not failing)]
+    rows = [
+        source_row(row, push)
+        for row, push in sources
+        if node in (None, row.node) and (not failing or row.reason.removeprefix(REPAIRED) == row.reason != "")
+    ]
     print_rows(
         rows, as_json=as_json, empty="There are no such sources." if node or failing else "There are no sources."
     )

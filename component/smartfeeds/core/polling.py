@@ -70,6 +70,8 @@ class AnswerKind(Enum):
 
 
 GOOD: Final = frozenset({AnswerKind.READ, AnswerKind.UNCHANGED})
+# How the reason of a source begins whose document has faults that were repaired.
+REPAIRED: Final = "read with repairs: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ def _after_good(source: Source, answer: PollAnswer, now_us: int, chance: float) 
     progress, is_too_slow = _after_gap(source, progress, answer, now_us)
     source = _redirected(replace(source, progress=progress, good_us=now_us), answer.moved_to, now_us)
     reason = _TOO_SLOW if is_too_slow else answer.reason
+    if answer.kind is AnswerKind.UNCHANGED and source.reason.startswith(REPAIRED):
+        reason = source.reason
     source = _in_state(source, SourceState.POLLED, reason, now_us)
     return replace(source, due_us=next_poll_us(source, now_us, chance))
 

@@ -12,13 +12,14 @@ from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
+from smartfeeds.formats.encodings import in_utf8, in_utf8_exactly
 from smartfeeds.formats.ess import looks_like_ess
 from smartfeeds.formats.growth import ItemGrowth, check_scope
 from smartfeeds.formats.items import FeedDocument, FeedDraft, ImportedItem, ItemDraft, SkippedItem
 from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
 from smartfeeds.formats.json_text import load_json, looks_like_json
 from smartfeeds.formats.links import is_uri, rebase
-from smartfeeds.formats.loader import in_charset, load
+from smartfeeds.formats.loader import load
 from smartfeeds.formats.opml import OutlineDocument, is_outline, outline_of, single_outline
 from smartfeeds.formats.opml_items import read_lines
 from smartfeeds.formats.payload import accept_payload, with_id_and_title
@@ -40,8 +41,10 @@ _OTHER_ROOTS = {
 }
 
 
-def read_document(data: bytes, base: str = "", *, doubles: bool = False, most: int | None = None) -> FeedDocument:
-    """The feed in `data`, which came from the address `base` where that is known.
+def read_document(
+    data: bytes, base: str = "", charset: str = "", *, doubles: bool = False, most: int | None = None
+) -> FeedDocument:
+    """The feed in `data`, which came from the address `base` where that is known, with the charset of its Content-Type.
 
     Of several items of one id the newest is kept, with `doubles` all of them. At most `most` items are read. Items that
     cannot be kept are in `skipped`. Raises FormatError for a document that is no feed, and FeedError(INVALID_PAYLOAD)
@@ -50,7 +53,9 @@ def read_document(data: bytes, base: str = "", *, doubles: bool = False, most: i
     if looks_like_ess(data):
         raise FormatError(_ESS)
     base = rebase("", base)
+    data, notes, _ = in_utf8(data, charset)
     head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
+    head.repairs = [*notes, *head.repairs]
     if most is not None:
         entries = _first(entries, most, head.warnings)
     return collected(head, entries, len(data), doubles=doubles)
@@ -85,6 +90,8 @@ def collected(
             continue
         growth.add(len(item.payload))
         items.append((entry.index, item))
+    if head.partial and not items:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"no item is whole: {head.repairs[-1]}")
     return FeedDocument(
         format=head.format,
         id=head.id,
@@ -94,7 +101,9 @@ def collected(
         channel=head.channel,
         items=tuple(item for _, item in items) if doubles else _distinct(items, skipped),
         skipped=tuple(sorted(skipped, key=lambda item: item.index)),
-        warnings=tuple(head.warnings),
+        warnings=(*head.repairs, *head.warnings),
+        repairs=tuple(head.repairs),
+        partial=head.partial,
         oldest_on_top=head.oldest_on_top,
         paging=head.paging,
     )
@@ -119,11 +128,11 @@ def read_lines_by_index(document: OutlineDocument, size_bytes: int, base: str = 
 
 
 def document_bytes(body: bytes, charset: str) -> bytes:
-    """The body of an HTTP response as a document that declares its own encoding.
+    """The body of an HTTP response as a document with sync data that needs nobody to name its encoding.
 
     `charset` is the parameter of the Content-Type (RFC 7303 3). JSON has one encoding only (RFC 8259 8.1).
     """
-    return body if looks_like_json(body) else in_charset(body, charset)
+    return body if looks_like_json(body) else in_utf8_exactly(body, charset)
 
 
 def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
@@ -155,17 +164,18 @@ def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
         head, entries = read_activities(value, base)
     else:
         raise FormatError("the document is JSON, but neither a JSON Feed nor ActivityStreams 1.0 activities")
-    head.warnings = [*warnings, *head.warnings]
+    head.repairs = warnings
     return head, entries
 
 
 def _read_xml(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
-    root, warnings = load(data)
+    root, warnings, partial = load(data)
     check_scope(root)
-    if is_outline(root):
-        return read_lines(outline_of(root, warnings), base)
-    head, entries = _read_root(root, base)
-    head.warnings = [*warnings, *head.warnings]
+    head, entries = read_lines(outline_of(root), base) if is_outline(root) else _read_root(root, base)
+    head.repairs, head.partial = warnings, partial
+    if partial:
+        # An item that is missing from a complete feed has been retracted, but here it may be behind the damage.
+        head.paging = replace(head.paging, complete=False)
     return head, entries
 
 

@@ -61,7 +61,8 @@ class FeedDocument:
     """A feed as read: `format` is its name for people ("RSS 0.92"); texts are plain; items are in document order.
 
     `channel` is what an RSS channel says beside title, link and description. Feeds have their newest item on top;
-    where `oldest_on_top` is true the document goes the other way, as an outline does.
+    where `oldest_on_top` is true the document goes the other way, as an outline does. `repairs` are those of `warnings`
+    that say how a faulty document was read. `partial`: it may have had more items than could be read.
     """
 
     format: str
@@ -75,6 +76,8 @@ class FeedDocument:
     channel: Channel | None = None
     oldest_on_top: bool = False
     paging: Paging = NO_PAGING
+    repairs: tuple[str, ...] = ()
+    partial: bool = False
 
     def oldest_first(self) -> list[ImportedItem]:
         """The items in the order in which a feed wants them published.
@@ -156,6 +159,8 @@ class FeedDraft:
     oldest_on_top: bool = False
     paging: Paging = NO_PAGING
     warnings: list[str] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+    partial: bool = False
 
 
 def each(read: Callable[[T, int], ItemDraft | SkippedItem], values: Iterable[T]) -> Iterator[ItemDraft | SkippedItem]:

@@ -299,14 +299,14 @@ def title_checksums(title: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys((dumb_checksum(title), dumb_checksum(title.strip()))))
 
 
-def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
+def raw_titles(data: bytes, charset: str = "") -> dict[str, tuple[str, ...]]:
     """Returns the titles of a document's items with their white space, by the trimmed title, which is all that feed
     readers keep.
 
     Raises FeedError where the document cannot be read.
     """
     titles: dict[str, tuple[str, ...]] = {}
-    for node in load(data).root.iter("{*}title"):
+    for node in load(data, charset).root.iter("{*}title"):
         parent = node.getparent()
         namespace = node.tag.rpartition("}")[0].lstrip("{")
         if parent is None or parent.tag.rpartition("}")[2] not in _ITEMS:

@@ -84,12 +84,15 @@ class ListedFeed:
     created_us: int | None = None
 
 
-def read_outline(data: bytes) -> OutlineDocument:
-    """The outline in `data`.
+def read_outline(data: bytes, *, repair: bool = True) -> OutlineDocument:
+    """The outline in `data`; `repair` as for `load`.
 
-    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for what is none or goes beyond the limits.
+    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for what is none or goes beyond the limits, and for
+    an outline of which lines may be missing: a feed that a list lacks is no longer followed.
     """
-    root, warnings = load(data)
+    root, warnings, partial = load(data, repair=repair)
+    if partial:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the outline is not whole: {warnings[-1]}")
     if not is_outline(root):
         name = root.tag.rpartition("}")[2]
         raise FeedError(Condition.INVALID_PAYLOAD, f"the document is no OPML: its root element is {name[:40]}")
@@ -101,13 +104,12 @@ def is_outline(root: Element) -> bool:
     return _name(root) in _ROOTS
 
 
-def outline_of(root: Element, warnings: list[str]) -> OutlineDocument:
+def outline_of(root: Element, warnings: Iterable[str] = ()) -> OutlineDocument:
     """The outline of a document for whose root `is_outline` is true. Raises FeedError as `read_outline` does."""
     head, body = (next(_children(root, name), None) for name in ("head", "body"))
     if body is None:
         raise FeedError(Condition.INVALID_PAYLOAD, "the outline has no body")
-    if head is None:
-        warnings.append("the outline has no head")
+    warnings = [*warnings, *(["the outline has no head"] if head is None else [])]
     reader = _OutlineReader()
     outlines = tuple(reader.outline(node, 1) for node in _children(body, "outline"))
     warnings += reader.faults[:MAX_WARNINGS]

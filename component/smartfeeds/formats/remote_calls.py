@@ -35,7 +35,7 @@ class RemoteCall:
 def read_message(data: bytes) -> Element:
     """Returns the root element of a message in any encoding. Raises RemoteCallError, also for any DTD."""
     try:
-        root = load(data).root
+        root = load(data, repair=False).root
     except FeedError as error:
         raise RemoteCallError(f"{error.text}.") from None
     if root.getroottree().docinfo.internalDTD is not None:

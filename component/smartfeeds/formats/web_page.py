@@ -13,12 +13,12 @@ from lxml import etree
 from smartfeeds.errors import FormatError
 from smartfeeds.formats import atom
 from smartfeeds.formats.documents import collected
+from smartfeeds.formats.encodings import utf8_page
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.items import FeedDocument, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.links import is_uri, rebase, resolve
-from smartfeeds.formats.loader import utf8_page
 from smartfeeds.formats.microformats import PROPERTIES, fill
 from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze

@@ -13,7 +13,7 @@ from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
-from smartfeeds.formats.documents import document_bytes, read_document
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, EssContent, NnoEntry, read_either
 from smartfeeds.formats.nno import EntryRequest, candidate_of, match, raw_titles, requests_of, to_download
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
@@ -212,10 +212,9 @@ class Puller:
 
 def _full_entries(url: str, response: Response, wanted: Sequence[EntryRequest]) -> dict[EntryRequest, FullEntry]:
     """The items of a feed that match the entries of the outline. Raises FeedError."""
-    body = document_bytes(response.body, response.charset)
-    document = read_document(body, without_secrets(response.url))
+    document = read_document(response.body, without_secrets(response.url), response.charset)
     items = [item for item in document.items if not item.deleted]
-    titles = raw_titles(body)
+    titles = raw_titles(response.body, response.charset)
     matches = match(wanted, [candidate_of(item, titles) for item in items])
     return {
         entry: FullEntry(url, replace(items[place.place], warnings=()), document.id, document.title, place.updated)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from smartfeeds.core.consumers import BROKEN
-from smartfeeds.core.polling import GOOD, AnswerKind, PollAnswer, next_host_pause, validators_at
+from smartfeeds.core.polling import GOOD, REPAIRED, AnswerKind, PollAnswer, next_host_pause, validators_at
 from smartfeeds.core.sources import HostPause, Source, SourceState, host_of, is_own
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
@@ -246,11 +246,14 @@ class Poller:
             )
             answer = replace(
                 good_answer(source, response, document),
-                reason=whole.reason,
+                reason=whole.reason or document.repaired,
                 is_gap=whole.is_gap,
                 archives=whole.archives,
                 is_page=document.is_page,
             )
+            if document.feed.partial:
+                # The server may say 304 to the validators of a document that it has cut.
+                answer = replace(answer, validators=NO_VALIDATORS)
             offer = self._offer(source, response, document, began_us)
             await self._store(source, answer, whole.document, offer=offer)
         except FeedError as error:
@@ -334,7 +337,8 @@ def _log_poll(stored: StoredPoll, answer: PollAnswer) -> None:
     if after.url != before.url:
         _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url), sharing=stored.sharing)
     if answer.kind in GOOD and after.reason and after.reason != before.reason:
-        _log.warning("source_incomplete", node=after.node, url=shown(after.url), reason=after.reason)
+        event = "source_repaired" if after.reason.startswith(REPAIRED) else "source_incomplete"
+        _log.warning(event, node=after.node, url=shown(after.url), reason=after.reason)
     for item_id, reason in stored.counts.skipped:
         _log.warning("source_item_skipped", node=after.node, url=shown(after.url), item=item_id, reason=reason)
     _log.debug("source_polled", node=after.node, url=shown(after.url), result=answer.kind.value)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from smartfeeds.core.polling import REPAIRED
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.push_targets import PushOffer, offer_of, same_address
 from smartfeeds.core.sources import NO_HINTS, DocumentHints, Source, filter_of, is_own
@@ -16,10 +17,9 @@ from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.formats.atom import LINK, SOURCE, address_of_source, read_traits
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.encodings import in_utf8
 from smartfeeds.formats.ess import looks_like_ess, read_either
 from smartfeeds.formats.items import FeedDocument
-from smartfeeds.formats.json_text import looks_like_json
-from smartfeeds.formats.loader import in_utf8
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.poll_hints import poll_hints
 from smartfeeds.formats.push_links import NO_LINKS, PushLinks, document_links, push_links
@@ -59,6 +59,11 @@ class SourceDocument:
         return tuple(time_us for time_us in times if time_us is not None)
 
     @property
+    def repaired(self) -> str:
+        """What was repaired in the document, as the reason of its source; "" for a document without faults."""
+        return f"{REPAIRED}{'; '.join(self.feed.repairs)}" if self.feed.repairs else ""
+
+    @property
     def is_page(self) -> bool:
         """Whether the document is a web page."""
         return self.feed.format == PAGE_FORMAT
@@ -75,14 +80,14 @@ def read_source(
     """
     if not body.strip():
         raise FeedError(Condition.INVALID_PAYLOAD, "the document is empty")
-    data, note = _decoded(body, charset)
+    _check_tags(body)
     if source.settings.is_list:
-        return _read_list(data, own_url)
+        return _read_list(in_utf8(body, charset).data, own_url)
     # A page that comes where a feed was is a failure of the server, not a feed (SRC-043).
     may_be_page = source.progress.full_us is None or source.progress.is_page
     try:
         # The address becomes the xml:base of items, which everybody reads.
-        document = _read(body, data, charset, without_secrets(url), may_be_page=may_be_page)
+        document = _read(body, charset, without_secrets(url), may_be_page=may_be_page)
     except FeedError as error:
         addresses = _feeds_of(body, url)
         if not addresses:
@@ -93,7 +98,7 @@ def read_source(
     foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]
     returned = len(items) - len(foreign)
     reasons = [f"item {one.index + 1}: {one.reason}" for one in (*document.skipped, *skipped)]
-    notes = (*document.warnings, *((note,) if note else ()), *reasons)
+    notes = (*document.warnings, *reasons)
     if returned:
         notes = (*notes, f"{counted(returned, 'item')} came from this service and were left out")
     feed = replace(document, items=(), skipped=())
@@ -124,10 +129,10 @@ def _feeds_of(body: bytes, url: str) -> list[str]:
     return [link.href for link in links_of(body, url)] if body.lstrip()[:1] == b"<" else []
 
 
-def _read(body: bytes, data: bytes, charset: str, url: str, *, may_be_page: bool) -> FeedDocument:
+def _read(body: bytes, charset: str, url: str, *, may_be_page: bool) -> FeedDocument:
     """The feed; the content decides which format it has (SRC-049)."""
     try:
-        return read_document(data, url, doubles=True, most=MAX_READ_ITEMS)
+        return read_document(body, url, charset, doubles=True, most=MAX_READ_ITEMS)
     except FormatError:
         if not may_be_page or body.lstrip()[:1] != b"<":
             raise
@@ -142,8 +147,9 @@ def read_push(
     Their feed has the title that polls know, so that an item is the same whichever way it came (WS-129). Raises
     FeedError for what is no feed.
     """
-    data, _note = _decoded(body, charset)
-    document = _of_topic(read_document(data, without_secrets(topic), doubles=True, most=MAX_READ_ITEMS), topic)
+    _check_tags(body)
+    read = read_document(body, without_secrets(topic), charset, doubles=True, most=MAX_READ_ITEMS)
+    document = _of_topic(read, topic)
     document = replace(document, title=source.progress.title or document.title)
     items, _skipped = source_items(document, source.first_url, source.settings.ignore)
     foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]
@@ -158,14 +164,10 @@ def offer_in(document: SourceDocument, url: str, source_url: str, own_url: str) 
     return offer_of(list(links.hubs), links.topic or url, clouds, own_url)
 
 
-def _decoded(body: bytes, charset: str) -> tuple[bytes, str]:
-    """The document in UTF-8 and a note of what was wrong with its encoding. ESS and JSON have their own rules.
-
-    Raises FeedError(PAYLOAD_TOO_BIG) for very many tags.
-    """
+def _check_tags(body: bytes) -> None:
+    """Raises FeedError(PAYLOAD_TOO_BIG) for very many tags."""
     if body.count(b"<") > MAX_TAGS:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document has more than {MAX_TAGS} tags, which is the limit")
-    return (body, "") if looks_like_ess(body) else in_utf8(body, "" if looks_like_json(body) else charset)
 
 
 def _admitted(items: Sequence[SourceItem], source: Source) -> tuple[SourceItem, ...]:

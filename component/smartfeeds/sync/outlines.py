@@ -56,7 +56,7 @@ class SyncOutline:
 
 def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
     """Reads an outline. Raises FeedError as `read_outline` does."""
-    document = read_outline(data)
+    document = read_outline(data, repair=False)
     outlines = SyncOutline(document, notes=list(document.warnings))
     sharings = [node for node in map(parse_stored, document.head_extensions) if node.tag in SHARINGS]
     outlines.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=lenient)

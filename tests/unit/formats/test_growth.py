@@ -7,7 +7,7 @@ from lxml import etree
 
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import atom, documents, html_tags, loader, nno, plain, rss, xml
+from smartfeeds.formats import atom, documents, html_tags, nno, plain, rss, xml
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry
@@ -140,15 +140,6 @@ def test_long_namespace_name_does_not_multiply():
     with pytest.raises(FeedError, match="a namespace name is longer than 256 bytes"):
         xml.canonical(root)
     assert xml.canonical(etree.fromstring(f'<x:a xmlns:x="urn:{"n" * (xml.MAX_NAME_BYTES - 4)}"/>'))
-
-
-@pytest.mark.parametrize("opening", [b"<![CDATA[", b"<!--"])
-def test_names_of_characters_are_looked_for_once(opening):
-    """A section without an end reaches to the end of the document: each byte is in one match at most."""
-    for n in (1_000, 2_000):
-        data = opening * n + b"&nbsp;"
-        spans = [match.span() for match in loader._NAMED_ENTITY.finditer(data)]
-        assert spans == [(0, len(data))]
 
 
 def test_warnings_of_an_id_do_not_grow_with_its_items(monkeypatch):

@@ -272,7 +272,7 @@ def test_raw_titles_are_decoded_once():
 
     assert dumb_checksum(title) == 27
     with pytest.raises(FeedError):
-        raw_titles(b"<rss>")
+        raw_titles(b"<html>")
 
 
 def test_candidate_has_both_times_floored_and_the_titles_as_they_may_stand():

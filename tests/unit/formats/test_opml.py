@@ -32,6 +32,8 @@ OUTLINES = {
     "fv__opml__clean__simpleScript.opml": ("1.1", "workspace.userlandsamples.doSomeUpstreaming", 11),
     "fv__opml__clean__subscriptionList.opml": ("1.1", "mySubscriptions.opml", 13),
     "fv__opml__errors__badlyFormedDateModified.opml": ("1.1", "Badly Formed Dates", 1),
+    "fv__opml__errors__invalidCharacters.opml": ("1.1", "Badly \u201cQuoted\u201d Text", 1),
+    "fv__opml__errors__notwellformed.opml": ("1.1", "This & That", 2),
     "fv__opml__errors__missingHead.opml": ("1.1", "", 1),
     "fv__opml__errors__missingOutline.opml": ("1.1", "Missing Outline Element", 0),
     "fv__opml__errors__subscriptionListErrors1.opml": ("1.1", "mySubscriptions.opml", 5),
@@ -40,9 +42,7 @@ OUTLINES = {
     "sm_sse_opml_ordered.opml": ("1.0", "Test outline", 4),
 }
 REFUSED = {
-    "fv__opml__errors__invalidCharacters.opml": "bytes that its encoding does not have",
     "fv__opml__errors__missingBody.opml": "has no body",
-    "fv__opml__errors__notwellformed.opml": "not well-formed",
 }
 
 

@@ -522,6 +522,35 @@ async def test_document_that_cannot_be_read_takes_nothing_away(polling, site, bo
     assert (source.state, source.reason, source.progress.failures) == (SourceState.POLLED, "", 0)
 
 
+async def test_repairs_are_said_once_and_stay_while_the_document_does(polling, site):
+    """[SRC-047] What was repaired is the reason of the source, and in the log."""
+    site.pages[PATH] = tagged(atom("a").replace(b"<title>a<", b"<title>a\x08 & b<"))
+    with capture_logs() as logs:
+        source = await polling.poll(await polling.add())
+        again = await polling.poll(source, HOUR_S)
+
+    assert source.state is SourceState.POLLED and await polling.titles() == ["a & b"]
+    assert source.reason.startswith("read with repairs: characters that XML does not allow") and '"&"' in source.reason
+    assert site.asked[-1].headers["If-None-Match"] == '"1"' and again.reason == source.reason
+    assert [log["reason"] for log in logs if log["event"] == "source_repaired"] == [source.reason]
+    site.pages[PATH] = tagged(atom("a"), '"2"')
+    assert (await polling.poll(again, HOUR_S)).reason == ""
+
+
+async def test_cut_document_is_requested_again_and_ends_nothing(polling, site):
+    """[SRC-066] A server may answer 304 to the validators of what it has cut; a complete feed that is cut is none."""
+    complete = '<fh:complete xmlns:fh="http://purl.org/syndication/history/1.0"/>'
+    whole = atom("c", "b", "a", inner=complete)
+    site.pages[PATH] = tagged(whole)
+    source = await polling.poll(await polling.add())
+    site.pages[PATH] = tagged(whole[: whole.rindex(b"</entry>")], '"2"')
+    for _ in range(3):
+        source = await polling.poll(source, HOUR_S)
+
+    assert sorted(await polling.titles()) == ["a", "b", "c"]
+    assert "If-None-Match" not in site.asked[-1].headers and "ends in the middle" in source.reason
+
+
 async def test_document_that_is_cut_takes_nothing(polling, site):
     """[SRC-045] Shorter than its Content-Length."""
 

@@ -1,0 +1,166 @@
+"""The encoding of documents from the web: the same for polls, imports and `convert` [SRC-050]."""
+
+import codecs
+
+import pytest
+
+from smartfeeds.core.sources import new_source
+from smartfeeds.errors import FeedError
+from smartfeeds.formats import atom
+from smartfeeds.formats.documents import document_bytes, read_document
+from smartfeeds.formats.encodings import codec_of, in_utf8, utf8_page
+from smartfeeds.formats.loader import load
+from smartfeeds.sources.reading import read_source
+
+RUSSIAN = "Привет, мир: новости"
+WESTERN = "Café “Zürich” – 5 €"
+JAPANESE = "日本語のニュース"
+CHINESE = "中文新闻標題"
+KOREAN = "한국어 뉴스"
+
+
+def feed(text: str, declared: str = "", before: str = "") -> str:
+    declaration = f'<?xml version="1.0" encoding="{declared}"?>\n' if declared else ""
+    item = f"<item><guid>urn:x:1</guid><title>{text}</title></item>"
+    return (
+        f'{before}{declaration}<rss version="2.0"><channel><title>{text}</title><link>http://a.example/</link>'
+        f"<description>d</description>{item}</channel></rss>"
+    )
+
+
+# body, charset of the header, the text that is meant, whether a note says that something was wrong
+CASES = {
+    "utf-8": (feed(RUSSIAN).encode(), "", RUSSIAN, False),
+    "mark of utf-8": (codecs.BOM_UTF8 + feed(RUSSIAN).encode(), "", RUSSIAN, False),
+    "mark of utf-8 against all names": (codecs.BOM_UTF8 + feed(WESTERN, "latin1").encode(), "koi8-r", WESTERN, False),
+    "mark of utf-16-le": (feed(RUSSIAN, "utf-16").encode("utf-16"), "", RUSSIAN, False),
+    "mark of utf-16-be": (codecs.BOM_UTF16_BE + feed(RUSSIAN, "utf-16").encode("utf-16-be"), "", RUSSIAN, False),
+    "mark of utf-32": (feed(RUSSIAN, "utf-32").encode("utf-32"), "", RUSSIAN, False),
+    "utf-16-le without mark": (feed(RUSSIAN, "utf-16").encode("utf-16-le"), "", RUSSIAN, False),
+    "utf-16-be without mark, wrong header": (feed(RUSSIAN, "utf-16").encode("utf-16-be"), "utf-8", RUSSIAN, False),
+    "utf-16 behind a line feed": (feed(RUSSIAN, "utf-16", "\n").encode("utf-16-le"), "", RUSSIAN, True),
+    "utf-32-be without mark": (feed(RUSSIAN, "utf-32").encode("utf-32-be"), "", RUSSIAN, False),
+    "declares utf-16, is utf-8": (feed(RUSSIAN, "utf-16").encode(), "", RUSSIAN, False),
+    "header says utf-16, is utf-8": (feed(RUSSIAN, "utf-8").encode(), "utf-16", RUSSIAN, False),
+    "declared cp1251": (feed(RUSSIAN, "windows-1251").encode("cp1251"), "", RUSSIAN, False),
+    "line feed before the declaration": (feed(RUSSIAN, "windows-1251", "\n").encode("cp1251"), "", RUSSIAN, True),
+    "blanks before the declaration": (feed(RUSSIAN, "koi8-r", " \r\n\t\n").encode("koi8-r"), "", RUSSIAN, True),
+    "mark and blank": (codecs.BOM_UTF8 + feed(RUSSIAN, "utf-8", " ").encode(), "", RUSSIAN, True),
+    "two marks": (codecs.BOM_UTF8 * 2 + feed(RUSSIAN, "utf-8").encode(), "", RUSSIAN, False),
+    "header of a feed that declares nothing": (feed(RUSSIAN).encode("cp1251"), "windows-1251", RUSSIAN, False),
+    "header against a declaration of utf-8": (feed(RUSSIAN, "utf-8").encode("cp1251"), "windows-1251", RUSSIAN, False),
+    "header against a declaration": (feed(RUSSIAN, "windows-1251").encode("koi8-r"), "koi8-r", RUSSIAN, False),
+    "header utf-8 against a declaration": (feed(RUSSIAN, "windows-1251").encode("cp1251"), "utf-8", RUSSIAN, False),
+    "default header against a declaration": (
+        feed(RUSSIAN, "windows-1251").encode("cp1251"), "ISO-8859-1", RUSSIAN, False,
+    ),
+    "default header against utf-8": (feed(WESTERN, "utf-8").encode(), "iso-8859-1", WESTERN, False),
+    "default header alone": (feed(WESTERN).encode("cp1252"), "us-ascii", WESTERN, False),
+    "declares latin1, is utf-8": (feed(WESTERN, "iso-8859-1").encode(), "", WESTERN, True),
+    "declares cp1251, is utf-8": (feed(RUSSIAN, "windows-1251").encode(), "", RUSSIAN, True),
+    "declares utf-8, is cp1252": (feed(WESTERN, "utf-8").encode("cp1252"), "", WESTERN, True),
+    "declares latin1, is cp1252": (feed(WESTERN, "iso-8859-1").encode("cp1252"), "", WESTERN, True),
+    "declares nothing, is cp1252": (feed(WESTERN).encode("cp1252"), "", WESTERN, True),
+    "quotes of cp1252 in utf-8": (
+        feed(RUSSIAN + "@q@", "utf-8").encode().replace(b"@q@", b"\x93q\x94"), "", RUSSIAN + "“q”", True,
+    ),
+    "undefined byte of cp1252": (
+        feed("a@", "windows-1252").encode().replace(b"a@", b"a\x81b\xe9"), "", "a\x81bé", False,
+    ),
+    "shift_jis": (feed(JAPANESE, "Shift_JIS").encode("cp932"), "", JAPANESE, False),
+    "x-sjis": (feed(JAPANESE, "x-sjis").encode("cp932"), "", JAPANESE, False),
+    "one bad byte in euc-jp": (
+        feed(JAPANESE * 20 + "!", "EUC-JP").encode("euc-jp").replace(b"!</title></item>", b"\xff</title></item>"),
+        "", JAPANESE * 20 + "\ufffd", True,
+    ),
+    "euc-jp": (feed(JAPANESE, "euc-jp").encode("euc-jp"), "", JAPANESE, False),
+    "iso-2022-jp": (feed(JAPANESE, "iso-2022-jp").encode("iso-2022-jp"), "", JAPANESE, False),
+    "gb2312 with characters of gbk": (feed(CHINESE, "gb2312").encode("gbk"), "", CHINESE, False),
+    "GB18030": (feed(CHINESE, "GB18030").encode("gb18030"), "", CHINESE, False),
+    "big5": (feed("繁體中文", "Big5").encode("big5"), "", "繁體中文", False),
+    "ks_c_5601": (feed(KOREAN, "ks_c_5601-1987").encode("cp949"), "", KOREAN, False),
+    "iso-8859-8-i": (feed("שלום", "iso-8859-8-i").encode("iso-8859-8"), "", "שלום", False),
+    "unknown name": (feed(RUSSIAN, "x-nobody").encode(), "", RUSSIAN, True),
+    "unknown name and other bytes": (feed(WESTERN, "x-nobody").encode("cp1252"), "", WESTERN, True),
+    "unknown header": (feed(RUSSIAN, "windows-1251").encode("cp1251"), "none", RUSSIAN, False),
+    "name of python that is no encoding": (feed(r"\x41", "unicode_escape").encode(), "zlib", r"\x41", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "charset", "text", "noted"), CASES.values(), ids=CASES.keys())
+def test_encoding_is_found(body: bytes, charset: str, text: str, noted: bool) -> None:
+    document = read_document(body, "", charset)
+    assert (document.title, document.items[0].payload.root.findtext(atom.TITLE)) == (
+        text if "\ufffd" not in text else document.title,
+        text,
+    )
+    assert bool(document.repairs) is noted, document.repairs
+
+
+@pytest.mark.parametrize(("body", "charset", "text", "noted"), CASES.values(), ids=CASES.keys())
+def test_a_poll_reads_what_an_import_reads(body: bytes, charset: str, text: str, noted: bool) -> None:
+    polled = read_source(body, charset, "http://a.example/", new_source("n", "http://a.example/", 0))
+    assert polled.feed.title == read_document(body, "", charset).title
+    assert polled.items[0].item.payload.root.findtext(atom.TITLE) == text
+    assert set(polled.feed.repairs) <= set(polled.notes)
+
+
+@pytest.mark.parametrize(("body", "charset", "text", "noted"), CASES.values(), ids=CASES.keys())
+def test_utf8_stays_what_it_is(body: bytes, charset: str, text: str, noted: bool) -> None:
+    """`load` may get what was recoded before."""
+    data = in_utf8(body, charset).data
+    assert in_utf8(data, charset) == (data, [], False)
+    assert load(data).root.findtext(".//item/title") == text
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        *[(name, "utf-8") for name in ("utf8", "UTF_8", "Utf-8", '"utf-8"', "'utf-8'", " utf-8 ", "utf-8,utf-8")],
+        *[(name, "cp1251") for name in ("windows1251", "Windows_1251", "win-1251", "cp-1251", "x-cp1251", "CP1251")],
+        *[(name, "cp1252") for name in ("latin1", "ISO_8859-1", "us-ascii", "ANSI", "windows-1252")],
+        *[(name, "koi8-r") for name in ("KOI8-R", "koi8r", "koi8_r")],
+        *[(name, "cp949") for name in ("ks_c_5601", "EUC-KR", "ksc5601")],
+        *[(name, "cp932") for name in ("sjis", "Shift-JIS", "Windows-31J")],
+        *[(name, "gb18030") for name in ("gb2312", "GB_2312", "x-gbk", "cp936")],
+        *[(name, "") for name in ("", "none", "utf-7", "hex", "rot13", "base64", "idna", "x" * 10_000, "é", "\0")],
+    ],
+)  # fmt: skip
+def test_names_are_known_however_they_are_spelt(name: str, codec: str) -> None:
+    assert codec_of(name) == (codec and codecs.lookup(codec).name)
+
+
+@pytest.mark.parametrize("label", ["utf-7", "UTF_7", "unicode-1-1-utf-7"])
+def test_utf7_is_refused(label: str) -> None:
+    """[SRC-051]"""
+    with pytest.raises(FeedError, match="UTF-7"):
+        read_document(feed("+ADw-script+AD4-", label).encode())
+    assert read_document(feed("+ADw-b+AD4-").encode(), "", label).title == "+ADw-b+AD4-"
+
+
+def test_ebcdic_is_refused() -> None:
+    with pytest.raises(FeedError, match="EBCDIC"):
+        read_document(feed("x", "cp037").encode("cp037"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_json_feed_is_read_in_the_encoding_that_its_bytes_show(encoding: str) -> None:
+    """RFC 8259 8.1 allows UTF-8 only; a mark must not be an error."""
+    body = '{"version": "https://jsonfeed.org/version/1.1", "title": "Café – €", "items": []}'.encode(encoding)
+    document = read_document(body)
+    assert document.title == "Café – €"
+    assert bool(document.repairs) is (encoding == "cp1252")
+
+
+def test_sync_documents_are_not_guessed() -> None:
+    """Two services that merge versions must read the same text of the same bytes."""
+    right = feed(RUSSIAN, "windows-1251", "\n").encode("cp1251")
+    assert RUSSIAN in document_bytes(right, "").decode()
+    guess = feed(WESTERN, "utf-8").encode("cp1252")
+    assert document_bytes(guess, "") == guess
+
+
+def test_page_declares_its_encoding_in_its_meta_element() -> None:
+    page = f'<html><head><meta charset="windows-1251"><title>{RUSSIAN}</title>'
+    assert RUSSIAN in utf8_page(page.encode("cp1251"), "").decode()
+    assert RUSSIAN in utf8_page(page.encode(), "").decode()

@@ -46,6 +46,7 @@ from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
+from smartfeeds.service.placing import MoveItem
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sign_in_setup import SharedSignIns
@@ -303,7 +304,7 @@ class App:
 
     async def handle(self, request: Request) -> Answer:
         """The service behind the rate limit of the operator (xep-map 249)."""
-        limited = self._rates is not None and isinstance(request, Publish | Retract | ResolveConflicts)
+        limited = self._rates is not None and isinstance(request, Publish | Retract | MoveItem | ResolveConflicts)
         if limited and self._rates is not None and not self._rates.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
         if type(request) in self._operations.handlers:

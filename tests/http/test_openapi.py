@@ -281,7 +281,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 include-operation-id = ["createFeed", "configureFeed"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "406", "409", "412", "429"]
 [[operations]]
-include-operation-id = ["retractItem", "purge"]
+include-operation-id = ["retractItem", "purge", "moveItem"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "412", "429"]
 [[operations]]
 include-operation-id = ["putMember", "deleteMember", "putSubscription", "deleteSubscription", "postToken"]

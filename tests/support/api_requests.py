@@ -45,8 +45,9 @@ CLOUD_DOORS = ("/rsscloud/pleaseNotify", "/RPC2", "/rsscloud/soap")
 SITE = "https://feeds.example.org"
 MEMBER, SUBSCRIPTION = "/members/{name}/{jid}", "/subscriptions/{name}/{jid}"
 
-# The bodies of the operations of administration, by path and method.
+# The bodies of the operations of administration and of moves, by path and method.
 ADMINISTRATION = {
+    (ITEM, "patch"): b'{"step": "up"}',
     (PULL, "patch"): b"{}",
     ("/options/{name}/", "get"): None,
     ("/members/{name}/", "get"): None,
@@ -202,6 +203,10 @@ async def ask_items(requests: Requests) -> None:
         await own(ITEM, "PUT", "/entries/notes/p0", version(B1, sync_id=sync_id).encode(), Content_Type=ATOM)
     await own(ITEM, "PUT", "", entry("t").encode(), If_Match='"other"', Content_Type=ATOM)
     await own(ITEM, "DELETE", If_Match='"other"')
+    for item_id, move in (("p1", b'{"after": ""}'), ("p1", b'{"step": "up"}'), ("none", b'{"step": "up"}')):
+        await requests.put_json(ITEM, "PATCH", f"/entries/notes/{item_id}", move)
+    await requests.put_json(ITEM, "PATCH", "/entries/notes/p1", b'{"step": "down"}', If_Match='"other"')
+    await requests.unreadable(ITEM, "PATCH")
     for template, method in ((ITEM, "PUT"), (ITEMS, "POST")):
         await requests.unreadable(template, method, kind=ATOM)
     # Users who may publish but not read get no body. The second request replaces the item of the first one.
@@ -374,6 +379,7 @@ async def ask_more_than_allowed(requests: Requests) -> None:
         (ITEM, "PUT", ATOM, atom),
         (ITEMS, "POST", ATOM, atom),
         (ITEM, "DELETE", ATOM, None),
+        (ITEM, "PATCH", JSON, b'{"step": "up"}'),
         (CONFLICT, "POST", JSON, b"{}"),
         (MICROPUB, "POST", JSON, NOTE),
     ):

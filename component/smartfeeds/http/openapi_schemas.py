@@ -10,6 +10,7 @@ from smartfeeds.core.times import DURATION
 from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.errors import Condition
 from smartfeeds.http.options_json import KIND_NAME
+from smartfeeds.sync.moves import MoveStep
 from smartfeeds.sync.record import MAX_NUMBER
 
 Schema = dict[str, Any]
@@ -221,6 +222,26 @@ SCHEMAS: Mapping[str, Schema] = {
             "html": {"type": "string", "description": "its text as HTML, in place of text"},
         },
         "additionalProperties": False,
+    },
+    "Move": {
+        "oneOf": [
+            exactly({"step": {"enum": [step.value for step in MoveStep], "description": "a move by one step"}}),
+            {
+                "type": "object",
+                "properties": {
+                    "parent": {
+                        "type": "string",
+                        "description": "id of the item to move into, empty for none; default: the present one",
+                    },
+                    "after": {
+                        "type": "string",
+                        "description": "id of the item to move behind, empty to be the first; default: the last one",
+                    },
+                },
+                "minProperties": 1,
+                "additionalProperties": False,
+            },
+        ]
     },
     "Requirements": exactly(
         {

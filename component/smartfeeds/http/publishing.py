@@ -10,7 +10,8 @@ import structlog
 
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import feed_path
-from smartfeeds.errors import FeedError, StoreError
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.formats.json_text import Json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
@@ -24,6 +25,7 @@ from smartfeeds.http.posts import PostReader
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.placing import MoveItem
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
     DeleteNode,
@@ -35,6 +37,7 @@ from smartfeeds.service.requests import (
     Purge,
     Retract,
 )
+from smartfeeds.sync.moves import MoveStep
 
 _log = structlog.get_logger()
 
@@ -46,6 +49,7 @@ _HTML = n.HTML.accept_types[:1]
 _BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, *_HTML)} | {
     kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.JSON_FEED.bare_type, n.WEB_FORM, n.MULTIPART)
 }
+_MOVES = ({"step"}, {"parent"}, {"after"}, {"parent", "after"})
 _FILE = {"*/*": {"type": "string", "format": "binary"}}
 
 PUT_ITEM = Operation(
@@ -78,6 +82,16 @@ RETRACT_ITEM = Operation(
     scope=TokenScope.PUBLISH,
     cors=True,
 )
+MOVE_ITEM = Operation(
+    "moveItem",
+    "Moves an item in the outline of the feed: by a step, or to a parent and behind another item",
+    {204: {}},
+    errors=(409, 412, 429),
+    parameters=(IF_MATCH,),
+    body={n.JSON.bare_type: ref("Move")},
+    scope=TokenScope.PUBLISH,
+    cors=True,
+)
 PURGE = Operation("purge", "Retracts all items of a feed", {204: {}}, scope=TokenScope.ADMIN, cors=True)
 CREATE_FEED = Operation(
     "createFeed",
@@ -93,7 +107,7 @@ DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204:
 
 
 class Publishing:
-    """Handles PUT, POST and DELETE of items and feeds."""
+    """Handles PUT, POST, PATCH and DELETE of items and feeds."""
 
     def __init__(self, change: Handle, service: str, bodies: BodyReader, posts: PostReader, entries: Entries) -> None:
         self._change = change
@@ -107,6 +121,13 @@ class Publishing:
         expected = expected_of(call)
         await self._change(Retract(call.actor, self._service, call.name, call.item_id, expected=expected))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
+
+    async def move(self, call: HttpCall) -> Reply:
+        """Moves an item (SSE 3.2)."""
+        step, parent, after = _move_of(await self._bodies.json(call, _JSON))
+        request = MoveItem(call.actor, self._service, call.name, call.item_id, step, parent, after, expected_of(call))
+        result = await ask(self._change, request, Published)
+        return Reply(status=HTTPStatus.NO_CONTENT, headers={**_EXPOSED, "ETag": f'"{result.tag}"'})
 
     async def purge(self, call: HttpCall) -> Reply:
         """Retracts all items of a feed (XEP-0060 8.5)."""
@@ -169,6 +190,21 @@ class Publishing:
             _log.error("store_failed", reason=str(error))
             return None
         return answer if item_tag(answer.item) == result.tag else None
+
+
+def _move_of(value: Json) -> tuple[MoveStep | None, str | None, str | None]:
+    """The step, or the parent and the item before. Raises FeedError(BAD_REQUEST)."""
+    members = value if isinstance(value, dict) else {}
+    texts = {name: text for name, text in members.items() if isinstance(text, str)}
+    if not texts or len(texts) < len(members) or texts.keys() not in _MOVES:
+        raise FeedError(
+            Condition.BAD_REQUEST, "a move is a JSON object with step, or with parent, after or both, which are texts"
+        )
+    try:
+        step = MoveStep(texts["step"]) if "step" in texts else None
+    except ValueError:
+        raise FeedError(Condition.BAD_REQUEST, f"step is one of {', '.join(step.value for step in MoveStep)}") from None
+    return step, texts.get("parent"), texts.get("after")
 
 
 def _response_form(call: HttpCall, body_form: Representation) -> Representation:

@@ -111,6 +111,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/feeds/{name}", "feed", feeds.FEED_REDIRECT, lambda _: feeds.redirect),
     Route("GET", "/entries/{name}/{id}", "entries", entries.GET_ITEM, lambda h: h.entries.get),
     Route("PUT", "/entries/{name}/{id}", "entries", publishing.PUT_ITEM, lambda h: h.publishing.publish),
+    Route("PATCH", "/entries/{name}/{id}", "entries", publishing.MOVE_ITEM, lambda h: h.publishing.move),
     Route("DELETE", "/entries/{name}/{id}", "entries", publishing.RETRACT_ITEM, lambda h: h.publishing.retract),
     Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish),
     Route("DELETE", "/entries/{name}/", "entries", publishing.PURGE, lambda h: h.publishing.purge),

@@ -1,10 +1,94 @@
-"""The places of items in the outline of a feed (SSE 3.2, SSE-028)."""
+"""The outline that the items of a feed make, and moves in it (SSE 3.2, SSE-028).
 
-from smartfeeds.core.model import Item, Node
-from smartfeeds.service.context import Context
-from smartfeeds.service.syncing import read_shared, state_of
-from smartfeeds.store.base import WriteTx
-from smartfeeds.sync.places import Place, with_place
+The requests are beside their use cases.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
+from smartfeeds.core.view import SHARED
+from smartfeeds.errors import Condition, FeedError, unsupported
+from smartfeeds.formats.opml import OPML_NS
+from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
+from smartfeeds.service.items import write_state
+from smartfeeds.service.preconditions import check_expected, item_tag
+from smartfeeds.service.requests import Answer, ItemPrecondition, NodeRequest, Published
+from smartfeeds.service.syncing import EDITED_SYNC_BYTES, editor, read_shared, state_of
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.moves import FeedOutline, MoveStep, OutlineRow
+from smartfeeds.sync.outline import ROOT
+from smartfeeds.sync.places import Place, place_of, with_place
+
+# A move reads the whole outline: some 20 us an item.
+MAX_OUTLINE: Final = 10_000
+_CHUNK = 256
+_MARK = OPML_NS.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class GetOutline(NodeRequest):
+    """The outline of a feed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineShown(Answer):
+    """The live items of a feed in the order of its outline, with their levels, counted from 0. `may_move`: the actor
+    may move some of them."""
+
+    node: Node
+    lines: tuple[tuple[int, Item], ...]
+    may_move: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveItem(NodeRequest):
+    """Moves an item by a step, or into `parent` and behind `after`, which are item ids, "" for the root and the first
+    place. None: it stays with its parent, or becomes the last one there."""
+
+    item_id: str
+    step: MoveStep | None = None
+    parent: str | None = None
+    after: str | None = None
+    expected: ItemPrecondition | None = None
+
+
+def get_outline(tx: ReadTx, context: Context, request: GetOutline) -> OutlineShown:
+    """Returns the outline of a feed."""
+    located = _located(tx, context, request)
+    located.access.check_read()
+    items = _items(tx, context, located.node)
+    outline = FeedOutline.of([row for row, _item in items.values()])
+    lines = tuple((level, items[sync_id][1]) for level, sync_id in outline.walk_live())
+    return OutlineShown(located.node, lines, located.access.may_publish)
+
+
+def move_item(tx: WriteTx, context: Context, request: MoveItem) -> Published:
+    """Moves an item of a feed. The move is an update of the item, which keeps its content and its publisher."""
+    located = _located(tx, context, request)
+    access = located.access
+    access.check_publish()
+    # The answer says which ids exist.
+    access.check_read()
+    node = lock_located(tx, located)
+    item = _live(tx, node, request.item_id, "item")
+    if not access.may_overwrite(own=item.publisher == str(request.actor.bare)):
+        raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
+    check_expected(item, request.expected)
+    items = _items(tx, context, node)
+    outline = FeedOutline.of([row for row, _item in items.values()])
+    sync_id = item.sync_id or item.id
+    parent, after = _destination(tx, node, outline, sync_id, request)
+    places = outline.move(sync_id, parent, after, max(context.now_us, node.last_modified_us + 1))
+    if not places:
+        return Published(request.node or "", item.id, item_tag(item))
+    shared = read_shared(context, node, item)
+    version = shared.dialect.update(shared.version, editor(context, node, str(request.actor.bare)))
+    state = state_of(shared, with_place(version, places.pop(sync_id)), EDITED_SYNC_BYTES)
+    stored = write_state(tx, context, node, item, item.id, state, item.publisher)
+    for other, place in places.items():
+        put_place(tx, context, node, items[other][1], place)
+    return Published(request.node or "", item.id, item_tag(stored))
 
 
 def put_place(tx: WriteTx, context: Context, node: Node, item: Item, place: Place) -> None:
@@ -12,3 +96,54 @@ def put_place(tx: WriteTx, context: Context, node: Node, item: Item, place: Plac
     shared = read_shared(context, node, item)
     state = state_of(shared, with_place(shared.version, place))
     tx.put_item(node.node_no, item._replace(sync=state.sync))
+
+
+def _located(tx: ReadTx, context: Context, request: NodeRequest) -> LocatedNode:
+    located = locate_for(tx, context, request.node, request.actor)
+    if located.view.smart:
+        raise unsupported("publish", "a view has no outline; name the feed itself")
+    if located.node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.NOT_ALLOWED, "the items of this node have no places: it is no feed")
+    return located
+
+
+def _live(tx: ReadTx, node: Node, item_id: str, what: str) -> Item:
+    item = tx.item(node.node_no, item_id)
+    if item is None or item.deleted:
+        raise FeedError(Condition.ITEM_NOT_FOUND, f"no such {what}")
+    return item
+
+
+def _items(tx: ReadTx, context: Context, node: Node) -> dict[str, tuple[OutlineRow, Item]]:
+    """The items of a feed by sync id. Raises FeedError(NOT_ALLOWED) if they are too many."""
+    if node.total > MAX_OUTLINE:
+        raise FeedError(Condition.NOT_ALLOWED, f"the feed has more than {MAX_OUTLINE} items, too many for an outline")
+    items = {}
+    after = None
+    while chunk := tx.slice(node.node_no, Slice(SHARED, _CHUNK, after)):
+        for item in chunk:
+            place = place_of(read_shared(context, node, item).version) if _MARK in (item.sync or b"") else None
+            row = OutlineRow(item.sync_id or item.id, item.created_us, item.modified_us, place, item.deleted)
+            items[row.sync_id] = row, item
+        after = Edge(chunk[-1].modified_us, chunk[-1].item_no)
+    return items
+
+
+def _destination(tx: ReadTx, node: Node, outline: FeedOutline, sync_id: str, request: MoveItem) -> tuple[str, str]:
+    """The sync ids of the parent and the sibling before the item. Raises FeedError."""
+    if request.step is not None:
+        return outline.step(sync_id, request.step)
+
+    def named(item_id: str, what: str) -> str:
+        item = _live(tx, node, item_id, what) if item_id else None
+        return ROOT if item is None else item.sync_id or item.id
+
+    after = None if request.after is None else named(request.after, "item to move behind")
+    if request.parent is not None:
+        parent = named(request.parent, "parent")
+    else:
+        parent = next(holder for holder, ids in outline.tree.items() if (after or sync_id) in ids)
+    if after is None:
+        siblings = [one for one in outline.live(parent) if one != sync_id]
+        after = siblings[-1] if siblings else ROOT
+    return parent, after

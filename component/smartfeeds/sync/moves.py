@@ -1,0 +1,153 @@
+"""Moves of items in an outline by local users (SSE 3.2, SSE-028): where an item goes, and which places that changes.
+
+A move is a change of the moved item alone. The items around it keep their versions. Some of them may need another place
+nevertheless, because a place names the sibling before it, and that sibling has moved away.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.opml import MAX_LEVELS
+from smartfeeds.sync.outline import ROOT, Tree, parents_of
+from smartfeeds.sync.places import Place, tree_of
+
+
+class MoveStep(Enum):
+    """A move by one step, as outliners have it."""
+
+    UP = "up"
+    DOWN = "down"
+    INDENT = "indent"
+    OUTDENT = "outdent"
+
+
+class OutlineRow(NamedTuple):
+    """An item of an outline: its sync id, its keys in both orders, its place if it has one."""
+
+    sync_id: str
+    created_us: int
+    modified_us: int
+    place: Place | None
+    deleted: bool = False
+
+    @property
+    def order_us(self) -> int:
+        """When the item came to its place."""
+        return self.created_us if self.place is None else self.modified_us
+
+
+@dataclass(frozen=True, slots=True)
+class FeedOutline:
+    """The outline that the items of a feed make, deleted items included."""
+
+    rows: Mapping[str, OutlineRow]
+    tree: Tree
+
+    @classmethod
+    def of(cls, rows: Sequence[OutlineRow]) -> "FeedOutline":
+        """The outline of some items."""
+        order = sorted(rows, key=lambda row: row.order_us)
+        return cls({row.sync_id: row for row in rows}, tree_of((row.sync_id, row.place) for row in order))
+
+    def live(self, parent: str = ROOT) -> list[str]:
+        """Returns the children of an item that are not deleted."""
+        return [one for one in self.tree.get(parent, ()) if not self.rows[one].deleted]
+
+    def walk_live(self, parent: str = ROOT, level: int = 0) -> Iterator[tuple[int, str]]:
+        """Yields the items with their levels, without those that are deleted and what is in them."""
+        stack = [(level, one) for one in reversed(self.live(parent))]
+        while stack:
+            at, one = stack.pop()
+            yield at, one
+            stack += [(at + 1, child) for child in reversed(self.live(one))]
+
+    def step(self, sync_id: str, step: MoveStep) -> tuple[str, str]:
+        """Returns the parent and the sibling before an item after a step. Raises FeedError(CONFLICT) if it cannot move
+        that way."""
+        parent = parents_of(self.tree)[sync_id]
+        siblings = self.live(parent)
+        at = siblings.index(sync_id)
+        if step is MoveStep.UP and at:
+            return parent, siblings[at - 2] if at > 1 else ROOT
+        if step is MoveStep.DOWN and at + 1 < len(siblings):
+            return parent, siblings[at + 1]
+        if step is MoveStep.INDENT and at:
+            below = self.live(siblings[at - 1])
+            return siblings[at - 1], below[-1] if below else ROOT
+        if step is MoveStep.OUTDENT and parent != ROOT:
+            return parents_of(self.tree)[parent], parent
+        raise FeedError(Condition.CONFLICT, f"the item cannot move {_WAYS[step]}: {_ENDS[step]}")
+
+    def move(self, sync_id: str, parent: str, after: str, now_us: int) -> dict[str, Place]:
+        """Returns the places that change if an item moves, that of the item first; none if it is there already.
+
+        Raises FeedError(CONFLICT) for a place in itself, behind an item elsewhere, or on too many levels.
+        """
+        tree = self._moved(sync_id, parent, after)
+        if tree == self.tree:
+            return {}
+        siblings = tree[parent]
+        at = siblings.index(sync_id)
+        place = Place(parent, siblings[at - 1] if at else ROOT)
+        rows = dict(self.rows) | {sync_id: self.rows[sync_id]._replace(place=place, modified_us=now_us)}
+        places = {sync_id: place}
+        result = FeedOutline.of(list(rows.values())).tree
+        for holder, children in tree.items():
+            if result.get(holder) != children:
+                remade = _places_of(holder, children, rows)
+                places |= {one: there for one, there in remade.items() if there != rows[one].place}
+        return places
+
+    def _moved(self, sync_id: str, parent: str, after: str) -> dict[str, list[str]]:
+        parents = parents_of(self.tree)
+        if sync_id in _above(parent, parents):
+            raise FeedError(Condition.CONFLICT, "the item cannot move into itself")
+        if after != ROOT and (after == sync_id or parents.get(after) != parent):
+            raise FeedError(Condition.CONFLICT, "the item to move behind has another parent")
+        tree = {holder: [one for one in ids if one != sync_id] for holder, ids in self.tree.items()}
+        siblings = tree.setdefault(parent, [])
+        siblings.insert(siblings.index(after) + 1 if after != ROOT else 0, sync_id)
+        height = max(level for level, _ in self.walk_below(sync_id)) + 1
+        if len(_above(parent, parents)) + height > MAX_LEVELS:
+            raise FeedError(Condition.CONFLICT, f"an outline has at most {MAX_LEVELS} levels")
+        return {holder: ids for holder, ids in tree.items() if ids}
+
+    def walk_below(self, sync_id: str) -> Iterator[tuple[int, str]]:
+        """Yields an item, at level 0, and everything in it, also what is deleted."""
+        stack = [(0, sync_id)]
+        while stack:
+            level, one = stack.pop()
+            yield level, one
+            stack += [(level + 1, child) for child in self.tree.get(one, ())]
+
+
+_WAYS = {MoveStep.UP: "up", MoveStep.DOWN: "down", MoveStep.INDENT: "to the right", MoveStep.OUTDENT: "to the left"}
+_ENDS = {
+    MoveStep.UP: "it is the first one here",
+    MoveStep.DOWN: "it is the last one here",
+    MoveStep.INDENT: "no item is before it that could have it",
+    MoveStep.OUTDENT: "it is not in another item",
+}
+
+
+def _above(one: str, parents: Mapping[str, str]) -> Collection[str]:
+    """Returns an item and its ancestors, without the root."""
+    path = []
+    while one != ROOT:
+        path.append(one)
+        one = parents[one]
+    return path
+
+
+def _places_of(parent: str, children: Sequence[str], rows: Mapping[str, OutlineRow]) -> dict[str, Place]:
+    """Returns places that give children this order: each item refers to the nearest sibling before it that is older,
+    because items are put into the tree in the order of their last changes."""
+    places = {}
+    for at, one in enumerate(children):
+        age = rows[one].modified_us
+        before = (sibling for sibling in reversed(children[:at]) if rows[sibling].modified_us < age)
+        places[one] = Place(parent, next(before, ROOT))
+    return places

@@ -1,0 +1,75 @@
+"""Moves in an outline: whatever was moved before, the tree is the one that the mover sees."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.opml import MAX_LEVELS
+from smartfeeds.sync.moves import FeedOutline, MoveStep, OutlineRow
+from smartfeeds.sync.outline import ROOT, parents_of
+from smartfeeds.sync.places import Place
+
+IDS = "abcdefgh"
+MOVES = st.tuples(
+    st.sampled_from(IDS), st.sampled_from(("", *IDS)), st.integers(0, 8), st.sampled_from([None, *MoveStep])
+)
+# Places as documents and other services have them: stale ones, cycles, and none.
+PLACES = st.none() | st.builds(Place, st.sampled_from(("", *IDS, "z")), st.sampled_from(("", *IDS, "z")))
+
+
+@given(
+    places=st.lists(PLACES, min_size=len(IDS), max_size=len(IDS)),
+    deleted=st.sets(st.sampled_from(IDS), max_size=3),
+    moves=st.lists(MOVES, max_size=12),
+)
+def test_outline_after_moves_is_what_the_mover_sees(
+    places: list[Place | None], deleted: set[str], moves: list[tuple[str, str, int, MoveStep | None]]
+) -> None:
+    """[SSE-027] [SSE-028] Only the moved item gets a new time of change."""
+    rows = {
+        one: OutlineRow(one, time, time + 100, place, one in deleted)
+        for time, (one, place) in enumerate(zip(IDS, places, strict=True))
+    }
+    now_us = 1_000
+    for one, parent, at, step in moves:
+        outline = FeedOutline.of(list(rows.values()))
+        now_us += 1
+        try:
+            if step is not None and one not in deleted:
+                parent, after = outline.step(one, step)
+            else:
+                siblings = [ROOT, *(other for other in outline.live(parent) if other != one)]
+                after = siblings[at % len(siblings)]
+            changed = outline.move(one, parent, after, now_us)
+        except FeedError:
+            continue
+        expected = {holder: [other for other in ids if other != one] for holder, ids in outline.tree.items()}
+        siblings = expected.setdefault(parent, [])
+        siblings.insert(siblings.index(after) + 1 if after else 0, one)
+        assert bool(changed) is (expected != outline.tree)
+        for other, place in changed.items():
+            rows[other] = rows[other]._replace(place=place)
+        if changed:
+            assert next(iter(changed)) == one
+            rows[one] = rows[one]._replace(modified_us=now_us)
+        assert FeedOutline.of(list(rows.values())).tree == {holder: ids for holder, ids in expected.items() if ids}
+
+
+@given(st.data())
+def test_steps_go_there_and_back(data: st.DataObject) -> None:
+    """[SSE-028] Up and down, and right and left, undo each other in an outline without deleted items."""
+    parents = {one: data.draw(st.sampled_from(("", *IDS[:at]))) for at, one in enumerate(IDS)}
+    rows = [OutlineRow(one, at, at, Place(parents[one], "z")) for at, one in enumerate(IDS)]
+    outline = FeedOutline.of(rows)
+    one = data.draw(st.sampled_from(IDS))
+    for step, back in ((MoveStep.UP, MoveStep.DOWN), (MoveStep.INDENT, MoveStep.OUTDENT)):
+        try:
+            place = outline.step(one, step)
+        except FeedError:
+            continue
+        changed = outline.move(one, *place, 100)
+        moved = [row._replace(place=changed.get(row.sync_id, row.place)) for row in rows]
+        moved = [row._replace(modified_us=100) if row.sync_id == one else row for row in moved]
+        after = FeedOutline.of(moved)
+        assert after._moved(one, *after.step(one, back)) == dict(outline.tree)
+        assert max(level for level, _ in after.walk_live()) < MAX_LEVELS and parents_of(after.tree).keys() == set(IDS)

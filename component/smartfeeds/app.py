@@ -67,6 +67,7 @@ from smartfeeds.telemetry import (
     watch_loop,
 )
 from smartfeeds.webhooks_setup import callback_client, make_cloud, make_hub
+from smartfeeds.workers import DocumentWorkers
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
@@ -161,7 +162,8 @@ class App:
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         self._bounces = Bounces(self.service, clock=clock)
-        self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
+        self._documents = DocumentWorkers()
+        self._source_tools = SourceTools(clock, asyncio.sleep, random.random, aside=self._documents)
         self.polls = Polls(settings, self.service, self._source_tools)
         shared_sign_ins = SharedSignIns(domain, clock, self.group)
         self.sign_ins = shared_sign_ins.sign_ins
@@ -334,6 +336,7 @@ class App:
                 await self.site.listener.bind()
             await self.service.store.open()
             parts.push_async_callback(self.service.store.close)
+            parts.callback(self._documents.close)
             await self.files.clear_new()
             SCHEMA_VERSION.set(int(HEAD))
             GATHERED.source = self._readings

@@ -72,7 +72,7 @@ class Polls:
             Fetcher(limits, limiter=searches, contact=own_url),
             Fetcher(replace(limits, allowed=allowed), limiter=searches, contact=own_url),
         )
-        self.finder = FeedFinder(*self._search_fetchers, self.poller, tools.now_us, own_url)
+        self.finder = FeedFinder(*self._search_fetchers, self.poller, tools, own_url)
         self._push_clients = PushClients(
             *(
                 CallbackClient(networks, allowed_by="sources.allowed_networks", contact=own_url)

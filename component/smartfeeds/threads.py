@@ -1,8 +1,7 @@
 """Functions that run in a new thread each, for work that a shared pool of threads must not do.
 
-A name look-up may take a minute, and look-ups of slow names would occupy all threads of a pool. libxml2 keeps each name
-that a thread has parsed until that thread ends, so a thread of a pool that reads documents of strangers grows without
-bound.
+A name look-up may take a minute, and look-ups of slow names would occupy all threads of a pool. The same is true of the
+messages of anonymous callers (rssCloud), which have at most 64 KB. Larger documents are read by `workers`.
 """
 
 import asyncio

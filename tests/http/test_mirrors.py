@@ -17,6 +17,7 @@ from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from support.component import ALICE
+from support.documents import at_once
 from support.web import Web, WebStarter
 from support.world import World, memory_store, running_world
 
@@ -43,7 +44,7 @@ async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
 async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebMirrorReader:
     mirror = make_mirror(node=NODE, address=f"{web.origin}{path}", allow_private=True)
     await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
-    tools = SourceTools(world.clock, asyncio.sleep, lambda: 0.0)
+    tools = SourceTools(world.clock, asyncio.sleep, lambda: 0.0, aside=at_once)
     state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
     return WebMirrorReader(mirror, world.service, fetcher, state_store, tools)
 

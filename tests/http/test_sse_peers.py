@@ -41,6 +41,7 @@ from smartfeeds.sync.sharing import BEGINNING
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 from smartfeeds.sync.writing import write_item
 from support.component import ALICE, entry
+from support.documents import at_once
 from support.mesh import NODE, Net, Site
 from support.shell import Run, shell_in
 from support.web import WebStarter
@@ -86,10 +87,6 @@ async def serve() -> AsyncIterator[Callable[[Callable[[], Awaitable[bytes]]], Aw
 async def fetcher() -> AsyncIterator[Fetcher]:
     async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as made:
         yield made
-
-
-async def at_once(work: Callable[..., object], /, *arguments: object) -> object:
-    return work(*arguments)
 
 
 async def poll(service: FeedService, clock: Callable[[], int], address: str, fetcher: Fetcher) -> MirrorState:

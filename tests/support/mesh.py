@@ -43,6 +43,7 @@ from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
 from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.stream import STANZA_LIMIT_BYTES
+from support.documents import at_once
 from support.world import Clock, draft, entry, form, jid, memory_store
 
 COMPONENT = "jabber:component:accept"
@@ -98,11 +99,6 @@ class Timer:
     def cancel(self) -> None:
         if self.entry in self.timers.waiting:
             self.timers.waiting.remove(self.entry)
-
-
-async def at_once(work: Callable[..., Any], /, *arguments: Any) -> Any:
-    """Instead of a thread, which no turn of the event loop brings forward."""
-    return work(*arguments)
 
 
 class Listener(NamedTuple):

@@ -15,6 +15,7 @@ from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.service.sources import add_source
 from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.tools import SourceTools
+from support.documents import at_once
 from support.website import Names, Site
 from support.world import OWNER, T0_US, World
 
@@ -102,7 +103,7 @@ async def running_polling(world: World, site: Site, **options: object) -> AsyncI
     )  # fmt: skip
     guarded = Fetcher(FetchLimits(), limiter=limiter, resolver=Names("127.0.0.1"), clock=clock_s)
     async with fetcher, guarded:
-        tools = SourceTools(world.clock, sleep, lambda: 0.5)
+        tools = SourceTools(world.clock, sleep, lambda: 0.5, aside=at_once)
         poller = Poller(world.service, PollClients(fetcher, fetcher, fetcher), tools, **options)  # type: ignore[arg-type]
         yield Polling(world, site, poller, slept)
 

@@ -26,6 +26,7 @@ from smartfeeds.sources.prefetcher import Prefetcher
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.enclosure_files import EnclosureFolder
 from smartfeeds.telemetry import REGISTRY
+from support.documents import at_once
 from support.website import Names, Site
 from support.world import OWNER, T0_US, World
 
@@ -190,7 +191,9 @@ async def running_prefetching(world: World, site: Site, path: Path, **options: o
         Fetcher(limits, limiter=limiter, resolver=resolver, clock=clock_s) as client,  # type: ignore[arg-type]
         Fetcher(replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE), resolver=resolver, clock=clock_s) as polls,
     ):
-        poller = Poller(world.service, PollClients(polls, polls, polls), SourceTools(world.clock, sleep, lambda: 0.5))
+        poller = Poller(
+            world.service, PollClients(polls, polls, polls), SourceTools(world.clock, sleep, lambda: 0.5, aside=at_once)
+        )
         made: list[Prefetching] = []
         folder = EnclosureFolder(path, lambda _path: SimpleNamespace(total=1_000, free=int(1_000 * made[0].free)))
         made.append(Prefetching(world, site, poller, folder, client, plan))

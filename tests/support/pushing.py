@@ -31,6 +31,7 @@ from smartfeeds.sources.poller import Poller
 from smartfeeds.sources.push_inbox import PushInbox
 from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
 from smartfeeds.sources.tools import SourceTools
+from support.documents import at_once
 from support.polling import PATH, Polling, running_polling
 from support.website import Names, Site
 from support.world import World
@@ -181,7 +182,7 @@ async def running_pushing(
         async def sleep(seconds: float) -> None:
             slept.append(seconds)
 
-        tools = SourceTools(world.clock, sleep, lambda: 0.5)
+        tools = SourceTools(world.clock, sleep, lambda: 0.5, aside=at_once)
         own_url = f"http{'s' if tls else ''}://reader.example"
         options = PushOptions(own_url, secret_over_http)
         clients = polling.poller._clients

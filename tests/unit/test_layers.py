@@ -47,6 +47,9 @@ LAYERS: dict[str, set[str]] = {
     "threads": set(),
     "watchdog": set(),
     "xml_names": set(),
+    "worker_codec": {"errors"},
+    "worker_process": {"errors", "worker_codec"},
+    "workers": {"core", "errors", "worker_codec", "worker_process"},
     "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
     "http_setup": {"core", "config", "http", "xmpp"},
     "webhooks_setup": {"config", "core", "delivery", "formats", "net", "service", "webhooks"},
@@ -59,7 +62,7 @@ LAYERS: dict[str, set[str]] = {
     "sign_in_setup": {"core", "ownership_setup", "service", "xmpp"},
     "app": {"background", "bot_setup", "ownership_setup", "sign_in_setup", "opening", "webhooks_setup", "system",
             "http_setup", "polling_setup", "errors", "core", "formats", "store", "service", "push", "xmpp", "sources",
-            "http", "telemetry", "config", "client", "net", "delivery", "bot", "recent", "webhooks"},
+            "http", "telemetry", "config", "client", "net", "delivery", "bot", "recent", "webhooks", "workers"},
     "console": {"errors", "core"},
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {

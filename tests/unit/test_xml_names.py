@@ -64,9 +64,9 @@ def test_every_reader_counts_what_it_parses(
 
 
 def test_parser_does_not_hand_on_its_dictionary() -> None:
-    """lxml would give a thread without a dictionary that of the parser.
+    """lxml would give a thread without a dictionary that of the parser. The main thread has a special dictionary.
 
-    The main thread has a special dictionary, so this is a new thread.
+    So the test uses another thread.
     """
     entries: list[object] = []
 

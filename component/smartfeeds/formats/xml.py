@@ -122,8 +122,14 @@ _FAULTS = {
 
 
 def fault(error: etree.XMLSyntaxError) -> str:
-    """Returns the error in a text and its place. The message of the parser is not used, because it quotes the text."""
-    reason = _FAULTS.get(getattr(error, "code", 0), "is not well-formed XML")
+    """Returns the error in a text and its place. The message of the parser is not used, because it quotes the text.
+
+    Raises MemoryError if the parser got no memory.
+    """
+    code = getattr(error, "code", 0)
+    if code == etree.ErrorTypes.ERR_NO_MEMORY:
+        raise MemoryError
+    reason = _FAULTS.get(code, "is not well-formed XML")
     if "epth" in str(error.msg):
         reason = "is nested too deeply"
     elif "mplification" in str(error.msg):

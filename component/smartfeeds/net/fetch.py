@@ -114,6 +114,10 @@ class Response:
     headers: Headers = field(default_factory=lambda: NO_HEADERS, compare=False)
     hops: tuple[Hop, ...] = field(default=(), compare=False)
 
+    def __reduce__(self) -> tuple[type["Response"], tuple[object, ...]]:
+        """What the process gets that reads the document: all but the fields of the response and the requests."""
+        return Response, (self.url, self.status, self.body, self.content_type, self.validators, self.charset)
+
     @property
     def permanent_url(self) -> str:
         """The address that permanent redirects name: 301 and 308, up to the first other one (RFC 9110 section 15.4).

@@ -1,15 +1,17 @@
 """Explains what a poll of an address would see: `smartfeeds source check` (SRC-047, SRC-048)."""
 
+import contextlib
 from dataclasses import dataclass
 
 from smartfeeds.core.polling import GOOD, after_answer, hinted_s
-from smartfeeds.core.sources import Source
+from smartfeeds.core.sources import Source, host_of
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.autodiscovery import PageLink, links_of
+from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES, PageLink, links_of
 from smartfeeds.net.fetch import Fetcher, FetchError, Hop, Response, Sender
 from smartfeeds.sources.answers import failed_answer, good_answer
 from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
+from smartfeeds.sources.tools import DocumentRunner, read_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,9 @@ class SourceReport:
     next_s: int | None = None
 
 
-async def check_source(fetcher: Fetcher, source: Source, now_us: int) -> SourceReport:
+async def check_source(
+    fetcher: Fetcher, source: Source, now_us: int, aside: DocumentRunner = read_here
+) -> SourceReport:
     """Requests the address of a source once, and stores nothing."""
     settings = source.settings
     try:
@@ -37,17 +41,20 @@ async def check_source(fetcher: Fetcher, source: Source, now_us: int) -> SourceR
     except FetchError as error:
         after = after_answer(source, failed_answer(error), now_us, 0.5)
         return SourceReport(error.hops, error.reason, next_s=_seconds(after, now_us))
-    return _read(source, response, now_us)
+    return await _read(source, response, now_us, aside)
 
 
-def _read(source: Source, response: Response, now_us: int) -> SourceReport:
+async def _read(source: Source, response: Response, now_us: int, aside: DocumentRunner) -> SourceReport:
     content_type = response.content_type
     try:
-        document = read_source(
-            response.body, response.charset, response.url, source, "", response.headers.getall("Link", ())
+        document = await aside(
+            read_source,
+            *(response.body, response.charset, response.url, source, ""),
+            response.headers.getall("Link", ()),
+            party=source.host,
         )
     except FeedError as error:
-        links = _links(response)
+        links = await _links(response, aside)
         return SourceReport(response.hops, error.text or error.condition.value, content_type, links=links)
     answer = good_answer(source, response, document)
     assert answer.kind in GOOD
@@ -58,14 +65,19 @@ def _read(source: Source, response: Response, now_us: int) -> SourceReport:
         content_type,
         has_validators=bool(response.validators),
         document=document,
-        links=_links(response) if document.is_page else (),
+        links=await _links(response, aside) if document.is_page else (),
         hint_s=hinted_s(after.progress),
         next_s=_seconds(after, now_us),
     )
 
 
-def _links(response: Response) -> tuple[PageLink, ...]:
-    return links_of(response.body, response.url) if response.body.lstrip()[:1] == b"<" else ()
+async def _links(response: Response, aside: DocumentRunner) -> tuple[PageLink, ...]:
+    """The feeds that a web page offers; none if the page cannot be read within the limits."""
+    if response.body.lstrip()[:1] != b"<":
+        return ()
+    with contextlib.suppress(FeedError):
+        return await aside(links_of, response.body[:MAX_PAGE_BYTES], response.url, party=host_of(response.url))
+    return ()
 
 
 def _seconds(source: Source, now_us: int) -> int | None:

@@ -3,7 +3,6 @@
 People know the address of a blog, not that of its feed: a page that links to feeds stands for the first of them.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from smartfeeds.core.sources import FoundFeed, Source, is_own, new_source
@@ -12,6 +11,7 @@ from smartfeeds.formats.autodiscovery import LinkType, PageLink
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.sources.checking import SourceReport, check_source
 from smartfeeds.sources.poller import Poller
+from smartfeeds.sources.tools import SourceTools
 
 # Searches at once. Each waits for a server that a person has named, so they must not use up all requests.
 AT_ONCE: Final = 8
@@ -24,13 +24,11 @@ class FeedFinder:
     `public` is the client for users, `listed` that for admins: it also reaches `sources.allowed_networks`.
     """
 
-    def __init__(
-        self, public: Fetcher, listed: Fetcher, poller: Poller, now_us: Callable[[], int], own_url: str = ""
-    ) -> None:
+    def __init__(self, public: Fetcher, listed: Fetcher, poller: Poller, tools: SourceTools, own_url: str = "") -> None:
         self._public = public
         self._listed = listed
         self._poller = poller
-        self._now_us = now_us
+        self._tools = tools
         self._own_url = own_url
         self._searches = 0
 
@@ -58,7 +56,7 @@ class FeedFinder:
 
     async def _check(self, url: str, fetcher: Fetcher) -> tuple[Source, SourceReport]:
         try:
-            source = new_source("check", url, self._now_us())
+            source = new_source("check", url, self._tools.now_us())
         except ConfigError as error:
             raise FeedError(Condition.NOT_ACCEPTABLE, str(error)) from None
         if source.settings.user:
@@ -66,7 +64,7 @@ class FeedFinder:
             raise FeedError(Condition.NOT_ACCEPTABLE, "the address contains a password")
         if is_own(source.url, self._own_url):
             raise FeedError(Condition.NOT_ACCEPTABLE, "the address is a feed of this service")
-        return source, await check_source(fetcher, source, self._now_us())
+        return source, await check_source(fetcher, source, self._tools.now_us(), self._tools.aside)
 
     async def poll(self, source: Source) -> None:
         """Polls a new source now. A failure is stored with it, and the poller tries again. Raises StoreError."""

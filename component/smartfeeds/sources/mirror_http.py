@@ -388,7 +388,7 @@ class WebMirrorReader(IncomingMirror):
         response = await self._fetch.get(url, known=known, accept=ACCEPT_FEED, max_bytes=max_bytes, hold_s=hold_s)
         if response.not_modified:
             return None
-        return await self._tools.aside(read_page, response)
+        return await self._tools.aside(read_page, response, party=self._mirror.address)
 
     async def _merge_page(self, page: WebDocument, merging: MergeProgress, position: str) -> None:
         """Merges the items of a page; with the last of them `position` is kept."""
@@ -400,7 +400,9 @@ class WebMirrorReader(IncomingMirror):
             return replace(state, position=position)
 
         for start in range(0, max(1, len(page.pieces)), BATCH):
-            batch = await self._tools.aside(read_pieces, list(islice(pieces, BATCH)), self._tools.now_us())
+            batch = await self._tools.aside(
+                read_pieces, list(islice(pieces, BATCH)), self._tools.now_us(), party=self._mirror.address
+            )
             last = start + BATCH >= len(page.pieces)
             await self._merge(batch, change if last else unchanged, anew=merging.anew, once=True)
             merging.anew = False

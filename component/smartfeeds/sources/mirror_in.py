@@ -294,7 +294,7 @@ class XmppMirrorReader(IncomingMirror):
         """Merges changes and stores the position behind them."""
         read = partial(read_changes, changes, self._tools.now_us(), digests=self._peer is not None)
         little = sum(len(change.payload or b"") for change in changes) <= _AT_ONCE_BYTES
-        batch = read() if little else await self._tools.aside(read)
+        batch = read() if little else await self._tools.aside(read, party=self._feed.service)
         caught_up = self.state_store.stepping() if self.in_step else None
 
         def change(state: MirrorState) -> MirrorState:

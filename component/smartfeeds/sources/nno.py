@@ -19,6 +19,7 @@ from smartfeeds.formats.nno import EntryRequest, candidate_of, match, raw_titles
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.sources.documents import ACCEPT_FEED
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
+from smartfeeds.sources.tools import DocumentRunner, read_here
 
 ACCEPT_ESS: Final = f"{ESS_TYPE}, {NNO_TYPE}, text/html;q=0.5, */*;q=0.1"
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -34,11 +35,12 @@ class EssSource:
     were read before, and gets this one.
     """
 
-    def __init__(self, url: str, documents: Documents | None = None) -> None:
+    def __init__(self, url: str, documents: Documents | None = None, aside: DocumentRunner = read_here) -> None:
         self.url = url
         self.target = url
         self.files: tuple[EssContent, ...] = ()
         self._documents: Documents = {} if documents is None else documents
+        self._aside = aside
         self._body: bytes | None = None  # of `files`
 
     async def refresh(self, fetch: HttpClient, keep: int, latest_s: int = TIME_RANGE_S[1]) -> None:
@@ -50,11 +52,11 @@ class EssSource:
             response = await self._get(fetch)
             is_page = response.content_type in _PAGES or response.body.lstrip()[:1] == b"<"
             if not response.not_modified and is_page:
-                self.target = _linked(response)
+                self.target = await self._aside(_linked, response, party=self.url)
                 response = await self._get(fetch)
             body = self._documents[self.target].content if response.not_modified else response.body
             if body is not self._body:
-                self.files = tuple(_cut(file, keep, latest_s) for file in read_either(body))
+                self.files = await self._aside(_read_files, body, keep, latest_s, party=self.url)
                 self._body = body
             self._documents[self.target] = KnownDocument(response.validators, body)
         except (FetchError, FeedError):
@@ -65,6 +67,11 @@ class EssSource:
         known = self._documents.get(self.target)
         validators = NO_VALIDATORS if known is None else known.validators
         return await fetch.get(self.target, known=validators, accept=ACCEPT_ESS, max_bytes=MAX_BYTES)
+
+
+def _read_files(body: bytes, keep: int, latest_s: int) -> tuple[EssContent, ...]:
+    """The files in a document, each with its `keep` newest entries up to `latest_s`. Raises FeedError."""
+    return tuple(_cut(file, keep, latest_s) for file in read_either(body))
 
 
 def _cut(file: EssContent, keep: int, latest_s: int) -> EssContent:
@@ -132,9 +139,11 @@ class Puller:
         fetch: HttpClient,
         known: Mapping[EntryRequest, FullEntry] | None = None,
         documents: Documents | None = None,
+        aside: DocumentRunner = read_here,
     ) -> None:
         self.known: dict[EntryRequest, FullEntry] = dict(known or {})
         self._fetch = fetch
+        self._aside = aside
         self._documents: Documents = {} if documents is None else documents
         self._missing: dict[
             str, frozenset[EntryRequest]
@@ -202,8 +211,7 @@ class Puller:
                 if document is not None:
                     self._documents[url] = replace(document, validators=response.validators)
                 return None
-            # Reading a large feed takes long enough to hold up everything else.
-            entries = await asyncio.to_thread(_full_entries, url, response, wanted)
+            entries = await self._aside(_full_entries, url, response, wanted, party=url)
         except (FetchError, FeedError) as error:
             failed[url] = source_failure(error)
             return None

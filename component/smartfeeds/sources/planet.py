@@ -152,8 +152,8 @@ class Planet:
         self._stored = self._documents(files, feeds)
         if exists:
             self._files, self._feeds = files, feeds
-        self._sources = {url: EssSource(url, self._files) for url in self.plan.urls}
-        self._puller = Puller(self._fetch, documents=self._feeds)
+        self._sources = {url: EssSource(url, self._files, self._tools.aside) for url in self.plan.urls}
+        self._puller = Puller(self._fetch, documents=self._feeds, aside=self._tools.aside)
         return self._puller
 
     async def _remember(self) -> None:

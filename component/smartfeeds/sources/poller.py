@@ -270,6 +270,7 @@ class Poller:
             read_source,
             *(response.body, response.charset, response.url, source, self._own_url),
             response.headers.getall("Link", ()),
+            party=source.host,
         )
 
     async def _older_page(self, source: Source, feed_url: str, url: str) -> SourceDocument:

@@ -119,7 +119,7 @@ class PushInbox:
             return Delivery.UNKNOWN
         if push.state in OVER:
             return Delivery.ENDED
-        if push.expects_signature and not await self._tools.aside(_is_genuine, push.secret, incoming):
+        if push.expects_signature and not await asyncio.to_thread(_is_genuine, push.secret, incoming):
             await self._count_forgery(push)
             return Delivery.FORGED
         # Without a signature the secret of the path is all that proves the sender, and over http others can read it.
@@ -206,7 +206,9 @@ class PushInbox:
             await body.feed(incoming.body)
             # Reading a large document takes long enough to hold up everything else.
             items, links = await self._tools.aside(
-                read_push, body.whole(), incoming.charset, push.target.topic, source, self._options.own_url
+                read_push,
+                *(body.whole(), incoming.charset, push.target.topic, source, self._options.own_url),
+                party=source.host,
             )
             if push.cursor and links.prev_cursor and links.prev_cursor != push.cursor:
                 async with asyncio.timeout(GAP_S):
@@ -246,7 +248,9 @@ class PushInbox:
             url = f"{push.target.topic}{joint}since=cursor:{quote(cursor, safe='')}&timeout=0"
             response = await client.get(url, accept=ACCEPT_SOURCE, sender=sender)
             items, links = await self._tools.aside(
-                read_push, response.body, response.charset, push.target.topic, source, self._options.own_url
+                read_push,
+                *(response.body, response.charset, push.target.topic, source, self._options.own_url),
+                party=source.host,
             )
             await self._service.write(
                 partial(

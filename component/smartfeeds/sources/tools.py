@@ -1,35 +1,37 @@
-"""The clock, the timers and the threads that sources use; tests pass their own."""
+"""The clock, the timers and the processes that sources use; tests pass their own."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.client.follow import Timers
-from smartfeeds.threads import OwnThreads
 
 T = TypeVar("T")
 
-DOCUMENTS_AT_ONCE = 4  # documents of others that are read at a time
+
+class DocumentRunner(Protocol):
+    """Runs a function that reads a document of somebody else, so that the event loop does not wait for it."""
+
+    def __call__(self, work: Callable[..., T], /, *arguments: Any, party: str = "") -> Awaitable[T]:
+        """Calls the function with these arguments and returns its result. Parties take turns. Raises FeedError."""
 
 
-class ThreadRunner(Protocol):
-    """Runs a long function in a thread, so that the event loop does not wait for it."""
-
-    def __call__(self, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
-        """Calls the function with these arguments and returns its result."""
+async def read_here(work: Callable[..., T], /, *arguments: Any, party: str = "") -> T:  # noqa: ARG001
+    """Calls the function at once, for commands, whose process does nothing else."""
+    return work(*arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTools:
-    """The clock, the random numbers, the timers and the threads of everything that comes in.
+    """The clock, the random numbers, the timers and the processes of everything that comes in.
 
     `now_us` returns microseconds since the Unix epoch, `spread` a random number in 0..1. `sleep` waits for seconds.
-    `timers` None means those of the event loop. `aside` runs a function in a thread: reading
-    a large document would hold up everything else.
+    `timers` None means those of the event loop. `aside` reads documents, in the service in another process: a large or
+    hostile document would hold up everything else.
     """
 
     now_us: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]]
     spread: Callable[[], float]
     timers: Timers | None = None
-    aside: ThreadRunner = field(default_factory=lambda: OwnThreads(DOCUMENTS_AT_ONCE))
+    aside: DocumentRunner = read_here

@@ -116,6 +116,9 @@ class FeedSync(Dialect):
     counter = "updates"
     names = frozenset({"id", "updates", "deleted", "noconflicts"})
 
+    def __reduce__(self) -> str:
+        return "FEEDSYNC"
+
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
         """Applies section 3.3 from step 2."""
         # 2 to 4: the item and its conflicts on both sides, each without its own conflicts

@@ -78,6 +78,10 @@ class Dialect(ABC):
     names: frozenset[str]
 
     @abstractmethod
+    def __reduce__(self) -> str:
+        """The name of the only instance, which copies are, too: dialects are compared by identity."""
+
+    @abstractmethod
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
         """Returns the merged version of two versions with the same id, and notes."""
 

@@ -54,6 +54,9 @@ class SseDialect(Dialect):
     counter = "version"
     names = frozenset({"id", "version", "deleted", "conflict"})
 
+    def __reduce__(self) -> str:
+        return "SSE"
+
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
         """Returns the winner, with a conflict mark if it does not know the loser (4.4)."""
         below, above = erases(incoming, local), erases(local, incoming)

@@ -783,7 +783,7 @@ async def test_what_takes_long_is_done_beside_the_event_loop(net: Net, monkeypat
     inside: list[bool] = []
     made: list[bool] = []
 
-    async def aside(work, /, *arguments):  # type: ignore[no-untyped-def]
+    async def aside(work, /, *arguments, party=""):  # type: ignore[no-untyped-def]
         inside.append(True)
         try:
             return work(*arguments)

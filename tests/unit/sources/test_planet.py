@@ -15,6 +15,7 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.importing import ImportCounts
 from smartfeeds.sources.planet import LONGEST_PAUSE_S, Planet, PlanetSettings
 from smartfeeds.sources.tools import SourceTools
+from support.documents import at_once
 from support.faketime import FakeTime
 from support.world import OWNER, jid
 
@@ -31,7 +32,9 @@ def planet_of(world, fetcher, time, urls, *, entries=3, owner=OWNER, every_s=EVE
     plan = PlanetSettings(NODE, tuple(urls), entries, every_s, jid(owner))
     began_s = time.clock()
     now_us = world.clock()
-    tools = SourceTools(lambda: now_us + int((time.clock() - began_s) * US_PER_S), time.sleep, lambda: spread)
+    tools = SourceTools(
+        lambda: now_us + int((time.clock() - began_s) * US_PER_S), time.sleep, lambda: spread, aside=at_once
+    )
     return Planet(plan, world.service, fetcher, tools)
 
 

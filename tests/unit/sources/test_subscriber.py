@@ -18,6 +18,7 @@ from smartfeeds.service.source_push import FORGOTTEN_S
 from smartfeeds.sources.push_inbox import PUSH_BYTES
 from smartfeeds.sources.tools import SourceTools
 from support.component import settings
+from support.documents import at_once
 from support.polling import NODE, PATH, atom
 from support.pushing import DAY_S, HUB, running_pushing, signature
 
@@ -283,7 +284,7 @@ async def test_start_without_public_address_says_that_hubs_are_not_used(world, t
 
     http = {"listen": "127.0.0.1:0", "base_url": base_url}
     section = settings(1, f"sqlite:///{tmp_path}/x.db", http=http)
-    polls = Polls(section, world.service, SourceTools(world.clock, sleep, lambda: 0.5))
+    polls = Polls(section, world.service, SourceTools(world.clock, sleep, lambda: 0.5, aside=at_once))
     with capture_logs() as logs:
         await polls.start()
     assert ("source_push_off" in [line["event"] for line in logs]) is tells

@@ -1,0 +1,128 @@
+"""Values that a process which reads documents of strangers returns to the service (`workers`).
+
+Whoever takes over such a process must not take over the service, too. So results are values of the types below, and
+the service calls one function while it reads them: `make`, which sets the fields of a value and calls no code of it.
+"""
+
+import io
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final
+
+from smartfeeds.errors import SmartfeedsError
+
+# The packages whose dataclasses, named tuples, enumerations, errors and texts of bytes are admitted.
+_PACKAGES: Final = frozenset({"core", "errors", "formats", "sync", "service", "sources", "client"})
+_PROTOCOL: Final = 5
+
+
+class _Encoder(pickle.Pickler):
+    """Writes values of our own types as calls of `make`."""
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in _CONTAINERS or value is make:
+            return NotImplemented
+        module, name = kind.__module__, kind.__qualname__
+        if module.startswith("smartfeeds.") and not _is_admitted(kind):
+            name = str(value.__reduce__())  # the name of the only instance, if there is one
+        return make, (module, name, _state(value, _admitted(module, name)))
+
+
+class _Decoder(pickle.Unpickler):
+    """Reads what `_Encoder` wrote, and refuses any other function or class."""
+
+    def find_class(self, module: str, name: str) -> Callable[..., object]:
+        if (module, name) != (make.__module__, make.__name__):
+            raise pickle.UnpicklingError(f"the result contains {module}.{name}")
+        return make
+
+
+def dump_value(value: object) -> bytes:
+    """Encodes a value. Raises pickle.PicklingError for a type that is not admitted."""
+    stream = io.BytesIO()
+    _Encoder(stream, _PROTOCOL).dump(value)
+    return stream.getvalue()
+
+
+def load_value(data: bytes) -> Any:
+    """Decodes a value. Raises Exception of any type for data that `dump_value` did not write."""
+    return _Decoder(io.BytesIO(data)).load()
+
+
+def make(module: str, name: str, state: Any) -> object:
+    """Makes a value of its type and its state."""
+    kind = _admitted(module, name)
+    if state is None:
+        return kind  # the only instance of its type
+    if issubclass(kind, Enum):
+        return kind(state)
+    if issubclass(kind, SmartfeedsError):
+        arguments, attributes = state
+        error = kind.__new__(kind, *arguments)
+        for attribute in _slots(kind):
+            setattr(error, attribute, attributes[attribute])
+        return error
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, state)
+    if issubclass(kind, bytes):
+        data, attributes = state
+        text = bytes.__new__(kind, data)
+        vars(text).update(attributes)
+        return text
+    value = object.__new__(kind)
+    for field, content in zip(_fields(kind), state, strict=True):
+        object.__setattr__(value, field, content)
+    return value
+
+
+def _state(value: Any, kind: Any) -> object:
+    if value is kind:
+        return None
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, SmartfeedsError):
+        return value.args, {name: getattr(value, name) for name in _slots(kind)}
+    if isinstance(value, tuple):
+        return tuple(value)
+    if isinstance(value, bytes):
+        # A payload has its shape with it. Its tree is read again if somebody needs it.
+        return bytes(value), {name: content for name, content in vars(value).items() if name == "shape"}
+    return tuple(getattr(value, field) for field in _fields(kind))
+
+
+@lru_cache(maxsize=256)
+def _admitted(module: str, name: str) -> Any:
+    """The type of this name, or the only instance of a type. Raises pickle.PicklingError."""
+    top, _, inner = module.partition(".")
+    value = getattr(sys.modules.get(module), name, None)
+    is_ours = top == "smartfeeds" and inner.partition(".")[0] in _PACKAGES
+    if not is_ours or not (_is_admitted(value) if isinstance(value, type) else _is_constant(value, name)):
+        raise pickle.PicklingError(f"the result contains a value of {module}.{name}")
+    return value
+
+
+def _is_admitted(kind: type) -> bool:
+    return is_dataclass(kind) or issubclass(kind, Enum | SmartfeedsError | tuple | bytes)
+
+
+def _is_constant(value: object, name: str) -> bool:
+    """Whether a value is the only instance of its type, which copies are, too (`Dialect.__reduce__`)."""
+    return type(value).__module__.startswith("smartfeeds.") and value.__reduce__() == name
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+@lru_cache(maxsize=256)
+def _slots(kind: type) -> tuple[str, ...]:
+    return tuple(name for base in kind.__mro__ for name in base.__dict__.get("__slots__", ()))
+
+
+_CONTAINERS: Final = frozenset({type(None), bool, int, float, str, bytes, bytearray, tuple, list, dict, set, frozenset})

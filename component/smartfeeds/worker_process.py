@@ -1,0 +1,112 @@
+"""The process that reads documents of strangers, one after the other (`workers` starts it).
+
+A request on standard input is a function and its arguments; a reply on standard output is the result or the error. Each
+is a length and its bytes. The process ends when standard input does, so it does not outlive the service.
+"""
+
+import os
+import pickle
+import resource
+import sys
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+from typing import IO, Final, NamedTuple
+
+from smartfeeds.errors import SmartfeedsError
+from smartfeeds.worker_codec import dump_value
+
+LENGTH: Final = Struct(">Q")
+OUT_OF_MEMORY: Final = 77  # the exit code after a document that needs more memory than the limit
+
+# A process that has grown by so much is replaced: the allocator returns little of what a large document took.
+GROWTH_BYTES: Final = 64 * 1024 * 1024
+DOCUMENTS: Final = 1_000  # after which a process is replaced anyway
+
+
+class WorkerLimits(NamedTuple):
+    """The limits of one document: processor time, and memory beyond that of the idle process."""
+
+    cpu_s: int = 10
+    memory_bytes: int = 512 * 1024 * 1024
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """Reads a request or a reply; None at the end of the stream."""
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (size,) = LENGTH.unpack(head)
+    data = stream.read(size)
+    return data if len(data) == size else None
+
+
+def write_frame(stream: IO[bytes], data: bytes) -> None:
+    """Writes a request or a reply. Raises OSError if the other process has ended."""
+    stream.write(LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def main() -> None:
+    """Serves requests until standard input ends. The arguments are those of `WorkerLimits`."""
+    limits = WorkerLimits(*map(int, sys.argv[1:]))
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not be taken for a reply
+    _set_limit(resource.RLIMIT_CORE, 0)
+    served = 0
+    begin_bytes = 0
+    with suppress(BrokenPipeError):
+        while (request := read_frame(requests)) is not None:
+            work, arguments = pickle.loads(request)  # noqa: S301 - the service wrote it
+            del request
+            if not served:
+                # The modules of the first function are loaded now.
+                virtual_bytes, begin_bytes = _memory_bytes()
+                _set_limit(resource.RLIMIT_AS, virtual_bytes + limits.memory_bytes)
+            served += 1
+            began_s = time.process_time()
+            _set_limit(resource.RLIMIT_CPU, int(began_s) + 1 + limits.cpu_s)
+            try:
+                reply = _reply(work, arguments)
+            except MemoryError:
+                os._exit(OUT_OF_MEMORY)
+            del work, arguments
+            is_last = served >= DOCUMENTS or _memory_bytes()[1] > begin_bytes + GROWTH_BYTES
+            write_frame(replies, dump_value((time.process_time() - began_s, is_last)))
+            write_frame(replies, reply)
+            del reply
+
+
+def _reply(work: object, arguments: tuple[object, ...]) -> bytes:
+    """The encoded result, error or traceback. Raises MemoryError."""
+    try:
+        return dump_value((True, work(*arguments)))  # type: ignore[operator]
+    except SmartfeedsError as error:
+        return dump_value((False, error))
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - the service raises it
+        return dump_value((False, traceback.format_exc()))
+
+
+def _set_limit(kind: int, limit: int) -> None:
+    # Some systems do not know a limit, and the hard limit of the service may be lower.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
+
+
+def _memory_bytes() -> tuple[int, int]:
+    """The address space and the resident memory of this process; zeros on systems without /proc."""
+    try:
+        virtual, resident = Path("/proc/self/statm").read_text("ascii").split()[:2]
+    except OSError:
+        return 0, 0
+    return int(virtual) * resource.getpagesize(), int(resident) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()

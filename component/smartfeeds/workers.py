@@ -83,7 +83,8 @@ class WorkerProcess:
 
         Raises FeedError for a document that ended the process.
         """
-        timer = Timer(self._limits.cpu_s * ELAPSED_FACTOR, self.kill)
+        limits = self._limits.of(len(request))
+        timer = Timer(limits.cpu_s * ELAPSED_FACTOR, self.kill)
         timer.daemon = True
         timer.start()
         try:
@@ -93,13 +94,12 @@ class WorkerProcess:
         finally:
             timer.cancel()
         if head is None or body is None:
-            raise FeedError(Condition.INVALID_PAYLOAD, self._reason())
+            raise FeedError(Condition.INVALID_PAYLOAD, self._reason(limits))
         cpu_s, is_last = load_value(head)
         return load_value(body), cpu_s, not is_last
 
-    def _reason(self) -> str:
+    def _reason(self, limits: WorkerLimits) -> str:
         code = self.end()
-        limits = self._limits
         if code == OUT_OF_MEMORY:
             return f"reading the document took more than {limits.memory_bytes // _MB} MB of memory"
         if code == -signal.SIGXCPU:

@@ -7,9 +7,13 @@ of XML. A document keeps the dictionary that it was parsed with. Its memory is f
 
 import ctypes
 import threading
-from typing import Final, overload
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, Literal, TypeVar, cast, overload
 
 from lxml import etree
+
+T = TypeVar("T")
 
 # With names of three characters, a dictionary of so many bytes of XML takes about 4 MB; usually far less.
 DICTIONARY_BYTES: Final = 524_288
@@ -41,7 +45,7 @@ def parse_xml(data: bytes | str, parser: etree.HTMLParser) -> etree._Element | N
 def parse_xml(data: bytes | str, parser: etree.XMLParser | etree.HTMLParser) -> etree._Element | None:
     """Parses a document as `etree.fromstring` does, whose results and exceptions it has.
 
-    Every document of others is parsed by this function, or its pieces are counted by `count_parsed`.
+    Every document of others is parsed by this function or by a `PullParser`.
     """
     _parsed.left_bytes -= len(data)
     if _parsed.left_bytes < 0:
@@ -49,19 +53,59 @@ def parse_xml(data: bytes | str, parser: etree.XMLParser | etree.HTMLParser) -> 
     return etree.fromstring(data, parser)
 
 
-def count_parsed(size_bytes: int) -> None:
-    """Counts a piece of a document before a pull parser gets it."""
-    _parsed.left_bytes -= size_bytes
-    if _parsed.left_bytes < 0:
-        renew_names()
+class PullParser:
+    """An `etree.XMLPullParser` with a dictionary of its own, which ends with it and with its document.
+
+    A document must have one dictionary. The pieces of a document come at different times, and the thread may get a new
+    dictionary between them.
+    """
+
+    def __init__(
+        self, events: Sequence[Literal["start", "end"]], tag: Sequence[str] | None = None, **options: Any
+    ) -> None:
+        self._parser = etree.XMLPullParser(events, tag=tag, **options)
+        former = _exchange(None)
+        # The first document decides. A parser would hand on the dictionary that it used last.
+        etree.Element("names")
+        self._entry = _exchange(former)
+
+    def feed(self, data: bytes) -> None:
+        """Parses the next piece. Raises etree.XMLSyntaxError."""
+        self._call(partial(self._parser.feed, data))
+
+    def close(self) -> etree._Element:
+        """Ends the document and returns its root. Raises etree.XMLSyntaxError."""
+        return self._call(self._parser.close)
+
+    def read_events(self) -> Iterator[tuple[str, etree._Element]]:
+        """The events since the last call."""
+        return cast("Iterator[tuple[str, etree._Element]]", self._parser.read_events())
+
+    def _call(self, method: Callable[[], T]) -> T:
+        former = _exchange(self._entry)
+        try:
+            return method()
+        finally:
+            _exchange(former)
 
 
 def renew_names() -> None:
-    """Gives this thread a new dictionary. Documents and parsers in use are not changed."""
-    _state().pop(_ENTRY, None)
-    # The first document decides. A parser would hand on the dictionary that it used last.
+    """Gives this thread a new dictionary. Documents do not change.
+
+    The parser of a document that is incomplete must be a `PullParser`.
+    """
+    _exchange(None)
     etree.Element("names")
     _parsed.left_bytes = DICTIONARY_BYTES
+
+
+def _exchange(entry: object | None) -> object | None:
+    """Sets or removes the dictionary of this thread, and returns the former one."""
+    state = _state()
+    former = state.pop(_ENTRY, None)
+    if entry is not None:
+        state[_ENTRY] = entry
+    return former
 
 
 def _state() -> dict[object, object]:

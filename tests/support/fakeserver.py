@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
+from smartfeeds.xml_names import PullParser
 from support.listener import Listener
 
 STREAM_ID = "3BF96D32"
@@ -99,7 +100,7 @@ class Session:
 
     async def serve(self) -> None:
         """Reads until the component is gone."""
-        parser = etree.XMLPullParser(("start", "end"), huge_tree=True)
+        parser = PullParser(("start", "end"), huge_tree=True)
         depth = 0
         while data := await self.reader.read(65_536):
             self.received += data

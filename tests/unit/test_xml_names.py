@@ -1,7 +1,9 @@
 """The dictionaries of names are renewed, and documents outlive their dictionary (xep-map 246)."""
 
 import copy
+import re
 from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -14,8 +16,7 @@ from smartfeeds.formats.plain import html_text
 from smartfeeds.formats.push_links import push_links
 from smartfeeds.formats.web_page import read_page
 from smartfeeds.formats.xml import canonical, parse_payload, parse_stored
-from smartfeeds.sync.documents import FeedReader, form_of
-from smartfeeds.xml_names import DICTIONARY_BYTES, renew_names
+from smartfeeds.xml_names import DICTIONARY_BYTES, PullParser, parse_xml, renew_names
 from smartfeeds.xmpp.parsing import StanzaParser
 from smartfeeds.xmpp.relay import read_stanza
 
@@ -30,11 +31,6 @@ def read_stanzas(data: bytes) -> None:
         pass
 
 
-def read_feed(data: bytes) -> None:
-    for _ in FeedReader().read([data]):
-        pass
-
-
 READERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "stanza": (read_stanzas, b"<iq id='1'><x>%s</x></iq>" % TEXT),
     "stanza of another process": (read_stanza, b"<iq id='1'><x>%s</x></iq>" % TEXT),
@@ -42,8 +38,6 @@ READERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "stored payload": (parse_stored, FEED % TEXT),
     "namespace that is no URI": (lambda data: canonical(parse_stored(data)), b"<x xmlns='vcard-temp'>%s</x>" % TEXT),
     "document": (load, FEED % TEXT),
-    "feed with sync data": (read_feed, FEED % TEXT),
-    "format of a document": (form_of, FEED % TEXT),
     "HTML of an entry": (lambda data: html_text(data.decode()), b"<b>%s</b>" % TEXT),
     "links of a page": (lambda data: links_of(data, "https://a.example/"), PAGE),
     "hubs of a page": (lambda data: push_links((), data, "https://a.example/"), PAGE),
@@ -99,3 +93,60 @@ def test_documents_outlive_their_dictionary() -> None:
     assert len(whole.findall(".//{urn:x}c")) == 8
     assert canonical(whole).count(b"<b3><c></c></b3>") == 2
     assert canonical(parse_stored(canonical(whole))) == canonical(whole)
+
+
+def entries(number: int) -> bytes:
+    """A piece of a document with names of its own."""
+    numbers = range(number * 200, number * 200 + 200)
+    return b"".join(b"<item><n%d k%d='v'>x</n%d></item>" % (at, at, at) for at in numbers)
+
+
+def test_document_in_pieces_has_one_dictionary() -> None:
+    """The thread gets others between the pieces, and reads other documents. Otherwise libxml2 would end the process."""
+    parsers = [PullParser(("end",), tag=("item",), remove_comments=True) for _ in range(2)]
+    for parser in parsers:
+        parser.feed(b"<feed>")
+    count = 0
+    for number in range(50):
+        for parser in parsers:
+            renew_names()
+            parser.feed(entries(number))
+            parse_xml(entries(number)[:-7] + b"</item>", etree.XMLParser(recover=True))
+            renew_names()
+            for _event, item in parser.read_events():
+                count += len(item)
+                item.clear()
+    for parser in parsers:
+        parser.feed(b"</feed>")
+        assert parser.close().tag == "feed"
+    assert count == 2 * 50 * 200
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_pull_parser_leaves_the_dictionary_of_its_thread(is_new: bool) -> None:
+    """Also where the thread has none yet."""
+    found: list[object] = []
+
+    def work() -> None:
+        if not is_new:
+            renew_names()
+        before = xml_names._state().get(xml_names._ENTRY)
+        parser = PullParser(("end",))
+        for piece in (b"<a>", b"</a>"):
+            parser.feed(piece)
+        parser.close()
+        found.extend((before, xml_names._state().get(xml_names._ENTRY)))
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found[0] is found[1]
+    assert (found[0] is None) == is_new
+
+
+def test_no_other_module_makes_pull_parsers() -> None:
+    """lxml would write the names of one document into several dictionaries, and the process would end."""
+    package = Path(xml_names.__file__).parent
+    direct = re.compile(r"XMLPullParser|HTMLPullParser|iterparse|etree\.fromstring|etree\.(XML|HTML|parse)\(")
+    users = {path.name for path in package.rglob("*.py") if direct.search(path.read_text("utf-8"))}
+    assert users == {"xml_names.py", "attachments.py"}  # the summary of attachments is a constant

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from operator import itemgetter
-from typing import cast
 
 from lxml import etree
 
@@ -40,7 +39,7 @@ from smartfeeds.sync.markup import SyncItem, items_within, read_item
 from smartfeeds.sync.record import MAX_CONFLICTS
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
-from smartfeeds.xml_names import count_parsed
+from smartfeeds.xml_names import PullParser
 
 # Bytes that may arrive without completing an item. A larger item would fill the memory before it is rejected.
 MAX_ITEM_BYTES = 4 * MAX_PAYLOAD_BYTES
@@ -94,10 +93,9 @@ def form_of(data: bytes) -> FeedFormat:
     Raises FormatError for a document in another format, FeedError(INVALID_PAYLOAD) for XML that cannot be read.
     """
     CrowdCheck().feed(data)
-    parser = etree.XMLPullParser(events=("start",), **STRICT_OPTIONS)
+    parser = PullParser(events=("start",), **STRICT_OPTIONS)
     failure = FeedError(Condition.INVALID_PAYLOAD, "the document has no root element at its start")
     try:
-        count_parsed(len(data))
         parser.feed(data)
     except etree.XMLSyntaxError as error:
         failure = document_error(error)
@@ -118,8 +116,8 @@ def _form(root: Element) -> FeedFormat:
     raise FormatError(f"the root of the document is {name[:40]}; only Atom 1.0, RSS 2.0 and OPML can be merged")
 
 
-def _events(parser: etree.XMLPullParser) -> Iterator[Element]:
-    return map(itemgetter(1), cast("Iterator[tuple[str, Element]]", parser.read_events()))
+def _events(parser: PullParser) -> Iterator[Element]:
+    return map(itemgetter(1), parser.read_events())
 
 
 class FeedReader:
@@ -139,7 +137,7 @@ class FeedReader:
         self.count = 0
         self._lenient = lenient
         self._declared: tuple[tuple[bytes, ...], bool] = ((), False)
-        self._parser = etree.XMLPullParser(events=("end",), tag=_ITEM_TAGS, **STRICT_OPTIONS)
+        self._parser = PullParser(events=("end",), tag=_ITEM_TAGS, **STRICT_OPTIONS)
         self._crowds = CrowdCheck()
         self._since_item_bytes = 0
         self._root: Element | None = None
@@ -163,7 +161,6 @@ class FeedReader:
         self._growth.source_bytes += len(data)
         self._crowds.feed(data)
         try:
-            count_parsed(len(data))
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:
             yield from self._pieces()  # items that were complete before the fault

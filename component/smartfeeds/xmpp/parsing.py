@@ -37,7 +37,7 @@ class StanzaParser:
         self._parser = new_parser()
         name = header[1:].split(None, 1)[0].rstrip(b">/")
         try:
-            root = etree.fromstring(header + b"</" + name + b">", self._parser)
+            root = parse_xml(header + b"</" + name + b">", self._parser)
         except etree.XMLSyntaxError as error:
             raise StreamSyntaxError("not-well-formed") from error
         if root.tag != f"{{{STREAM_NS}}}stream":

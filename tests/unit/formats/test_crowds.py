@@ -49,7 +49,7 @@ def test_a_crowded_element_of_a_whole_document_is_never_parsed(
 
 def test_a_crowded_root_does_not_reach_the_parser_that_tells_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     """`form_of` parses the first bytes of a document."""
-    monkeypatch.setattr(documents.etree, "XMLPullParser", no_parser)
+    monkeypatch.setattr(documents, "PullParser", no_parser)
     with pytest.raises(FeedError, match="more than 256 attributes"):
         form_of(feed(ATTRIBUTES).encode())
 

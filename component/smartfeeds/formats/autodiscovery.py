@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from lxml import etree
-
 from smartfeeds.core.web_address import read_address
+from smartfeeds.formats.html_page import parse_page
 from smartfeeds.formats.links import is_absolute, resolve
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element
-from smartfeeds.xml_names import parse_xml
 
 MAX_PAGE_BYTES: Final = 1_000_000  # links stand at the top of a page
 MAX_LINKS: Final = 100
@@ -50,11 +48,7 @@ def links_of(html: bytes, base: str) -> tuple[PageLink, ...]:
 
     A page that cannot be read has none. Only the first `MAX_PAGE_BYTES` and `MAX_LINKS` count.
     """
-    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
-    try:
-        root = parse_xml(html[:MAX_PAGE_BYTES], parser)
-    except (etree.LxmlError, ValueError):
-        return ()
+    root = parse_page(html[:MAX_PAGE_BYTES])
     if root is None:
         return ()
     # HTML, "The base element": only the first base element with an address counts.

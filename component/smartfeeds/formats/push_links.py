@@ -18,12 +18,12 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES
+from smartfeeds.formats.html_page import parse_page
 from smartfeeds.formats.json_text import Json, load_json, looks_like_json
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.rss_channel import MAX_PORT, PROTOCOLS, rss_children, rss_name
 from smartfeeds.formats.xml import Element
-from smartfeeds.xml_names import parse_xml
 
 _LINK: Final = f"{{{ATOM_NS}}}link"
 # With either scheme, and with or without the slash at the end (RC-005).
@@ -140,14 +140,8 @@ def _cloud(node: Element) -> PushTarget | None:
 
 def _page_links(body: bytes, url: str) -> PushLinks:
     """The links in the head of a web page (WS-092)."""
-    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
-    try:
-        root = parse_xml(body[:MAX_PAGE_BYTES], parser)
-    except (etree.LxmlError, ValueError):
-        return NO_LINKS
-    if root is None:
-        return NO_LINKS
-    head = next(root.iter("head"), None)
+    root = parse_page(body[:MAX_PAGE_BYTES])
+    head = None if root is None else next(root.iter("head"), None)
     if head is None:
         return NO_LINKS
     base = resolve(url, next(filter(None, (node.get("href", "").strip() for node in head.iter("base"))), ""))

@@ -15,6 +15,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.documents import collected
 from smartfeeds.formats.encodings import utf8_page
 from smartfeeds.formats.entry_builder import EntryBuilder
+from smartfeeds.formats.html_page import parse_page
 from smartfeeds.formats.items import FeedDocument, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.json_text import Json
@@ -23,7 +24,6 @@ from smartfeeds.formats.microformats import PROPERTIES, fill
 from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element
-from smartfeeds.xml_names import parse_xml
 
 PAGE_FORMAT: Final = "h-feed"
 MAX_PAGE_BYTES: Final = 10_000_000
@@ -48,11 +48,7 @@ def read_page(html: bytes, charset: str, url: str) -> FeedDocument:
 
     `charset` is that of the header. Only the first MAX_PAGE_BYTES count.
     """
-    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
-    try:
-        root = parse_xml(utf8_page(html[:MAX_PAGE_BYTES], charset), parser)
-    except (etree.LxmlError, ValueError):
-        root = None
+    root = parse_page(utf8_page(html[:MAX_PAGE_BYTES], charset), "utf-8")
     if root is None:
         raise FormatError("the document is a web page that cannot be read")
     addresses = (node.get("href", "").strip() for node in root.iter("base"))

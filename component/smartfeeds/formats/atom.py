@@ -7,7 +7,7 @@ Implements the deleted mark (SF-013, A-18, xep-map 2.3) and reads what filters, 
 import hashlib
 import re
 from collections.abc import Collection
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from smartfeeds.core.filters import EntryMeta, entry_facets
 from smartfeeds.core.text import is_nss, is_xml_text, words
@@ -72,6 +72,12 @@ def derived_id(item_id: str) -> str:
     A node gives its entries `core.urls.xmpp_uri` instead, which differs from node to node.
     """
     return "urn:x-smartfeeds:" + quote(item_id, safe="", errors="surrogatepass")
+
+
+def named_by(atom_id: str) -> str:
+    """The item id of which `derived_id` made an atom:id, "" for any other one."""
+    prefix, mark, name = atom_id.partition("urn:x-smartfeeds:")
+    return unquote(name) if mark and not prefix else ""
 
 
 def id_and_updated(payload: bytes) -> tuple[str, int | None]:

@@ -2,7 +2,8 @@
 
 The oldest item comes first, so that an empty feed gets the dates of the document as its created keys; behind newer
 items an old one becomes the next key, and atom:published keeps the true date. Importing a document again changes
-nothing: the same id with the same content is no modification. Sync data is left out: `sync_import` merges it.
+nothing: the same id with the same content is no modification. Sync data is left out: `sync_import` merges it. It only
+says which item of the node an item is, if that has come with its sync data.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,9 @@ from smartfeeds.service.items import next_key
 from smartfeeds.service.nodes import add_node, change_options
 from smartfeeds.service.publishing import bury, store_item
 from smartfeeds.service.steps import IndexFirst
+from smartfeeds.service.syncing import read_shared
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.copies import knows, origin_of
 from smartfeeds.sync.markup import without_sync
 
 CHUNK = 64  # items that one transaction stores, so that the writes of other callers run in between
@@ -174,11 +177,17 @@ def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Se
 
 
 def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> ImportCounts:
-    existing = tx.item(node.node_no, item.id)
+    origin = origin_of(item.payload)
+    # The item may have come here with its sync data, and then has another id (A-154).
+    shared = tx.item_of_sync(node.node_no, origin.sync_id) if origin.sync_id else None
+    existing = shared or tx.item(node.node_no, item.id)
+    item_id = item.id if existing is None else existing.id
+    if shared is not None and knows(read_shared(context, node, shared).version, origin):
+        return ImportCounts(unchanged=1)
     if item.deleted:
         if existing is None or existing.deleted:
             return ImportCounts(unchanged=1)
-        bury(tx, context, node, existing, str(actor.bare), notify=True)
+        bury(tx, context, node, existing, str(actor.bare), notify=True, origin=origin)
         return ImportCounts(deleted=1)
     if existing is not None:
         created_us = existing.created_us
@@ -188,13 +197,14 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
         created_us = next_key(node.last_created_us, now_us if item.made_us is None else min(item.made_us, now_us))
     # An entry of another format may have no atom:id. RFC 4287 4.2.6: once it has one, that never changes.
     atom_id = id_and_updated(existing.payload)[0] if existing else ""
-    own_id = atom_id or xmpp_uri(context.policy.domain, node.name, item.id)
+    own_id = atom_id or xmpp_uri(context.policy.domain, node.name, item_id)
     payload = repaired_entry(without_sync(item.payload), own_id, created_us, created_us)
     if existing is not None and not existing.deleted and existing.payload == payload:
         return ImportCounts(unchanged=1)
-    if not 0 < len(item.id.encode()) <= MAX_ID_BYTES:
+    if not 0 < len(item_id.encode()) <= MAX_ID_BYTES:
         return ImportCounts(skipped=((item.id[:80], "the id is longer than 1023 bytes"),))
     if len(payload) > node.options.max_payload_size:
         return ImportCounts(skipped=((item.id, f"{len(payload)} bytes are over the limit of this node"),))
-    store_item(tx, context, node, existing, item.id, payload, str(actor.bare), created_us=created_us)
+    publisher = str(actor.bare)
+    store_item(tx, context, node, existing, item_id, payload, publisher, created_us=created_us, origin=origin)
     return ImportCounts(changed=1) if existing else ImportCounts(added=1)

@@ -6,12 +6,13 @@ once. The item id of another service may differ from the local one; both service
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_WRITTEN_BYTES, Item, Node
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import ID, UPDATED, derived_id, stripped, with_child
+from smartfeeds.formats.atom import ID, UPDATED, derived_id, digest_id, named_by, stripped, with_child
 from smartfeeds.formats.payload import Payload, carried, complete_entry, means_the_same, payload_of
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.drafts import LEFT_FAULT
@@ -19,11 +20,12 @@ from smartfeeds.service.items import ItemState, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.arriving import passed_through
+from smartfeeds.sync.copies import copied_counter, is_unbound_copy, settle_copy
 from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.erasure import AUTHOR, erased_mark, share_marks, without_erased
 from smartfeeds.sync.feedsync import FEEDSYNC, known_sequences
 from smartfeeds.sync.markup import SyncItem, without_sync
-from smartfeeds.sync.merging import MergedVersion, Outcome, merge
+from smartfeeds.sync.merging import MergedVersion, Outcome, difference, merge
 from smartfeeds.sync.record import MAX_HISTORY, MAX_NUMBER, Version
 
 # A version of another service must leave room for local changes: counters and history records have maxima.
@@ -35,12 +37,14 @@ MAX_ENDPOINTS = MAX_HISTORY // 2
 class IncomingItem:
     """A version of another service. A new item gets the id `item_id`, or its sync id if `item_id` is no valid id.
 
-    `form` is the form in which the version came; here its payload is an entry in any case.
+    `form` is the form in which the version came; here its payload is an entry in any case. `names` are other ids of the
+    item in documents: a plain copy of it that has one of them becomes this item. With None no copy is searched.
     """
 
     item_id: str
     sync_item: SyncItem
     form: FeedFormat = FeedFormat.ATOM
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,15 @@ def merge_item(
     version = incoming.sync_item.version.each(_normal_version)
     sync_item = incoming.sync_item._replace(version=version)
     _check_bounds(node, version)
-    existing = tx.item_of_sync(node.node_no, version.sync_id)
+    existing = tx.item_of_sync(node.node_no, version.sync_id) or _plain_copy(tx, context, node, incoming)
     here = read_shared(context, node, existing) if existing else None
     local = None if here is None else here.version
+    is_own = partial(is_own_endpoint, context.policy.domain)
+    settled = None if local is None else settle_copy(sync_item.dialect, local, version, is_own)
+    if settled is not None and existing is not None and local is not None:
+        return _store_settled(
+            tx, context, node, existing, sync_item._replace(version=local), settled, incoming, publisher
+        )
     if here is not None and here.dialect is not sync_item.dialect:
         raise FeedError(
             Condition.INVALID_PAYLOAD,
@@ -125,6 +135,38 @@ def merge_item(
     return MergedItem(
         _store(tx, context, node, existing, here or sync_item, merged, incoming, publisher), merged.outcome, notes
     )
+
+
+def _store_settled(
+    tx: WriteTx,
+    context: Context,
+    node: Node,
+    existing: Item,
+    form: SyncItem,
+    settled: Version,
+    incoming: IncomingItem,
+    publisher: str,
+) -> MergedItem:
+    """Stores what became of a plain copy. `form` has its former version, in the dialect of the new one."""
+    outcome = difference(form.version, settled)
+    if outcome is not Outcome.UNCHANGED:
+        result = MergedVersion(settled, outcome)
+        existing = _store(tx, context, node, existing, form, result, incoming, publisher)
+    return MergedItem(existing, outcome, form.notes)
+
+
+def _plain_copy(tx: WriteTx, context: Context, node: Node, incoming: IncomingItem) -> Item | None:
+    """Returns the item that came here without sync data, by an import or from a source, and is the one of a version."""
+    if incoming.names is None:
+        return None
+    atom_id = (payload_of(incoming.sync_item.version.payload).root.findtext(ID) or "").strip()
+    ids = dict.fromkeys(one for one in (incoming.item_id, *incoming.names, atom_id, named_by(atom_id)) if one)
+    # Items of sources have ids of their own (`formats.source_items`).
+    ids |= dict.fromkeys(digest_id(source.first_url, one) for source in tx.sources_of(node.name) for one in ids)
+    is_own = partial(is_own_endpoint, context.policy.domain)
+    items = {item.id: item for item in tx.items(node.node_no, list(ids))}
+    copies = (items[one] for one in ids if one in items)
+    return next((one for one in copies if is_unbound_copy(read_shared(context, node, one).version, is_own)), None)
 
 
 def _store(
@@ -256,7 +298,12 @@ def _check_own(context: Context, here: Version | None, item: SyncItem) -> None:
     domain = context.policy.domain
     sequences = {} if here is None else known_sequences(here.records)
     nameless = set() if here is None else {record.sequence for record in here.records if erased_mark(record) == AUTHOR}
+    # A copy that was made here is known by its mark, also after it has become the item that was copied. The newest
+    # record of a version says whose content it has, so there the mark proves nothing.
+    tops = {one.top for one in version.versions}
     for record in version.records:
+        if copied_counter(record) is not None and record not in tops:
+            continue
         if record.by and record.sequence > sequences.get(record.by, 0) and is_own_endpoint(domain, record.by):
             raise FeedError(
                 Condition.POLICY_VIOLATION,

@@ -46,6 +46,7 @@ from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, 
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.copies import CopyOrigin
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
 
@@ -137,17 +138,18 @@ def store_item(
     publisher: str,
     *,
     created_us: int | None = None,
+    origin: CopyOrigin | None = None,
 ) -> Item:
-    """Publishes an item; `created_us` as in `write_state`.
+    """Publishes an item; `created_us` as in `write_state`, `origin` as in `created`.
 
     The same payload by the same publisher changes nothing: a client may repeat a publish whose response it missed.
     """
     if existing is None:
-        state = created(tx, context, node, item_id, payload, publisher)
+        state = created(tx, context, node, item_id, payload, publisher, origin)
     elif not existing.deleted and existing.payload == payload and existing.publisher == publisher:
         return existing
     else:
-        state = edited(context, node, existing, payload, publisher)
+        state = edited(context, node, existing, payload, publisher, origin)
     return write_state(tx, context, node, existing, item_id, state, publisher, created_us=created_us)
 
 
@@ -371,17 +373,27 @@ def _retract_item(
     bury(tx, context, node, item, by, notify=notify, settles=settles)
 
 
-def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, notify: bool, settles: bool = True) -> Node:
+def bury(
+    tx: WriteTx,
+    context: Context,
+    node: Node,
+    item: Item,
+    by: str,
+    *,
+    notify: bool,
+    settles: bool = True,
+    origin: CopyOrigin | None = None,
+) -> Node:
     """Replaces an item by a tombstone. Returns the node after the change.
 
     `by` is the address of the actor. With `notify` the subscribers of the bare node are notified. With `settles` the
-    deletion also settles the conflicts of the item.
+    deletion also settles the conflicts of the item. `origin` as in `created`.
     """
     if node.kind is not NodeKind.FEED:
         return remove_item(tx, context, node, item, notify=notify)
     modified_us = next_key(node.last_modified_us, context.now_us)
     payload = remains(item.id, modified_us, item.payload)
-    state = buried(context, node, item, payload, by, notify=notify, settles=settles)
+    state = buried(context, node, item, payload, by, notify=notify, settles=settles, origin=origin)
     write_state(tx, context, node, item, item.id, state, item.publisher)
     return node._replace(last_modified_us=modified_us, live=node.live - 1)
 

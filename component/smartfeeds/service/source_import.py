@@ -24,6 +24,8 @@ from smartfeeds.service.items import next_key
 from smartfeeds.service.source_lists import follow_list
 from smartfeeds.service.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.copies import origin_of
+from smartfeeds.sync.markup import without_sync
 
 # The entries of a source that are remembered. An entry takes about 300 bytes.
 MAX_ENTRIES: Final = 10_000
@@ -222,6 +224,12 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
     for one, entry in zip(live, assigned, strict=True):
         stored = existing.get(entry.item_id)
         after = replace(entry, digest=one.digest, presence=EntryPresence.PRESENT)
+        # The node has the item with its sync data. A source does not change it: documents of strangers could name any.
+        shared_id = origin_of(one.item.payload).sync_id
+        shared = tx.item_of_sync(node.node_no, shared_id) if shared_id else None
+        if shared is not None and shared.id != entry.item_id:
+            plan.unchanged += 1
+            continue
         is_back = entry.presence is EntryPresence.RETRACTED
         # An item that was retracted in the node (SRC-074), or that its limit has pushed out (SRC-075), stays away.
         is_away = not is_back and (entry.entry_no > 0 if stored is None else stored.deleted)
@@ -238,7 +246,8 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
                 # Another entry has the id of the document, and readers would show one of the two.
                 atom_id = derived_id(entry.item_id)
             created_us = stored.created_us if stored is not None and is_known else None
-            item = fitted(replace(one.item, id=entry.item_id), context.now_us, created_us, atom_id)
+            plain = replace(one.item, id=entry.item_id, payload=without_sync(one.item.payload))
+            item = fitted(plain, context.now_us, created_us, atom_id)
             # Their date is that of first sight, which is behind all others.
             (plan.items if item.made_us is not None else undated).append(item)
         if after not in known:

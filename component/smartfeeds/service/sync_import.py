@@ -17,7 +17,7 @@ from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.placing import put_place
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.sync.arriving import read_arrived, read_plain
+from smartfeeds.sync.arriving import names_of, read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
 from smartfeeds.sync.outline import ROOT
 from smartfeeds.sync.places import Place
@@ -135,7 +135,7 @@ def _read(item: DocumentItem, target: ImportTarget) -> _Content:
         return item.outline
     if not item.synced:
         return read_plain(item.raw, target.base)
-    return IncomingItem(*read_arrived(item.raw, lenient=target.lenient))
+    return IncomingItem(*read_arrived(item.raw, lenient=target.lenient), names_of(item.raw, target.base))
 
 
 def _bring(

@@ -25,6 +25,7 @@ from smartfeeds.formats.payload import Payload, carried
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import ItemState
 from smartfeeds.store.base import ReadTx
+from smartfeeds.sync.copies import CopyOrigin, as_copy
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_stored, without_blanks, without_sync
 from smartfeeds.sync.record import Edit, HistoryRecord, Version
@@ -136,23 +137,40 @@ def shared_payload(item: Item) -> Payload:
     return without_blanks(carried(without_sync(payload)))
 
 
-def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> ItemState:
-    """Returns the state of an item that is published here for the first time (FeedSync 3.1, SSE 4.1)."""
+def created(
+    tx: ReadTx,
+    context: Context,
+    node: Node,
+    item_id: str,
+    payload: bytes,
+    publisher: str,
+    origin: CopyOrigin | None = None,
+) -> ItemState:
+    """Returns the state of an item that is published here for the first time (FeedSync 3.1, SSE 4.1).
+
+    A copy of an item of a document has its `origin`.
+    """
     if node.kind is not NodeKind.FEED:
         return ItemState(payload)
-    sync_id = _sync_id(item_id)
+    sync_id = (origin.sync_id if origin is not None else "") or _sync_id(item_id)
     while tx.item_of_sync(node.node_no, sync_id) is not None:
         sync_id = _sync_id(context.new_id())
-    return first_state(context, node, sync_id, payload, publisher)
+    return first_state(context, node, sync_id, payload, publisher, origin)
 
 
-def first_state(context: Context, node: Node, sync_id: str, payload: bytes, publisher: str) -> ItemState:
+def first_state(
+    context: Context, node: Node, sync_id: str, payload: bytes, publisher: str, origin: CopyOrigin | None = None
+) -> ItemState:
     """Returns the state of a new item. No item of the node may have its sync id."""
     if node.kind is not NodeKind.FEED:
         return ItemState(payload)
-    if node.options.sync_dialect == SSE_DIALECT:
-        first = SSE.create(sync_id, payload, editor(context, node, publisher))
-        return ItemState(payload, sync_id=sync_id, sync=write_sync(first, SSE))
+    is_sse = node.options.sync_dialect == SSE_DIALECT
+    if is_sse or origin is not None:
+        dialect = SSE if is_sse else FEEDSYNC
+        first = dialect.create(sync_id, payload, editor(context, node, publisher))
+        if origin is not None:
+            first = as_copy(first, origin)
+        return ItemState(payload, sync_id=sync_id, sync=write_sync(first, dialect))
     return ItemState(payload, sync_id=sync_id, sync=_endpoint_of(context, node, publisher).encode())
 
 
@@ -161,10 +179,12 @@ def is_unique_sync_id(item_id: str) -> bool:
     return "%" not in item_id and not item_id.startswith(DIGEST_PREFIX) and is_nss(item_id)
 
 
-def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: str) -> ItemState:
+def edited(
+    context: Context, node: Node, item: Item, payload: bytes, publisher: str, origin: CopyOrigin | None = None
+) -> ItemState:
     """Returns the state of an item that is published again. A deleted item is restored (FeedSync 3.2, A-49).
 
-    Raises FeedError(NOT_ALLOWED) if the item was changed too often.
+    `origin` as in `created`. Raises FeedError(NOT_ALLOWED) if the item was changed too often.
     """
     if node.kind is not NodeKind.FEED:
         return ItemState(payload)
@@ -172,20 +192,33 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
     deleted = False if item.deleted else None
     edit = editor(context, node, publisher)
     version = shared.dialect.update(shared.version, edit, payload, deleted=deleted)
+    if origin is not None:
+        version = as_copy(version, origin)
     return state_of(shared, version, EDITED_SYNC_BYTES)
 
 
 def buried(
-    context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, notify: bool, settles: bool
+    context: Context,
+    node: Node,
+    item: Item,
+    payload: bytes,
+    publisher: str,
+    *,
+    notify: bool,
+    settles: bool,
+    origin: CopyOrigin | None = None,
 ) -> ItemState:
     """Returns the state of a retracted item. `payload` is the payload of the tombstone.
 
     With `settles` the retraction resolves the item's conflicts too. Otherwise their content would stay readable.
+    `origin` as in `created`.
     """
     shared = read_shared(context, node, item)
     edit = editor(context, node, publisher)
     decided = shared.version.conflicts if settles else ()
     version = shared.dialect.resolve(shared.version, edit, decided, payload, deleted=True)
+    if origin is not None:
+        version = as_copy(version, origin)
     return state_of(shared, version, notify=notify)
 
 

@@ -447,7 +447,7 @@ def read_pieces(pieces: Sequence[DocumentPiece], now_us: int) -> IncomingBatch:
             refused.append(refusal(f"item {piece.index + 1}", piece.reason, now_us))
         elif piece.sync_item is not None:
             try:
-                items.append(IncomingItem(*read_arrived(piece.raw, lenient=True)))
+                items.append(IncomingItem(*read_arrived(piece.raw, lenient=True), ()))
             except FeedError as error:
                 refused.append(refusal(piece.sync_item.version.sync_id, error.text, now_us))
     return IncomingBatch(tuple(items), tuple(refused))

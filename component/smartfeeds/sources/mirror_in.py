@@ -330,6 +330,6 @@ def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = Fals
         if sync_item is None:
             refused.append(refusal(change.item_id, NO_SYNC, now_us))
             continue
-        items.append(IncomingItem(change.item_id, sync_item))
+        items.append(IncomingItem(change.item_id, sync_item, names=()))
         versions.append(version)
     return IncomingBatch(tuple(items), tuple(refused), tuple(versions) if digests else ())

@@ -19,7 +19,7 @@ from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
 from smartfeeds.sync.bindings import in_form
 from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
+from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of, without_sync
 from smartfeeds.sync.merging import in_order
 from smartfeeds.sync.record import Version
 
@@ -58,6 +58,15 @@ def passed_through(version: Version, form: FeedFormat) -> bytes:
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:
     """Reads an entry or RSS item without sync data as an import with base address `base` does. Raises FeedError."""
     return read_one(parse_stored(raw), len(raw), base)
+
+
+def names_of(raw: bytes, base: str = "") -> tuple[str, ...]:
+    """Returns the id that `read_plain` gives an item without its sync data. An RSS item without guid has it from its
+    link or content."""
+    try:
+        return (read_plain(without_sync(raw), base).id,)
+    except FeedError:
+        return ()
 
 
 def is_deletion_alone(raw: bytes) -> bool:

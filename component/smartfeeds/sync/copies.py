@@ -1,0 +1,132 @@
+"""Plain copies of shared items: items that came without sync data, by an import or from a source.
+
+The record of such a change has the attribute `copied` in the namespace of Smart Feeds: it stands for a change that was
+made elsewhere. Its value is the counter of the version that was copied, 0 if the document had no sync data. When the
+item comes with its sync data, the copy becomes that item: its own records would make it another item, or a conflict of
+two versions that say the same. Changes that people made to the copy are changes of that item.
+
+Services that do not know the attribute preserve it as foreign markup (FeedSync 2.4) and see an ordinary change.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.atom import OWN_NS
+from smartfeeds.formats.payload import means_the_same
+from smartfeeds.formats.xml import parse_stored
+from smartfeeds.sync.feedsync import is_subsumed
+from smartfeeds.sync.markup import read_item
+from smartfeeds.sync.merging import Dialect, merge
+from smartfeeds.sync.record import NO_MARKUP, HistoryRecord, Version
+
+COPIED: Final = f"{{{OWN_NS}}}copied"
+
+
+class CopyOrigin(NamedTuple):
+    """The version that a document has of an item, as far as it says: its sync id, its counter and its newest change."""
+
+    sync_id: str = ""
+    counter: int = 0
+    top: HistoryRecord | None = None
+
+
+def origin_of(payload: bytes) -> CopyOrigin:
+    """Returns the origin of an item of a document, from its sync data if they are valid."""
+    if b"sync" not in payload:
+        return CopyOrigin()
+    try:
+        sync_item = read_item(parse_stored(payload), lenient=True, payload=False)
+    except FeedError:
+        return CopyOrigin()
+    if sync_item is None:
+        return CopyOrigin()
+    version = sync_item.version
+    return CopyOrigin(version.sync_id, version.counter, version.top)
+
+
+def knows(version: Version, origin: CopyOrigin) -> bool:
+    """Returns whether an item has already met the version of a document."""
+    return origin.top is not None and is_subsumed(origin.top, version.history)
+
+
+def as_copy(version: Version, origin: CopyOrigin) -> Version:
+    """Returns the version with the mark on its newest change."""
+    top = version.top
+    extra = top.extra._replace(attributes=(*top.extra.attributes, (COPIED, str(origin.counter))))
+    return version._replace(history=(top._replace(extra=extra), *version.history[1:]))
+
+
+def copied_counter(record: HistoryRecord) -> int | None:
+    """Returns the value of the mark, or None for a record without it."""
+    if record.extra is NO_MARKUP:
+        return None
+    text = next((value for name, value in record.extra.attributes if name == COPIED), None)
+    return None if text is None else int(text) if text.isascii() and text.isdigit() else 0
+
+
+def is_unbound_copy(version: Version, is_own: Callable[[str], bool]) -> bool:
+    """Returns whether an item came here from documents without sync data, and has never met its shared version."""
+    counters = [copied_counter(record) for record in version.history]
+    return 0 in counters and not any(counters) and all(is_own(record.by) for record in version.records)
+
+
+def settle_copy(dialect: Dialect, local: Version, incoming: Version, is_own: Callable[[str], bool]) -> Version | None:
+    """Returns the item if one of two versions is a plain copy of the other, or None if an ordinary merge must decide.
+
+    `is_own` returns whether an endpoint is one of this service.
+    """
+    if _is_foreign_copy(local, incoming):
+        return local
+    # A version that was made from a copy knows its records: an ordinary merge compares them.
+    if any(is_own(record.by) or copied_counter(record) is not None for record in incoming.records):
+        return None
+    marks = [copied_counter(record) if is_own(record.by) else None for record in local.history]
+    newest = next((place for place, mark in enumerate(marks) if mark is not None), None)
+    if newest is None or local.conflicts or is_subsumed(incoming.top, local.history):
+        return None
+    shared = next((record for record in local.history if not is_own(record.by)), None)
+    if shared is not None and not is_subsumed(shared, incoming.history):
+        return None
+    edits, counter = local.history[:newest], marks[newest] or 0
+    if not edits:
+        return local if incoming.counter < counter else incoming
+    same = local.deleted.on is incoming.deleted.on and means_the_same(local.payload, incoming.payload)
+    return incoming if same else _on_top(dialect, local, incoming, edits, counter)
+
+
+def _is_foreign_copy(local: Version, incoming: Version) -> bool:
+    """Whether another service has copied an item that is known here otherwise."""
+    endpoints = {record.by for record in local.records}
+    return all(
+        copied_counter(record) is not None and record.by not in endpoints for record in incoming.records
+    ) and any(copied_counter(record) is None for record in local.history)
+
+
+def _on_top(
+    dialect: Dialect, local: Version, incoming: Version, edits: tuple[HistoryRecord, ...], counter: int
+) -> Version:
+    """Returns the item after changes of a copy, as if they had been made to the version that was copied.
+
+    This is a conflict if the item was changed elsewhere since. Without sync data of the copied version, the time of the
+    copy says which version it was.
+    """
+    copied_us = local.history[len(edits)].when_us or 0
+
+    def is_base(record: HistoryRecord) -> bool:
+        return record.sequence <= counter if counter else (record.when_us or 0) <= copied_us
+
+    last = len(incoming.history) - 1
+    base = next((place for place, record in enumerate(incoming.history) if is_base(record)), last)
+    below = incoming.history[base:]
+    first = incoming.counter if base == 0 else below[0].sequence
+    rebased = [edit._replace(sequence=first + len(edits) - place) for place, edit in enumerate(edits)]
+    version = incoming._replace(
+        counter=first + len(edits),
+        history=(*rebased, *below),
+        payload=local.payload,
+        deleted=local.deleted,
+        extra=local.extra,
+        conflicts=() if base else incoming.conflicts,
+    )
+    return merge(dialect, version, incoming).version

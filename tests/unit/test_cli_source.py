@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -215,6 +216,52 @@ def test_check_explains_a_feed(ready: Run, pages: Site) -> None:
     assert (result["hint_s"], result["conditional_requests"]) == (7200, False)
     assert "next poll s:" in ready("source", "check", pages.url(), "--allow-private").stdout
     assert not Path("smartfeeds.db").exists()
+
+
+SYNCED = (
+    "<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:x:f</id><title>Plans</title><updated>2026-01-03T10:00:00Z</updated>"
+    "<entry><id>urn:x:1</id><title>one</title><updated>2026-01-03T10:00:00Z</updated>{}</entry></feed>"
+)
+FEEDSYNC_DATA = (
+    "<x:sync xmlns:x='http://feedsync.org/2007/feedsync' id='one' updates='1'>"
+    "<x:history sequence='1' when='2026-01-02T10:00:00Z' by='first'/></x:sync>"
+)
+SSE_DATA = (
+    "<x:sync xmlns:x='http://www.microsoft.com/schemas/rss/sse' id='one' version='1'>"
+    "<x:history when='Fri, 02 Jan 2026 10:00:00 GMT' by='first'/></x:sync>"
+)
+
+
+@pytest.mark.parametrize("data", [FEEDSYNC_DATA, SSE_DATA], ids=["feedsync", "sse"])
+def test_feed_with_sync_data_is_offered_as_a_mirror(ready: Run, pages: Site, data: str) -> None:
+    """[FS-022] [FS-023] `source check` and `source add` print a command that works as it stands. Only items have sync
+    data: sx:sharing alone is none."""
+    pages.pages["/feed"] = SYNCED.format(data).encode()
+    url = pages.url("/feed?a=1&b=2")
+    pages.pages["/feed?a=1&b=2"] = pages.pages["/feed"]
+
+    checked = ready("source", "check", url, "--allow-private").stdout.splitlines()[-1]
+    row = json.loads(ready("source", "check", url, "--allow-private", "--json").stdout)
+    added = ready("source", "add", url, "--node", "a b", "--allow-private").stderr
+
+    assert (row["items_with_sync_data"], row["mirror"]) == (1, checked)
+    assert "smartfeeds source remove 1" in added
+    command = added.splitlines()[-1]
+    for line in (checked, command):
+        program, *arguments = shlex.split(line)
+        assert program == "smartfeeds" and arguments[:3] == ["mirror", "add", url]
+        ready(*arguments)
+    assert shlex.split(command)[4:6] == ["--node", "a b"]
+
+
+def test_other_feeds_are_not_offered_as_mirrors(ready: Run, pages: Site) -> None:
+    """[FS-022] [FS-024] Sync data that is invalid, and a deletion mark without a history, are none to merge."""
+    for number, data in enumerate(("", "<x:sync xmlns:x='http://feedsync.org/2007/feedsync' deleted='true'/>")):
+        pages.pages["/feed"] = SYNCED.format(data).encode()
+        result = ready("source", "check", pages.url("/feed"), "--allow-private", "--json")
+        assert json.loads(result.stdout)["mirror"] == ""
+        added = ready("source", "add", pages.url("/feed"), "--node", f"n{number}", "--allow-private")
+        assert "mirror" not in added.stderr
 
 
 def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:

@@ -3,6 +3,7 @@
 A running service applies each change within seconds.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -45,7 +46,6 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.push_links import described
-from smartfeeds.net.addresses import Network
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.admin_rows import Row, source_row
 from smartfeeds.service.context import Context
@@ -57,6 +57,8 @@ from smartfeeds.sources.checking import SourceReport, check_source
 from smartfeeds.sources.own_lists import add_list
 from smartfeeds.sources.source_lists import read_source_list, write_source_list
 from smartfeeds.store.base import OpenMode, WriteTx
+
+LOOK_S = 5.0  # for the look at a feed that is added
 
 
 @click.group("source", cls=Commands)
@@ -170,6 +172,14 @@ def add(
     source = write_offline(config, work, OpenMode.CREATE)
     print_out(f"{source.source_no}  {source.node}  {shown(source.url)}")
     print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
+    # Best effort: if the feed cannot be read now, the service says so after its first poll.
+    limits = FetchLimits(total_s=LOOK_S, allowed=allowed_networks(config, allow_private=allow_private))
+    if command := _mirror_command(source, run_async(_check(source, limits)), config):
+        print_err(
+            "The feed has sync data (FeedSync or SSE), which a source leaves out. To merge it, run "
+            f"smartfeeds source remove {source.source_no}, and:"
+        )
+        print_err(command)
 
 
 def _check_prefetch(settings: SourceSettings, config: Path | None) -> None:
@@ -404,8 +414,10 @@ def check(url: str, config: Path | None, *, allow_private: bool, as_json: bool, 
     Nothing is stored. Exit code 1: the address cannot be a source.
     """
     source = new_source("check", url, _now_us(), replace(SourceSettings(allow_private=allow_private), **_given(chosen)))
-    report = run_async(_check(source, allowed_networks(config, allow_private=allow_private)))
+    limits = FetchLimits(allowed=allowed_networks(config, allow_private=allow_private))
+    report = run_async(_check(source, limits))
     row = _report_row(report)
+    row["mirror"] = _mirror_command(replace(source, node=node_name_of(url)), report, config)
     if as_json:
         print_json(row)
     else:
@@ -414,9 +426,18 @@ def check(url: str, config: Path | None, *, allow_private: bool, as_json: bool, 
     exit_failed_if(report.problem)
 
 
-async def _check(source: Source, allowed: tuple[Network, ...]) -> SourceReport:
-    async with Fetcher(FetchLimits(allowed=allowed)) as fetcher:
+async def _check(source: Source, limits: FetchLimits) -> SourceReport:
+    async with Fetcher(limits) as fetcher:
         return await check_source(fetcher, source, _now_us())
+
+
+def _mirror_command(source: Source, report: SourceReport, config: Path | None) -> str:
+    """The command that mirrors a feed with sync data, "" for any other feed."""
+    if report.document is None or not report.document.synced:
+        return ""
+    words = ["smartfeeds", "mirror", "add", source.url, "--node", source.node]
+    words += ["--allow-private"] if source.settings.allow_private else []
+    return shlex.join([*words, "--config", str(config)] if config is not None else words)
 
 
 def _report_row(report: SourceReport) -> Row:
@@ -430,6 +451,7 @@ def _report_row(report: SourceReport) -> Row:
         "title": document.feed.title if document else "",
         "items": len(document.items) if document else 0,
         "items_left_out": document.left_out if document else 0,
+        "items_with_sync_data": document.synced if document else 0,
         "newest_item": format_second(max(times_us)) if times_us else "",
         "conditional_requests": report.has_validators,
         "hint_s": report.hint_s,
@@ -444,10 +466,13 @@ def _report_lines(row: Row) -> Iterator[str]:
     for request in row["requests"]:
         yield f"request: {request['address']} -> {request['status'] or 'no answer'}"
     for name, value in row.items():
-        if value not in ("", None, []) and name not in ("requests", "notes", "feeds"):
+        if value not in ("", None, []) and name not in ("requests", "notes", "feeds", "mirror"):
             yield f"{name.replace('_', ' ')}: {value}"
     yield from (f"note: {note}" for note in row["notes"])
     for feed in row["feeds"]:
         yield f"feed: {feed['address']} ({feed['type']}) {feed['title']}".rstrip()
     if row["feeds"]:
         yield f"This is a web page. Add one of its feeds: smartfeeds source add {row['feeds'][0]['address']}"
+    if row["mirror"]:
+        yield "The feed has sync data (FeedSync or SSE), which a source leaves out. To merge it, run:"
+        yield row["mirror"]

@@ -23,8 +23,9 @@ from smartfeeds.service.importing import ImportCounts, describe_node, import_ite
 from smartfeeds.service.items import next_key
 from smartfeeds.service.source_lists import follow_list
 from smartfeeds.service.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
+from smartfeeds.service.syncing import read_shared
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.sync.copies import origin_of
+from smartfeeds.sync.copies import knows, origin_of
 from smartfeeds.sync.markup import without_sync
 
 # The entries of a source that are remembered. An entry takes about 300 bytes.
@@ -225,8 +226,8 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
         stored = existing.get(entry.item_id)
         after = replace(entry, digest=one.digest, presence=EntryPresence.PRESENT)
         # The node has the item with its sync data. A source does not change it: documents of strangers could name any.
-        shared_id = origin_of(one.item.payload).sync_id
-        shared = tx.item_of_sync(node.node_no, shared_id) if shared_id else None
+        origin = origin_of(one.item.payload)
+        shared = tx.item_of_sync(node.node_no, origin.sync_id) if origin.sync_id else None
         if shared is not None and shared.id != entry.item_id:
             plan.unchanged += 1
             continue
@@ -237,7 +238,9 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
         if content.feed is None and _is_older(one.item, stored):
             plan.unchanged += 1
             continue
-        if is_away or (entry.digest == one.digest and not is_back):
+        # A mirror of the same feed was faster.
+        is_met = shared is not None and knows(read_shared(context, node, shared).version, origin)
+        if is_away or is_met or (entry.digest == one.digest and not is_back):
             plan.unchanged += 1
         else:
             is_known = stored is not None and not stored.deleted

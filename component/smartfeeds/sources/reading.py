@@ -27,6 +27,7 @@ from smartfeeds.formats.source_items import SourceItem, source_items
 from smartfeeds.formats.web_page import PAGE_FORMAT, read_page
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sources.source_lists import feeds_of
+from smartfeeds.sync.copies import origin_of
 
 ACCEPT_SOURCE: Final = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, application/ess;q=0.9, "
@@ -42,7 +43,7 @@ MAX_TAGS: Final = 400_000
 class SourceDocument:
     """A document of a source. `feed` is the feed without items, `items` are those to store, oldest first. `links` say
     who announces its changes. `left_out` counts items that cannot be stored, with reasons in `notes`. `listed` are the
-    addresses in a subscription list."""
+    addresses in a subscription list. `synced` counts the items with sync data, which a source leaves out."""
 
     feed: FeedDocument
     items: tuple[SourceItem, ...]
@@ -51,6 +52,7 @@ class SourceDocument:
     left_out: int = 0
     notes: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
+    synced: int = 0
 
     @property
     def times_us(self) -> tuple[int, ...]:
@@ -104,7 +106,9 @@ def read_source(
     feed = replace(document, items=(), skipped=())
     links = push_links(link_headers, body, url)
     left_out = len(reasons) + returned
-    return SourceDocument(feed, _admitted(foreign, source), poll_hints(document), links, left_out, notes)
+    synced = sum(bool(origin_of(item.payload).sync_id) for item in document.items)
+    admitted = _admitted(foreign, source)
+    return SourceDocument(feed, admitted, poll_hints(document), links, left_out, notes, synced=synced)
 
 
 def _read_list(data: bytes, own_url: str) -> SourceDocument:

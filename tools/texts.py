@@ -25,12 +25,15 @@ MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"))
 # Where the errors are raised that people meet on pages.
 ERROR_MODULES = (
     *PACKAGE.glob("http/web/*.py"),
-    *(PACKAGE / "http" / f"{name}.py" for name in ("admin_lists", "administration", "conflicts", "paths", "router")),
+    *(
+        PACKAGE / "http" / f"{name}.py"
+        for name in ("admin_lists", "administration", "conflicts", "outlines", "paths", "router")
+    ),
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (
             *("admin_tokens", "administration", "affiliations", "conflicts", "context", "nodes", "preconditions"),
-            *("files", "pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
+            *("files", "placing", "pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
         )
     ),
     *(PACKAGE / path for path in ("core/options.py", "formats/post.py", "http/multipart.py", "http/uploads.py")),

@@ -41,6 +41,8 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes | None]] = {
     "post": ("POST", "/entries/{}/", {"Content_Type": ATOM}, entry("x").encode()),
     "retract": ("DELETE", "/entries/{}/a", {}, None),
     "purge": ("DELETE", "/entries/{}/", {}, None),
+    "outline": ("GET", "/outline/{}/", {"Accept": HTML}, None),
+    "move": ("PATCH", "/entries/{}/a", {"Content_Type": JSON}, b'{"step": "up"}'),
     "conflicts": ("GET", "/conflicts/{}/", {}, None),
     "conflict": ("GET", "/conflicts/{}/a", {"Accept": HTML}, None),
     "decision": ("POST", "/conflicts/{}/a", {"Content_Type": JSON}, b"{}"),

@@ -64,6 +64,7 @@ PAGES = {
     "/entries/{name}/{id}": "/entries/notes/a",
     "/conflicts/{name}/": "/conflicts/notes/",
     "/conflicts/{name}/{id}": "/conflicts/notes/c",
+    "/outline/{name}/": "/outline/notes/",
     "/search": "/search?q=words",
     "/docs": "/docs",
     "/login": "/login",

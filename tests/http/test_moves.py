@@ -3,14 +3,16 @@
 import json
 
 import pytest
+from lxml import html
 
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.formats.opml import read_outline
 from support.bearer import bearer
+from support.browsing import sign_in
 from support.component import ALICE, BOB
 from support.web import Got, Web
 
-JSON = "application/json"
+JSON, HTML = "application/json", "text/html"
 
 
 @pytest.fixture
@@ -79,3 +81,38 @@ async def test_move_needs_a_token_that_may_publish(outline: Web) -> None:
     assert (await move(outline, stranger, "b", {"step": "up"})).status == 403
     got = await outline.ask("PATCH", "/entries/notes/b", b"{}", Content_Type=JSON)
     assert got.status == 401
+
+
+# On the page.
+
+
+async def test_page_has_the_outline_and_moves_its_items(outline: Web) -> None:
+    """[SSE-028] Buttons that do nothing are disabled; a move leads back to the line that was moved."""
+    alice = await sign_in(outline, ALICE)
+    assert "/outline/notes/" in (await alice.get("/feeds/notes/?timeout=0", HTML)).text
+    got = await alice.post("/outline/notes/", "id=b&step=indent")
+    assert got.status == 303
+    path, _, anchor = got.header("Location").partition("#")
+    page = html.fromstring((await alice.get(path)).text)
+    [line] = page.xpath(f"//li[@id='{anchor}']")
+    assert (line.get("data-id"), [one.get("data-id") for one in line.iterancestors("li")]) == ("b", ["a"])
+    lines = {one.get("data-id"): one for one in page.xpath("//li[@data-id]")}
+    enabled = {name: one.xpath("./div/form/button[not(@disabled)]/@value") for name, one in lines.items()}
+    assert enabled == {"a": ["down"], "b": ["outdent"], "c": ["up", "indent"]}
+    names = page.xpath("//button[@name='step']/@aria-label")
+    assert len(set(names)) == len(names) == 12
+
+
+async def test_page_without_rights_has_no_buttons(outline: Web) -> None:
+    page = html.fromstring((await outline.get("/outline/notes/", HTML)).text)
+    assert [one.get("data-id") for one in page.xpath("//li[@data-id]")] == ["a", "b", "c"]
+    assert not page.xpath("//button[@name='step']")
+    bob = await sign_in(outline, BOB)
+    assert not html.fromstring((await bob.get("/outline/notes/")).text).xpath("//button[@name='step']")
+    assert (await bob.post("/outline/notes/", "id=b&step=up")).status == 403
+
+
+@pytest.mark.parametrize(("fields", "status"), [("id=b&step=left", 400), ("id=b", 400), ("id=no&step=up", 404)])
+async def test_form_that_the_page_does_not_have(outline: Web, fields: str, status: int) -> None:
+    alice = await sign_in(outline, ALICE)
+    assert (await alice.post("/outline/notes/", fields)).status == status

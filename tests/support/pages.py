@@ -215,6 +215,7 @@ PAGES: Final = (
     SitePage("entry-right-to-left", "/entries/town/arabic"),
     SitePage("entry-conflict", "/entries/plans/boat"),
     SitePage("entry-deleted", "/entries/town/mistake", 410),
+    SitePage("outline", "/outline/plans/", reader=ALICE),
     SitePage("conflicts", "/conflicts/plans/", reader=ALICE),
     SitePage("conflict", "/conflicts/plans/boat", reader=ALICE),
     SitePage("conflicts-none", "/conflicts/town/"),

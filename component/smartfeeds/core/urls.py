@@ -31,6 +31,7 @@ SEARCH = "/search"
 ADMIN = "/admin/"
 # The folders of the administration with a page for each feed.
 ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS = f"{ADMIN}feeds/", f"{ADMIN}members/", f"{ADMIN}subscriptions/"
+OUTLINE = "/outline/"
 WRITE = "/write/"
 DELETE = "/delete/"
 LOGIN = "/login"

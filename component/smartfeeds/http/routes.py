@@ -23,6 +23,7 @@ from smartfeeds.http import (
     lists,
     micropub,
     openapi,
+    outlines,
     publishing,
     requirements,
     river,
@@ -53,6 +54,7 @@ class Handlers:
     files: files.FileReplies
     micropub: micropub.Micropub
     conflicts: conflicts.Conflicts
+    outlines: outlines.Outlines
     requirements: requirements.Requirements
     health: health.Health
     openapi: openapi.OpenApiDocument
@@ -163,6 +165,8 @@ TABLE: tuple[Route, ...] = (
     Route("GET", urls.LOGIN_WAIT, "login", sign_in.WAIT, lambda h: h.sign_in.wait),
     Route("POST", urls.LOGIN_WAIT, "login", sign_in.COMPLETE, lambda h: h.sign_in.complete),
     Route("GET", urls.LOGIN_BASIC, "login", sign_in.ASK_PASSWORD, lambda _: sign_in.ask_password),
+    Route("GET", f"{urls.OUTLINE}{{name}}/", "outline", outlines.OUTLINE_PAGE, lambda h: h.outlines.show),
+    Route("POST", f"{urls.OUTLINE}{{name}}/", "outline", outlines.OUTLINE_MOVE, lambda h: h.outlines.move),
     Route("GET", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
     Route("POST", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
     Route("GET", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_PAGE, lambda h: h.editor.show),

@@ -25,6 +25,7 @@ from smartfeeds.http.look import SiteLook
 from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
+from smartfeeds.http.outlines import Outlines
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.quotas import Quota
@@ -131,6 +132,7 @@ class Site:
             files=FileReplies(handle, options.domain, files, GetFile),
             enclosures=FileReplies(handle, options.domain, enclosures, GetEnclosure),
             conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
+            outlines=Outlines(handle, changes.perform, options.domain, bodies, editor.writing),
             requirements=Requirements(self._pull, options.domain, has_hub=hub is not None),
             health=health,
             openapi=OpenApiDocument(content),

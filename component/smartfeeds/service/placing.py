@@ -33,12 +33,10 @@ class GetOutline(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class OutlineShown(Answer):
-    """The live items of a feed in the order of its outline, with their levels, counted from 0. `may_move`: the actor
-    may move some of them."""
+    """The live items of a feed in the order of its outline, with their levels, counted from 0."""
 
     node: Node
     lines: tuple[tuple[int, Item], ...]
-    may_move: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def get_outline(tx: ReadTx, context: Context, request: GetOutline) -> OutlineSho
     items = _items(tx, context, located.node)
     outline = FeedOutline.of([row for row, _item in items.values()])
     lines = tuple((level, items[sync_id][1]) for level, sync_id in outline.walk_live())
-    return OutlineShown(located.node, lines, located.access.may_publish)
+    return OutlineShown(located.node, lines)
 
 
 def move_item(tx: WriteTx, context: Context, request: MoveItem) -> Published:

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
-from smartfeeds.core.urls import ENCLOSURES, WRITE, entry_path, feed_path, list_path, subscribe_uri
+from smartfeeds.core.urls import ENCLOSURES, OUTLINE, WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.http import negotiation as n
@@ -68,6 +68,7 @@ class Pages:
             pictures=[address for address in pictures if link_of(address)],
             path=path,
             write_path=entry_path(node.name, folder=WRITE),
+            outline_path=feed_path(node.name, folder=OUTLINE),
             here=f"{path}{view}",
             search=search,
             filters=_filters(path, query.view),

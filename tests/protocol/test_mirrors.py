@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from lxml import etree
 from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.mirror import make_mirror
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.service import requests as r
+from smartfeeds.service.mirrors import add_mirror, remove_mirror
 from support.fakeserver import FakeServer, Session
+from support.processes import until
 from support.world import draft, entry, form, jid
 
 A, B = "feeds.a.example", "feeds.b.example"
@@ -29,7 +33,7 @@ def settings(folder: Path, domain: str, port: int, mirrors: list[dict[str, Any]]
         {
             "component": {"jid": domain, "secret": "secret", "port": port},
             "store": {"url": f"sqlite:///{folder / domain}.db"},
-            "http": {"listen": ""},
+            "http": {"listen": "127.0.0.1:0"},
             "mirror": mirrors,
         }
     )
@@ -133,6 +137,32 @@ async def test_item_published_on_either_side_is_on_both(tmp_path: Path, directio
             found = await pair.until(A, {"x", "y"})
             geo = etree.fromstring(found["y"]).find("{urn:g}geo")
             assert geo is not None and geo.get("{urn:p}at") == "here"
+
+
+@pytest.mark.parametrize("path", ["/feeds/plans/", "/feeds/plans.atom?sync=true"])
+async def test_item_comes_over_http_without_a_poll(tmp_path: Path, path: str) -> None:
+    """[SF-046] The next poll is due in a day. The pull that the other service holds ends with the mirror."""
+    async with running(tmp_path, {}) as pair:
+        publisher, follower = pair.apps[A].site, pair.apps[B]
+        assert publisher is not None
+        held = publisher.feeds.waiting
+        address = f"http://127.0.0.1:{publisher.listener.port}{path}"
+        mirror = make_mirror(node=NODE, address=address, name="a", every_s=86_400.0, allow_private=True)
+        await pair.publish(A, "first")
+        await follower.service.write(partial(add_mirror, mirror=mirror))
+        await follower.mirrors.look()
+        await pair.until(B, {"first"})
+        await until(lambda: held.held == 1, "the pull of the mirror")
+
+        await pair.publish(A, "second")
+        await pair.until(B, {"first", "second"})
+        await until(lambda: held.held == 1, "the next pull of the mirror")
+        (reading,) = follower.mirrors.readings()
+        assert reading.in_step and not reading.polled
+
+        await follower.service.write(partial(remove_mirror, name="a"))
+        await follower.mirrors.look()
+        await until(lambda: held.held == 0, "the end of the pull")
 
 
 async def test_link_that_breaks_is_made_good(tmp_path: Path) -> None:

@@ -208,6 +208,19 @@ def test_items_refused_are_missing_until_the_mirror_begins_anew(ready: Run) -> N
     assert "incoming: in step, 0 changes" in ready("mirror", "status").stdout
 
 
+@pytest.mark.parametrize(
+    ("means", "text"), [("held pull", "in step, followed by held pull, 3"), ("polled", "in step, polled, 3")]
+)
+def test_status_tells_how_a_mirror_over_http_learns_of_changes(ready: Run, means: str, text: str) -> None:
+    ready("mirror", "add", "https://b.example/feeds/plans/", "--node", "plans", "--name", "b")
+    ready("node", "create", "plans")
+    change("b", **{"in": MirrorState("x", T_US, items=3, means=means)})
+
+    assert f"  incoming: {text} changes received, read last at " in ready("mirror", "status").stdout
+    (found,) = json.loads(ready("mirror", "status", "--json").stdout)
+    assert found["directions"][0]["means"] == means
+
+
 def test_outgoing_direction_that_fails_is_not_in_step_though_nothing_waits(ready: Run) -> None:
     """As the metric says it."""
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "out")

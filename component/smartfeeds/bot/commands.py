@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from smartfeeds.bot import approvals, blogs, following, posting, reading, settling, signing_in, usages
+from smartfeeds.bot import approvals, blogs, following, outlines, posting, reading, settling, signing_in, usages
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.delivery import parse_message_id
 from smartfeeds.bot.grammar import split_command
@@ -179,6 +179,23 @@ COMMANDS: tuple[ChatCommand, ...] = (
         settling.settle,
         {"de": ("entscheide", "entscheiden")},
         rights=Rights.ROOM,
+    ),
+    ChatCommand(
+        "outline",
+        usages.OUTLINE,
+        N_("shows the order and the levels of the items of a feed"),
+        outlines.outline,
+        {"de": ("gliederung",)},
+        hidden=True,
+    ),
+    ChatCommand(
+        "move",
+        usages.MOVE,
+        N_("moves an item of an outline: up, down, indent or outdent"),
+        outlines.move,
+        {"de": ("verschiebe", "verschieben")},
+        rights=Rights.AUTHOR,
+        hidden=True,
     ),
     ChatCommand(
         "requests",

@@ -53,7 +53,7 @@ async def search(c: Conversation, rest: str) -> Reply:
     if lines:
         lines.insert(0, c.say("Feeds:"))
     if len(matches) > PAGE:
-        lines.append(_more(c, len(matches) - PAGE))
+        lines.append(more(c, len(matches) - PAGE))
     followed = {node.name: node for node, _ in await _follows(c)}
     pairs: list[tuple[Node, Item]] = []
     for node in list(followed.values())[:FEEDS]:
@@ -61,7 +61,7 @@ async def search(c: Conversation, rest: str) -> Reply:
         pairs += [(node, item) for item in items or ()]
     if pairs:
         lines += [c.say("Items:"), *await _item_lines(c, pairs[:MOST])]
-        lines += [_more(c, len(pairs) - MOST)] if len(pairs) > MOST else []
+        lines += [more(c, len(pairs) - MOST)] if len(pairs) > MOST else []
     if not lines:
         return Reply(
             c.say("Nothing found. Items are searched in the feeds that you follow; show FEED q=WORD searches one feed.")
@@ -131,7 +131,7 @@ async def subscriptions(c: Conversation, _rest: str) -> Reply:
         closed = c.say(" - closed to you now, so nothing arrives") if is_closed else ""
         lines.append(f"- {text}{f': {title}' if title else ''}{pending}{closed}")
     if len(rows) > LISTED:
-        lines.append(_more(c, len(rows) - LISTED))
+        lines.append(more(c, len(rows) - LISTED))
     return Reply("\n".join(lines), (c.offer(LATEST), c.offer(UNSUBSCRIBE, rows[0][1].node_text)))
 
 
@@ -148,7 +148,8 @@ def _read_subscriptions(tx: ReadTx, context: Context, jid: Jid) -> list[tuple[No
     ]
 
 
-def _more(c: Conversation, number: int) -> str:
+def more(c: Conversation, number: int) -> str:
+    """The last line of a list of which so many lines are left out."""
     return c.say("and {number} more", number=number)
 
 

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.core.validators import Validators
+from smartfeeds.net import fetch
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, Response, shown
 from smartfeeds.net.limiter import HostLimiter, HostLimits
@@ -456,3 +457,43 @@ async def test_error_keeps_the_headers_and_the_requests(site, fetcher):
     assert (error.status, error.retry_after_s, error.headers["x-why"]) == (429, 5.0, "busy")
     unreachable = await refused(fetcher, "http://127.0.0.1:9/")
     assert [hop.status for hop in unreachable.hops] == [0] and not unreachable.headers
+
+
+async def test_request_that_may_be_held_has_its_own_time(site, monkeypatch):
+    """[SF-046] It may be silent for longer than others, and stops none of them. Beyond that its connection is dead."""
+    monkeypatch.setattr(fetch, "HELD_ANSWER_S", 0.02)
+    asked, news = asyncio.Event(), asyncio.Event()
+
+    async def page(_request):
+        asked.set()
+        await news.wait()
+        return web.Response(body=b"news")
+
+    site.pages |= {"/held": page, "/other": b"other"}
+    async with open_fetcher(at_once=1, at_once_per_host=1, idle_s=0.02, total_s=20.0) as fetcher:
+        held = asyncio.create_task(fetcher.get(site.url("/held"), hold_s=60.0))
+        await asked.wait()
+        assert (await fetcher.get(site.url("/other"))).body == b"other"
+        error = await refused(fetcher, site.url("/held"), hold_s=0.01)
+        assert error.reason == "does not answer"
+        assert not held.done()
+        news.set()
+        assert (await held).body == b"news"
+
+
+async def test_answer_of_a_held_request_that_trickles_is_bounded_in_time(site):
+    """Each byte would give it another 20 seconds."""
+    over = asyncio.Event()
+
+    async def page(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"x")
+        await over.wait()
+        return response
+
+    site.pages["/"] = page
+    async with open_fetcher(total_s=0.02) as fetcher:
+        error = await refused(fetcher, site.url(), hold_s=0.03)
+    over.set()
+    assert error.reason == "did not answer within 0.05 seconds"

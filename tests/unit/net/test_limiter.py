@@ -317,3 +317,37 @@ async def test_request_that_is_cancelled_while_it_waits_takes_no_place(time: Fak
     await holder
     await visit(limiter, "c.example", starts, time)
     assert [host for host, _ in starts] == ["c.example"]
+
+
+async def test_request_that_is_held_takes_no_place_but_counts_for_the_rate(time: FakeTime) -> None:
+    """[SF-046] Its server answers when it has news."""
+    limiter, starts = limiter_of(time, at_once=1, at_once_per_host=1, per_s=1.0, burst=3), []
+    began_s, over = time.clock(), asyncio.Event()
+
+    async def hold() -> None:
+        async with limiter.held("a.example", 443):
+            starts.append(("held", time.clock()))
+            await over.wait()
+
+    held = [asyncio.create_task(hold()) for _ in range(2)]
+    await settle()
+    visits = [asyncio.create_task(visit(limiter, "a.example", starts, time)) for _ in range(2)]
+    await time.advance(1)
+    await asyncio.gather(*visits)
+    assert [(name, start_s - began_s) for name, start_s in starts] == [
+        ("held", 0.0),
+        ("held", 0.0),
+        ("a.example", 0.0),
+        ("a.example", 1.0),
+    ]
+    over.set()
+    await asyncio.gather(*held)
+
+
+async def test_request_that_would_be_held_waits_for_no_pause(time: FakeTime) -> None:
+    limiter = limiter_of(time)
+    limiter.pause("a.example", 443, 30.0)
+    with pytest.raises(HostPausedError) as caught:
+        async with limiter.held("a.example", 443):
+            pass
+    assert caught.value.left_s == 30.0

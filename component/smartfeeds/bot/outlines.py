@@ -1,0 +1,84 @@
+"""The commands for the outline of a feed: show it, and move an item by a step (SSE 3.2).
+
+Items are named by a code of their id. The number of a line would be that of another item after a move by somebody else.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.bot.grammar import arguments
+from smartfeeds.bot.reading import more
+from smartfeeds.bot.render import NAME_CHARACTERS, cut
+from smartfeeds.bot.usages import MOVE, OUTLINE
+from smartfeeds.core.model import Item
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown
+from smartfeeds.service.requests import Published
+from smartfeeds.sync.moves import MoveStep
+from smartfeeds.texts import N_
+
+LISTED = 40  # lines of one answer
+_CODE_DIGITS = 6
+_DEEPEST = 8  # a phone has no room for more
+# The words for a step, those of buttons first.
+_STEPS = {
+    MoveStep.UP: (N_("up"), "hoch"),
+    MoveStep.DOWN: (N_("down"), "runter"),
+    MoveStep.INDENT: (N_("indent"), "einrücken", "in"),
+    MoveStep.OUTDENT: (N_("outdent"), "ausrücken", "out"),
+}
+_BY_WORD = {word: step for step, words in _STEPS.items() for word in words}
+
+
+async def outline(c: Conversation, rest: str) -> Reply:
+    """Shows the outline of a feed with the codes of its items."""
+    tokens = arguments(rest)
+    if len(tokens) != 1:
+        raise UsageError
+    feed, lines = tokens[0], await _lines(c, tokens[0])
+    name = cut(feed, NAME_CHARACTERS)
+    if not lines:
+        return Reply(c.say("{feed} has no items.", feed=name))
+    titles = await asyncio.to_thread(lambda: [_title(item) for _, item in lines[:LISTED]])
+    texts = [c.say("Outline of {feed}:", feed=name)]
+    for (level, item), title in zip(lines, titles, strict=False):
+        texts.append(f"{'  ' * min(level, _DEEPEST)}- {title} ({_code(item)})")
+    if len(lines) > LISTED:
+        texts.append(more(c, len(lines) - LISTED))
+    texts.append(c.say("To move an item: {command}", command=c.command(MOVE, feed, _code(lines[0][1]), c.say("down"))))
+    return Reply("\n".join(texts))
+
+
+async def move(c: Conversation, rest: str) -> Reply:
+    """Moves an item by a step."""
+    tokens = arguments(rest)
+    if len(tokens) != 3 or tokens[2].casefold() not in _BY_WORD:
+        raise UsageError
+    feed, code, word = tokens
+    items = [item for _, item in await _lines(c, feed) if _code(item) == code.casefold()]
+    if len(items) != 1:
+        raise RefusalError(c.say("No item has this code. To see them: {command}", command=c.command(OUTLINE, feed)))
+    try:
+        await c.ask(MoveItem(c.actor, c.service, feed, items[0].id, _BY_WORD[word.casefold()]), Published)
+    except FeedError as error:
+        if error.condition is not Condition.CONFLICT:
+            raise
+        raise RefusalError(c.say("The item cannot move that way.")) from error
+    title = await asyncio.to_thread(_title, items[0])
+    steps = [c.offer(MOVE, feed, _code(items[0]), c.say(words[0])) for words in _STEPS.values()]
+    return Reply(c.say("Moved in {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title), tuple(steps))
+
+
+async def _lines(c: Conversation, feed: str) -> Sequence[tuple[int, Item]]:
+    return (await c.ask(GetOutline(c.actor, c.service, feed), OutlineShown)).lines
+
+
+def _code(item: Item) -> str:
+    return hashlib.sha256(item.id.encode()).hexdigest()[:_CODE_DIGITS]
+
+
+def _title(item: Item) -> str:
+    return cut(read_meta(item.payload).body, NAME_CHARACTERS) or item.id

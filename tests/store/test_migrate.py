@@ -526,8 +526,12 @@ async def test_upgrade_lists_stored_items_by_their_last_change(path: Path, raw: 
     for number, changed_us in ((1, 6), (2, 9)):
         values = (number, f"feed-{number}", "feed", "o@x", 1, "{}", "live", 1, 1, changed_us, 5, 0, 0, 9, 9, 0, 1)
         raw.execute(f"INSERT INTO node ({NODE_ROW}, listed) VALUES ({', '.join('?' * len(values))})", values)
-        values = item_values(item(f"i{number}", changed_us))
-        raw.execute(ITEM.insert, (number, *values, number))
+        *values, _checksum = item_values(item(f"i{number}", changed_us))
+        values = (number, *values, number)
+        raw.execute(
+            f"INSERT INTO item ({ITEM.columns.replace(', checksum', '')}) VALUES ({', '.join('?' * len(values))})",
+            values,
+        )
     raw.execute("UPDATE tally SET value = 2")
     store = SqliteStore(path, read_payload)
     await store.open()

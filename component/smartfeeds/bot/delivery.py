@@ -40,6 +40,7 @@ from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
 from smartfeeds.service.context import Context, recipient_access, refusal_of
+from smartfeeds.service.damage import log_damaged
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -171,7 +172,8 @@ def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscript
 
 def _is_sent(tx: ReadTx, node: Node, item: Item, jid: Jid, rows: list[Subscription]) -> bool:
     """Whether one of the views contains the item. Deletions are not sent, nor are the recipient's own items."""
-    if item.deleted or item.publisher == str(jid):
+    log_damaged(node, (item,))
+    if item.deleted or item.damaged or item.publisher == str(jid):
         return False
     rows = [row for row in rows if item.modified_us > row.since_us]
     views = [view for view in (from_canonical(row.view) for row in rows) if _has_event(view.order, item)]

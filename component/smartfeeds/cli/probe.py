@@ -20,6 +20,7 @@ from lxml import etree
 
 from smartfeeds.cli.findings import Check, CheckState, Finding
 from smartfeeds.cli.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
+from smartfeeds.cli.probe_items import check_items
 from smartfeeds.cli.probe_postgres import check_postgres, serving_processes
 from smartfeeds.config import Settings
 from smartfeeds.core.text import attribute
@@ -161,10 +162,12 @@ def check_secret_file(settings: Settings, config: Path | None) -> Finding:
 def _check_store(settings: Settings) -> list[Finding]:
     """Check the database, and the disk of a database file or of uploaded files."""
     store = settings.store
-    if store.is_shared:
-        return [*check_postgres(store.address), _check_disk(store.files_folder.absolute())]
-    path = store.path.absolute()
-    return [_check_database(path), _check_disk(path)]
+    path = store.files_folder.absolute() if store.is_shared else store.path.absolute()
+    findings = [*check_postgres(store.address)] if store.is_shared else [_check_database(path)]
+    # The first finding is about the connection and the schema. A database that does not exist has no items.
+    if findings[0].state is CheckState.OK and (store.is_shared or path.exists()):
+        findings += check_items(store)
+    return [*findings, _check_disk(path)]
 
 
 def _check_database(path: Path) -> Finding:

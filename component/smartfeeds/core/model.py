@@ -88,7 +88,8 @@ class Item(NamedTuple):
     published here and not changed since; None if it was not read. The payload never contains it. `sync_id` is the id in
     the sync data, empty if it equals `id` (A-154). `left`: the view from which the item was read does not contain the
     item any more, although it is not deleted (`core.view.Standing`). No store has this flag. If `service.syncing.shown`
-    shows such an item, `deleted` is set too.
+    shows such an item, `deleted` is set too. `damaged`: the database has other bytes than were stored, so the item has
+    neither payload nor sync data here.
 
     A tuple, because a page has fifty of them, and a frozen dataclass takes seven times as long to create.
     """
@@ -108,6 +109,7 @@ class Item(NamedTuple):
     conflicts: int = 0
     sync: bytes | None = b""
     left: bool = False
+    damaged: bool = False
 
 
 class Subscription(NamedTuple):

@@ -30,7 +30,9 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         return behind
     page_plan = replace(context.policy.plan(request.page), index=True)
     items, result_set = read_page(tx, context, node, view, page_plan)
-    page = Page(request.node, items, result_set, node.options.shows_publisher)
+    # An item without content has no form that readers of documents understand. Its cursor stays in the result set.
+    whole = tuple([item for item in items if not item.damaged])
+    page = Page(request.node, whole, result_set, node.options.shows_publisher)
     if not items:
         return FeedPage(node, view, version, public, page, origins=origins_of(tx, node, view))
     before = None
@@ -47,7 +49,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         older=before is not None,
         before_us=None if before is None else key_of(view.order, before),
         origins=origins_of(tx, node, view),
-        local_files=local_files_of(tx, context, node, items) if request.local else (),
+        local_files=local_files_of(tx, context, node, whole) if request.local else (),
     )
 
 

@@ -100,7 +100,8 @@ def merge_item(
     sync_item = incoming.sync_item._replace(version=version)
     _check_bounds(node, version)
     existing = tx.item_of_sync(node.node_no, version.sync_id) or _plain_copy(tx, context, node, incoming)
-    here = read_shared(context, node, existing) if existing else None
+    # The version of another service ends the damage of the one here.
+    here = read_shared(context, node, existing) if existing and not existing.damaged else None
     local = None if here is None else here.version
     is_own = partial(is_own_endpoint, context.policy.domain)
     settled = None if local is None else settle_copy(sync_item.dialect, local, version, is_own)

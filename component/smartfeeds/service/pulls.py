@@ -15,6 +15,7 @@ from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, check_persistent, locate_for
+from smartfeeds.service.damage import check_whole
 from smartfeeds.service.local_files import local_files_of
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -66,6 +67,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
     item = in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
+    check_whole(located.node, item)
     older, newer = _neighbours(tx, located, item) if request.neighbours else (None, None)
     local_files = local_files_of(tx, context, located.node, (item,)) if request.neighbours else ()
     item = shown(context, located.node, view, item)
@@ -137,7 +139,7 @@ def _read_items(tx: ReadTx, context: Context, node: Node, window: Slice) -> tupl
     while len(items) < window.limit:
         step = min(STEP_ITEMS, window.limit - len(items))
         rows = tx.slice(node.node_no, Slice(view, step, after, before, newest, offset))
-        if view.sync or view.filtered:
+        if view.sync or view.filtered or True in [item.damaged for item in rows]:
             rows = [shown(context, node, view, item) for item in rows]
         items = rows + items if newest else items + rows
         fitting_items = _within_bytes(items, limit_bytes, newest=newest)
@@ -191,6 +193,7 @@ def items_by_id(tx: ReadTx, context: Context, located: LocatedNode, item_ids: It
         for item_id in ids:
             item = in_view(tx, located.node, located.view, items.get(item_id))
             if item is not None and not (item.deleted and hidden):
+                check_whole(located.node, item)
                 item = shown(context, located.node, located.view, item)
                 found.append(item)
                 size_bytes += _written_size_bytes(item)

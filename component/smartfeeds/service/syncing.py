@@ -23,6 +23,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import DIGEST_PREFIX, departed, digest_id, with_child, with_mark, without_mark
 from smartfeeds.formats.payload import Payload, carried
 from smartfeeds.service.context import Context
+from smartfeeds.service.damage import without_content
 from smartfeeds.service.items import ItemState
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.copies import CopyOrigin, as_copy
@@ -230,6 +231,8 @@ def shown(context: Context, node: Node, view: View, item: Item) -> Item:
     if item.left:
         payload = departed(item.id, item.modified_us, item.payload, sync=view.sync)
         return item._replace(payload=payload, publisher="", deleted=True, conflicts=0)
+    if item.damaged:
+        return without_content(node, item)
     if not view.sync:
         return item
     return item._replace(payload=with_child(shared_payload(item), sync_of(context, node, item)))

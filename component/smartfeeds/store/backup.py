@@ -7,7 +7,7 @@ from pathlib import Path
 
 from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.store.files import sync_folder
-from smartfeeds.store.sqlite_engine import make_private, store_error
+from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, make_private, store_error
 
 PAGES_A_STEP = 2_000  # between two steps the progress is reported
 
@@ -41,7 +41,7 @@ def copy_database(
             original.backup(copy, pages=PAGES_A_STEP, progress=_progress_call(on_progress))
         part.rename(target)
         sync_folder(target.parent)
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         part.unlink(missing_ok=True)
         raise store_error(error, f"{source} (backup to {target})") from error
     except OSError as error:

@@ -13,7 +13,7 @@ from smartfeeds.store.copying import OWN_TABLES, TableShape
 from smartfeeds.store.engine import Row
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.schema_blocks import schema_blocks
-from smartfeeds.store.sqlite_engine import make_private, missing, restoring_path, store_error
+from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, make_private, missing, restoring_path, store_error
 
 # The index of words is a virtual table, whose number of a row has no column of its own.
 _DOCUMENT = "document"
@@ -55,7 +55,7 @@ def _locked(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error
     finally:
         release()

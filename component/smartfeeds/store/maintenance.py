@@ -8,7 +8,9 @@ from pathlib import Path
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
-from smartfeeds.store.sqlite_engine import missing, restoring_path, store_error
+from smartfeeds.store.damage import CONTENT, DamagedItem
+from smartfeeds.store.damage import damaged_items as find_damaged
+from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, missing, restoring_path, store_error
 
 BUSY_S = 5.0  # wait for another process that has locked the file
 
@@ -28,8 +30,17 @@ def oldest_program(path: Path) -> str | None:
 def is_sound(path: Path) -> bool:
     """Returns whether SQLite's quick check finds no damage."""
     with _reading(path) as connection:
+        connection.execute("PRAGMA cell_size_check = ON")
         rows: list[tuple[str]] = connection.execute("PRAGMA quick_check(1)").fetchall()
         return rows == [("ok",)]
+
+
+def damaged_items(path: Path) -> list[DamagedItem]:
+    """Returns the items whose content is damaged. Reads all of them."""
+    with _reading(path) as connection:
+        # A damaged name must not end the search.
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        return find_damaged(connection.execute(CONTENT))
 
 
 @contextmanager
@@ -39,7 +50,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as connection:
             yield connection
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error
 
 
@@ -58,5 +69,5 @@ def check_writable(path: Path) -> None:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=BUSY_S)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error

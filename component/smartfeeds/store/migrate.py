@@ -18,7 +18,7 @@ from pathlib import Path
 
 from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.sqlite_engine import CREATE_IT, store_error
+from smartfeeds.store.sqlite_engine import CREATE_IT, DATABASE_ERRORS, store_error
 
 # Every version of the schema, oldest first; the last one is what this code works with.
 REVISIONS = (
@@ -55,6 +55,7 @@ REVISIONS = (
     "0033",
     "0034",
     "0035",
+    "0036",
 )
 HEAD = REVISIONS[-1]
 # Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of
@@ -171,7 +172,7 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
                 step = next_step(version(connection), oldest_program(connection), mode)
             if step is Step.UPGRADE:
                 upgrade(path, HEAD)
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error
 
 

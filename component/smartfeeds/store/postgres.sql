@@ -87,7 +87,8 @@ CREATE TABLE item (
     payload BYTEA NOT NULL,
     sync_id TEXT COLLATE "C" NOT NULL DEFAULT '',
     conflicts BIGINT NOT NULL DEFAULT 0 CHECK (conflicts >= 0),
-    sync BYTEA NOT NULL DEFAULT ''
+    sync BYTEA NOT NULL DEFAULT '',
+    checksum BIGINT NOT NULL DEFAULT 0
 );
 
 -- A page reads its payloads with their rows, instead of one look-up in another table for each. With 4 KB, publishing was

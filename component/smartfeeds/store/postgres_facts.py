@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from smartfeeds.core.stores import StoreAddress
+from smartfeeds.store.damage import CONTENT, DamagedItem, damaged_items
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import connect
 from smartfeeds.store.postgres_state import FREE_CONNECTIONS
@@ -91,6 +92,17 @@ def read_facts(address: StoreAddress) -> PostgresFacts:
                 _text_of(connection, "compatibility", "oldest"),
             ]
             return PostgresFacts(*values)
+    except psycopg.Error as error:
+        raise postgres_error(error, address.name) from error
+
+
+def read_damaged(address: StoreAddress) -> list[DamagedItem]:
+    """Returns the items whose content is damaged. Reads all of them. Raises StoreError."""
+    try:
+        # A cursor with a name reads the rows in pieces, and needs a transaction.
+        with closing(connect(address, _APPLICATION)) as connection, connection.cursor("damaged") as cursor:
+            (is_empty,) = _row(connection, "SELECT to_regclass('item') IS NULL")
+            return [] if is_empty else damaged_items(cursor.execute(CONTENT))
     except psycopg.Error as error:
         raise postgres_error(error, address.name) from error
 

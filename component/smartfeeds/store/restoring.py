@@ -15,7 +15,7 @@ from smartfeeds.store.copying import Progress, no_progress, table_digests
 from smartfeeds.store.digests import FeedDigest, RowsHash, TableDigest, feed_digests
 from smartfeeds.store.files import copy_files, folder_of, is_digest, sync_folder
 from smartfeeds.store.lock import lock_database
-from smartfeeds.store.sqlite_engine import missing, restoring_path, store_error
+from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, missing, restoring_path, store_error
 
 BEFORE = ".before-restore"  # the suffix of what a restored backup replaces
 _LOGS = ("", "-wal", "-shm")  # SQLite finds the log of a database by its name
@@ -55,7 +55,7 @@ def check_backup(path: Path, on_progress: Progress = no_progress) -> BackupConte
             reader = SqliteCopy(connection, path)
             feeds = _feeds(connection, reader)
             return BackupContents(schema, table_digests(reader, on_progress), feeds, _missing_files(connection, path))
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from smartfeeds.errors import StoreError
-from smartfeeds.store.sqlite_engine import store_error
+from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, store_error
 
 # VACUUM writes about 100 MB/s, and the writes of a running service fail after 5 s.
 MAX_LIVE_BYTES: Final = 256 * 1024 * 1024
@@ -42,7 +42,7 @@ def scrub(path: Path, *, served: bool, busy_s: float = BUSY_S) -> ScrubResult:
             connection.execute("INSERT INTO word (word) VALUES ('optimize')")
             connection.execute("VACUUM")
             return _truncate_log(connection, busy_s)
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error
     except OSError as error:
         raise StoreError(f"the database {path}: {error.strerror}") from error

@@ -11,7 +11,7 @@ from smartfeeds.core.person import Person
 from smartfeeds.core.view import ANYTHING
 from smartfeeds.store.engine import Row
 from smartfeeds.store.person_columns import JidUse, columns_for
-from smartfeeds.store.rows import digest, to_items
+from smartfeeds.store.rows import checksum, digest, to_items
 from smartfeeds.store.sql_blocks import BlockReads, BlockWrites, to_erasure
 from smartfeeds.store.sql_nodes import NODES_IN
 from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW, without_index
@@ -224,7 +224,8 @@ class ErasureWrites(BlockWrites, ErasureReads):
     def replace_content(self, item_no: int, payload: bytes, sync: bytes) -> None:
         """Replaces the content of a tombstone without a new key."""
         self._ahead.clear()
-        self._change("UPDATE item SET payload = ?, sync = ? WHERE item_no = ?", (payload, sync, item_no))
+        values = (payload, sync, checksum(payload, sync), item_no)
+        self._change("UPDATE item SET payload = ?, sync = ?, checksum = ? WHERE item_no = ?", values)
         self._last_item = None
 
     def forget_versions(self, node_no: int, item: Item) -> None:

@@ -79,12 +79,14 @@ NODE_COLUMNS = (
 NODE_ROW = f"{NODE_COLUMNS}, subscribed, indexed_us, indexed_no, stale"
 NODE = Table("node", "node_no", f"{NODE_ROW.removeprefix('node_no, ')}, listed")
 
-# An item is stored with its node and the fields of `Item` in their order, except that `deleted` is one of the values of
-# `change` and `left` is never stored.
-ITEM_COLUMNS = tuple("change" if name == "deleted" else name for name in Item._fields if name != "left")
-ITEM_ROW = ", ".join(ITEM_COLUMNS)
+# An item is stored with its node, its checksum (`rows.checksum`) and the fields of `Item` in their order, except that
+# `deleted` is one of the values of `change`, and `left` and `damaged` are never stored.
+ITEM_COLUMNS = tuple(
+    "change" if name == "deleted" else name for name in Item._fields if name not in ("left", "damaged")
+)
+ITEM_ROW = ", ".join((*ITEM_COLUMNS, "checksum"))
 # For pages that do not show sync data, which may be longer than everything else.
-ITEM_WITHOUT_SYNC = ITEM_ROW.removesuffix("sync") + "NULL"
+ITEM_WITHOUT_SYNC = ITEM_ROW.replace("sync, checksum", "NULL, checksum")
 ITEM = Table("item", "item_no", ITEM_ROW.removeprefix("item_no, "), "node_no")
 FACET = Table("facet", "node_no, facet, modified_us, item_no", "created_us, states")
 

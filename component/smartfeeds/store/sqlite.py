@@ -27,6 +27,7 @@ from smartfeeds.store.batches import ReadBatches, WriteBatches
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.sql_store import SqlStore
 from smartfeeds.store.sqlite_engine import (
+    DATABASE_ERRORS,
     READ_ONLY,
     SqliteEngine,
     make_private,
@@ -160,13 +161,13 @@ class SqliteStore(SqlStore):
         )
         try:
             await connection
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             await ended(connection)
             raise store_error(error, str(self.path)) from error
         self._connections.append(connection)
         try:
             return partial(hop, connection, await hop(connection, prepare, connection._conn))
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise store_error(error, str(self.path)) from error
 
     async def _disconnect(self) -> None:

@@ -79,7 +79,8 @@ CREATE TABLE item (
     payload BLOB NOT NULL,
     sync_id TEXT NOT NULL DEFAULT '',
     conflicts INTEGER NOT NULL DEFAULT 0 CHECK (conflicts >= 0),
-    sync BLOB NOT NULL DEFAULT x''
+    sync BLOB NOT NULL DEFAULT x'',
+    checksum INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE UNIQUE INDEX item_id ON item (node_no, id);

@@ -11,7 +11,7 @@ from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T
-from smartfeeds.store.rows import STATES
+from smartfeeds.store.rows import CORRUPT, STATES
 from smartfeeds.store.sql_tables import Table
 
 STATEMENT_STEPS = 50  # cost of a call from Python, as a number of instructions
@@ -29,7 +29,7 @@ _ADVICE = {
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_PERM: "access is denied; give this user write permission for the file and its directory",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that the directory exists and that this user may write to it",
-    sqlite3.SQLITE_CORRUPT: "it is corrupt; stop the service, keep a copy of the file and restore a backup",
+    sqlite3.SQLITE_CORRUPT: f"it is {CORRUPT}",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database; check the path, or restore a backup",
     sqlite3.SQLITE_IOERR: "the disk reported an error; check the disk and its free space",
     sqlite3.SQLITE_CONSTRAINT: "a write would have made the data inconsistent and was rejected; report this as a bug",
@@ -38,8 +38,10 @@ _ADVICE = {
 }
 
 
-# sqlite3 raises OverflowError for an integer beyond 64 bits and UnicodeEncodeError for text with lone surrogates.
-_ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
+# sqlite3 raises OverflowError for an integer beyond 64 bits, UnicodeEncodeError for text with lone surrogates, and
+# UnicodeDecodeError if the text of an error of SQLite has bytes of a damaged schema.
+DATABASE_ERRORS = (sqlite3.Error, OverflowError, UnicodeError)
+_UNDECODABLE = "Could not decode"  # sqlite3 gives no code for a text that is not UTF-8
 
 
 def restoring_path(path: Path) -> Path:
@@ -69,6 +71,8 @@ def make_private(path: Path) -> None:
 def store_error(error: Exception, path: str) -> StoreError:
     """Returns the StoreError for an error of SQLite, with advice for the operator."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODABLE):
+        code = sqlite3.SQLITE_CORRUPT
     advice = _ADVICE.get(code, "it cannot be used")
     return StoreError(f"the database {path}: {advice} ({error})")
 
@@ -131,7 +135,7 @@ class SqliteEngine:
                 raise OverBudgetError
         try:
             return self._cursor.execute(sql, params).fetchall()
-        except _ERRORS as error:
+        except DATABASE_ERRORS as error:
             if self._left is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                 raise OverBudgetError from error
             raise store_error(error, self._path) from error
@@ -146,13 +150,13 @@ class SqliteEngine:
     def run(self, sql: str, params: Sequence[object] = ()) -> None:
         try:
             self._cursor.execute(sql, params)
-        except _ERRORS as error:
+        except DATABASE_ERRORS as error:
             raise store_error(error, self._path) from error
 
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         try:
             self._cursor.executemany(sql, params)
-        except _ERRORS as error:
+        except DATABASE_ERRORS as error:
             raise store_error(error, self._path) from error
 
     def lock_text(self, text: str, *, shared: bool = False) -> None:
@@ -164,7 +168,7 @@ class SqliteEngine:
     def add(self, table: Table, values: Sequence[object]) -> int:
         try:
             number = self._cursor.execute(table.add, values).lastrowid
-        except _ERRORS as error:
+        except DATABASE_ERRORS as error:
             raise store_error(error, self._path) from error
         assert number is not None
         return number

@@ -1,0 +1,39 @@
+"""Finds items whose stored content is damaged, for `smartfeeds doctor`. A service finds them when it reads them."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+from xml.parsers import expat
+
+from smartfeeds.store.engine import Row
+from smartfeeds.store.rows import checksum
+
+# The columns of `damaged_items`. The join finds no item without a node, which other checks report.
+CONTENT = "SELECT node.name, item.id, payload, sync, checksum FROM item JOIN node ON node.node_no = item.node_no"
+
+
+class DamagedItem(NamedTuple):
+    """The names of a node and of an item in it."""
+
+    node: str
+    item: str
+
+
+def damaged_items(rows: Iterable[Row]) -> list[DamagedItem]:
+    """Returns the items among rows with the columns of `CONTENT` whose content is not what was stored, or is no XML.
+
+    Items that an upgrade of the schema found damaged have a checksum of the damaged content, so the XML is read too.
+    """
+    return [
+        DamagedItem(node, item)
+        for node, item, payload, sync, check in rows
+        if checksum(payload, sync) != check or not _is_xml(payload)
+    ]
+
+
+def _is_xml(payload: bytes) -> bool:
+    """Returns whether a payload is well-formed. An item of a generic node may have none."""
+    try:
+        expat.ParserCreate(namespace_separator=" ").Parse(payload or b"<x/>", True)
+    except expat.ExpatError:
+        return False
+    return True

@@ -1,0 +1,156 @@
+"""Items whose bytes are damaged in the database: the link stays, the others are served, and the damage is named."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from smartfeeds.core.urls import entry_path
+from smartfeeds.service import damage as damage_module
+from smartfeeds.store.base import WriteTx
+from support.component import ALICE, BOB, NS, Component, Element, bare, entry, ok, text_of
+from support.web import WebStarter
+
+pytestmark = pytest.mark.both_engines
+DAMAGES = {
+    "control character": lambda data: data.replace(b"two", b"t\x01o"),
+    "no utf-8": lambda data: data.replace(b"two", b"t\xffo"),
+    "half a character": lambda data: data.replace(b"two", b"t\xc3"),
+    "truncated": lambda data: data[:-7],
+    "empty": lambda data: b"",
+    "zeroed": lambda data: bytes(len(data)),
+    "zeroed in the middle": lambda data: data[:40] + bytes(20) + data[60:],
+    "tag": lambda data: data.replace(b"</title>", b"</tit|e>"),
+    "end of the stream": lambda data: b"</item></items></event></message></stream:stream>",
+    "ampersand": lambda data: data.replace(b"two", b"&wo"),
+    "one bit": lambda data: data.replace(b"two", b"twn"),
+    "longer": lambda data: data + b"<x/>",
+    "payload of another item": lambda data: data.replace(b"two", b"one"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _logs_again() -> None:
+    damage_module._log_once.cache_clear()
+
+
+async def spoil(component: Component, damage: str = "one bit", item: str = "two", column: str = "payload") -> None:
+    """Changes the stored bytes of an item as a disk does."""
+
+    def change(tx: WriteTx) -> None:
+        (data,) = tx._db.row(f"SELECT {column} FROM item WHERE id = ?", (item,)) or ()
+        changed = DAMAGES[damage](bytes(data)) if column == "payload" else bytes(data)[:-1] + b"\x01"
+        assert changed != bytes(data)
+        tx._db.run(f"UPDATE item SET {column} = ? WHERE id = ?", (changed, item))
+
+    await component.app.service.store.write(change)
+
+
+async def feed(component: Component) -> Component:
+    await component.create(ALICE, "news")
+    for item in ("one", "two", "three"):
+        await component.publish(ALICE, "news", item)
+    return component
+
+
+async def page(component: Component, node: str = "news", inner: str = "") -> Element:
+    return ok(await component.get(ALICE, f"<items node='{node}'/>{inner}"))
+
+
+def contents(answer: Element) -> dict[str, int]:
+    """The number of payloads of each item."""
+    return {str(item.get("id")): len(item) for item in answer.iterfind(".//ps:item", NS)}
+
+
+def result_set(answer: Element) -> list[tuple[str, str]]:
+    return [(each.tag, each.text or "") for each in answer.iterfind(".//rsm:set/*", NS)]
+
+
+async def refused(component: Component, inner: str) -> str:
+    """The text of the internal error with which a request is answered."""
+    answer = await component.get(ALICE, inner)
+    assert answer.find("c:error[@type='cancel']/st:internal-server-error", NS) is not None, text_of(answer)
+    component.faults[:] = [fault for fault in component.faults if not fault.startswith("an internal error")]
+    return str(answer.findtext("c:error/st:text", namespaces=NS))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_page_shows_a_damaged_item_by_its_id_and_keeps_its_cursors(component: Component, damage: str) -> None:
+    await feed(component)
+    await spoil(component, damage)
+    with capture_logs() as logs:
+        answer = await page(component)
+        await page(component)
+    assert contents(answer) == {"one": 1, "two": 0, "three": 1}
+    assert [(log["event"], log["node"], log["item"]) for log in logs] == [("item_damaged", "news", "two")], "once"
+    assert "is damaged" in await refused(component, "<items node='news'><item id='two'/></items>")
+    assert contents(ok(await component.get(ALICE, "<items node='news'><item id='one'/></items>"))) == {"one": 1}
+    assert len(component.server.sessions) == 1, "the link stays"
+
+
+@pytest.mark.parametrize("node", ["news?order=modified", "news?order=created", "news?sync=true", "news?author=alice"])
+async def test_views_go_on_beside_a_damaged_item(component: Component, node: str) -> None:
+    await feed(component)
+    await component.index()
+    sets = "<set xmlns='http://jabber.org/protocol/rsm'><max>2</max></set>"
+    first = result_set(await page(component, node, sets))
+    await spoil(component)
+    answer = await page(component, node, sets)
+    assert result_set(answer) == first, "count, index and cursors are the same"
+    if "author" not in node:
+        assert contents(answer) == {"one": 1, "two": 0}
+
+
+@pytest.mark.parametrize("column", ["payload", "sync"])
+async def test_sync_data_is_checked_where_it_is_shown(component: Component, column: str) -> None:
+    await feed(component)
+    await component.publish(ALICE, "news", "two")
+    await spoil(component, column=column)
+    assert contents(await page(component, "news?sync=true"))["two"] == 0
+    assert contents(await page(component))["two"] == (1 if column == "sync" else 0)
+
+
+async def test_damaged_tombstone_is_still_a_deletion(component: Component) -> None:
+    await feed(component)
+    await component.retract(ALICE, "news", "two")
+    await component.app.service.store.write(
+        lambda tx: tx._db.run("UPDATE item SET payload = ? WHERE id = 'two'", (b"<",))
+    )
+    answer = await page(component, "news?order=modified")
+    (mark,) = answer.iterfind(".//ps:item[@id='two']/a:entry/sx:sync", NS)
+    assert mark.get("deleted") == "true"
+
+
+async def test_notification_of_a_damaged_item_has_its_id(component: Component) -> None:
+    """The service was away, and reads the item when the link is back."""
+    await feed(component)
+    await component.subscribe(BOB, "news")
+    await component.cut()
+    await component.publish_unseen("news", "four")
+    await component.publish_unseen("news", "five")
+    await spoil(component, "longer", "four")
+    await component.link()
+    (four, five) = await component.events(bare(BOB))
+    assert [len(item) for item in four.iterfind(".//ev:item", NS)] == [0]
+    assert [len(item) for item in five.iterfind(".//ev:item", NS)] == [1]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "no utf-8", "empty"])
+async def test_publishing_or_retracting_again_ends_the_damage(component: Component, damage: str) -> None:
+    await feed(component)
+    await spoil(component, damage)
+    await component.publish(ALICE, "news", "two", entry("two again"))
+    assert contents(await page(component))["two"] == 1
+    await spoil(component, "truncated")
+    await component.retract(ALICE, "news", "two")
+    assert contents(await page(component)) == {"one": 1, "three": 1}
+
+
+async def test_documents_leave_a_damaged_item_out(start_web: WebStarter) -> None:
+    web = await start_web()
+    await feed(web.component)
+    await spoil(web.component, "no utf-8")
+    for form in ("news.atom", "news.rss", "news.json", "news/", "news.atom?sync=true", "news.rss?sync=true"):
+        got = await web.get(f"/feeds/{form}")
+        assert got.status == 200, form
+        assert "one" in got.text and "three" in got.text and "two" not in got.text, form
+    got = await web.get(entry_path("news", "two"))
+    assert got.status == 500 and "damaged" in got.text

@@ -1,0 +1,163 @@
+"""Damaged rows: found by their checksum, by doctor and at the start, and named in a message."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.cli.findings import CheckState
+from smartfeeds.cli.probe_items import check_items
+from smartfeeds.config_store import StoreSettings
+from smartfeeds.core.model import Slice
+from smartfeeds.core.view import SMART
+from smartfeeds.errors import StoreError
+from smartfeeds.formats.atom import read_traits
+from smartfeeds.store import maintenance, migrations
+from smartfeeds.store.damage import DamagedItem, damaged_items
+from smartfeeds.store.rows import checksum
+from smartfeeds.store.sqlite import SqliteStore
+
+from .values import add_feed, item
+
+PAYLOAD = "<entry xmlns='http://www.w3.org/2005/Atom'><title>é</title></entry>"
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> Path:
+    """A database with a feed of two items."""
+    path = tmp_path / "feeds.db"
+    store = SqliteStore(path, read_traits)
+    await store.open()
+    await store.write(add_feed(item("one", 1, PAYLOAD), item("two", 2, PAYLOAD, sync=b"alice"), name="news"))
+    await store.close()
+    return path
+
+
+@pytest.fixture
+def raw(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    yield connection
+    connection.close()
+
+
+def findings(path: Path) -> list[str]:
+    found = list(check_items(StoreSettings(url=f"sqlite:///{path}")))
+    assert all(finding.state is CheckState.FIX for finding in found)
+    return [finding.found for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("payload", "sync"),
+    [
+        (PAYLOAD[:-1].encode(), b"alice"),
+        (PAYLOAD.replace("é", "e").encode(), b"alice"),
+        (PAYLOAD.encode("latin-1"), b"alice"),
+        (bytes(9), b"alice"),
+        (b"", b"alice"),
+        (PAYLOAD.encode(), b"alicf"),
+        (PAYLOAD.encode(), b""),
+    ],
+)
+async def test_changed_content_is_found(path: Path, raw: sqlite3.Connection, payload: bytes, sync: bytes) -> None:
+    assert findings(path) == []
+    raw.execute("UPDATE item SET payload = ?, sync = ? WHERE id = 'two'", (payload, sync))
+    assert findings(path) == ["the content of 1 item is damaged: two in news"]
+    store = SqliteStore(path, read_traits)
+    await store.open()
+    try:
+        one, two = await store.read(lambda tx: tx.items(1, ["one", "two"]))
+    finally:
+        await store.close()
+    assert (one.damaged, one.payload) == (False, PAYLOAD.encode())
+    assert (two.damaged, two.payload, two.sync) == (True, b"", b"")
+
+
+async def test_damaged_sync_data_matters_only_where_they_are_read(path: Path, raw: sqlite3.Connection) -> None:
+    raw.execute("UPDATE item SET sync = x'00' WHERE id = 'two'")
+    store = SqliteStore(path, read_traits)
+    await store.open()
+    try:
+        plain = await store.read(lambda tx: tx.slice(1, Slice(SMART, 9)))
+        whole = await store.read(lambda tx: tx.item(1, "two"))
+    finally:
+        await store.close()
+    assert [each.damaged for each in plain] == [False, False]
+    assert whole is not None and whole.damaged
+
+
+def test_content_that_was_damaged_before_the_upgrade_is_found_by_its_xml() -> None:
+    rows = [("news", "two", b"<a>", b"", checksum(b"<a>", b"")), ("news", "bare", b"", b"", checksum(b"", b""))]
+    assert damaged_items(rows) == [DamagedItem("news", "two")]
+
+
+def test_doctor_names_ten_items(path: Path, raw: sqlite3.Connection) -> None:
+    for number in range(12):
+        raw.execute(
+            "INSERT INTO item SELECT ? + 10, node_no, ?, 9, ?, change, revision, notify, total, live, publisher,"
+            " x'3c', sync_id, conflicts, sync, checksum FROM item WHERE id = 'one'",
+            (number, f"i{number}", number + 9),
+        )
+    (text,) = findings(path)
+    assert text.startswith("the content of 12 items is damaged: i0 in news, ") and text.endswith(
+        "i9 in news and 2 more"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE node SET name = cast(x'6eff' AS TEXT)",
+        "UPDATE node SET options = cast(x'7bff7d' AS TEXT)",
+        "UPDATE node SET creator = cast(x'ff' AS TEXT)",
+        "UPDATE item SET publisher = cast(x'61ff' AS TEXT)",
+        "UPDATE item SET id = cast(x'61c3' AS TEXT) WHERE item_no = 1",
+        "UPDATE node SET options = '{\"title\":'",
+    ],
+)
+async def test_damaged_text_is_a_message(path: Path, raw: sqlite3.Connection, change: str) -> None:
+    raw.execute(change)
+    store = SqliteStore(path, read_traits)
+    await store.open()
+    try:
+        with pytest.raises(StoreError, match="corrupt; stop the service, keep a copy of the file and restore a backup"):
+            await store.read(lambda tx: (tx.node_by_no(1), tx.slice(1, Slice(SMART, 9))))
+    finally:
+        await store.close()
+
+
+async def test_damaged_schema_is_a_message_at_the_start(path: Path, raw: sqlite3.Connection) -> None:
+    """The text of the error has bytes of the damaged schema, which are no UTF-8."""
+    raw.execute("PRAGMA writable_schema = ON")
+    raw.execute("UPDATE sqlite_master SET name = cast(x'6eff' AS TEXT), sql = 'CREATE x' WHERE name = 'node'")
+    raw.close()
+    store = SqliteStore(path, read_traits)
+    with pytest.raises(StoreError, match="restore a backup"):
+        await store.open()
+    with pytest.raises(StoreError, match="restore a backup"):
+        maintenance.schema_version(path)
+
+
+async def test_upgrade_gives_all_items_their_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "former.db"
+    migrations.run(path, "0035")
+    former = sqlite3.connect(path, isolation_level=None)
+    former.execute(
+        "INSERT INTO node (node_no, name, kind, creator, created_us, options, state, total, live,"
+        " last_modified_us, last_created_us, audience, subscribed, indexed_us, indexed_no, stale, listed)"
+        " VALUES (1, 'news', 'feed', 'o@x', 1, '{}', 'live', 450, 450, 1, 1, 0, 0, 0, 0, 0, 1)"
+    )
+    former.executemany(
+        "INSERT INTO item VALUES (?, 1, ?, ?, ?, 0, 1, 0, 1, 1, 'o@x', ?, '', 0, ?)",
+        [(number, f"i{number}", number, number, PAYLOAD.encode(), b"s" * (number % 3)) for number in range(1, 451)],
+    )
+    former.close()
+    migrations.run(path, "0036")
+    assert findings(path) == []
+    store = SqliteStore(path, read_traits)
+    await store.open()
+    try:
+        items = await store.read(lambda tx: tx.items(1, ["i1", "i450"]))
+    finally:
+        await store.close()
+    assert [(each.damaged, each.payload) for each in items] == [(False, PAYLOAD.encode())] * 2

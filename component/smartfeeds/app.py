@@ -57,6 +57,7 @@ from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.telemetry import (
     GATHERED,
     SCHEMA_VERSION,
@@ -359,6 +360,8 @@ class App:
             if self.settings.component.link != "off":
                 self.tasks.spawn(self.supervisor.run(), "link")
             self.tasks.spawn(watch_loop(), "loop watch")
+            if isinstance(self.service.store, SqliteStore):
+                self.tasks.spawn(self.service.store.watch(), "store watch")
             self.tasks.spawn(self.recent.run(), "rates")
             self.tasks.spawn(self.changes.run(), "other processes")
             await self.ownership.start()

@@ -6,17 +6,19 @@ from collections.abc import Callable, Coroutine, Iterator
 import structlog
 
 from smartfeeds.delivery.changes import log_failures_of
+from smartfeeds.errors import StoreLostError
 
 _log = structlog.get_logger()
 
 
 class BackgroundTasks:
     """The tasks that run now. `failed` is set, and `on_failure` is called, when one of them has raised an exception:
-    only a restart helps then.
+    only a restart helps then. `loss` is set if the exception says that the store is lost.
     """
 
     def __init__(self, on_failure: Callable[[], object]) -> None:
         self.failed = False
+        self.loss: StoreLostError | None = None
         self._on_failure = on_failure
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -49,6 +51,10 @@ class BackgroundTasks:
             self._tasks.remove(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            _log.error("task_failed", task=task.get_name(), exc_info=error)
+            if isinstance(error, StoreLostError):
+                self.loss = error
+                _log.error("store_lost", reason=str(error))
+            else:
+                _log.error("task_failed", task=task.get_name(), exc_info=error)
             self.failed = True
             self._on_failure()

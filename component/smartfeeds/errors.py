@@ -68,6 +68,10 @@ class StoreError(SmartfeedsError):
     """The database cannot be used: full, locked, read-only or corrupt."""
 
 
+class StoreLostError(StoreError):
+    """The files of an open database were removed, replaced or moved, so that nothing may be acknowledged any more."""
+
+
 class NewerSchemaError(StoreError):
     """A newer version of this program has changed the schema of the database."""
 

@@ -412,3 +412,16 @@ async def test_server_that_is_away_is_waited_for(prosody: TestServer, tmp_path: 
 
     (told,) = [line for line in logs if line.get("condition") == "connect-failed"]
     assert "is the server running" in told["advice"] and str(port) in told["server"]
+
+
+async def test_database_that_is_removed_ends_the_service_with_a_message(tmp_path: Path) -> None:
+    """Nothing that SQLite stores in a file without a name is there after a restart."""
+    path = configured(tmp_path)
+    async with ServiceProcess(path) as service:
+        await service.start()
+        while "started" not in service.said:  # noqa: ASYNC110 - a log file tells nobody
+            await asyncio.sleep(0.05)
+        (tmp_path / "feeds.db").unlink()
+        assert await service.ended() == Exit.STORE
+    assert f"the database {tmp_path}/feeds.db: {tmp_path}/feeds.db was removed or moved" in service.said
+    assert "Traceback" not in service.said

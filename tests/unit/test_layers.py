@@ -58,7 +58,7 @@ LAYERS: dict[str, set[str]] = {
         "config", "core", "delivery", "formats", "polling_setup", "service", "store", "system", "webhooks", "xmpp",
         "group_readings",
     },
-    "background": {"delivery"},
+    "background": {"delivery", "errors"},
     "sign_in_setup": {"core", "ownership_setup", "service", "xmpp"},
     "app": {"background", "bot_setup", "ownership_setup", "sign_in_setup", "opening", "webhooks_setup", "system",
             "http_setup", "polling_setup", "errors", "core", "formats", "store", "service", "push", "xmpp", "sources",

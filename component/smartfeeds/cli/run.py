@@ -108,6 +108,8 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     finally:
         await app.stop()
         log.info("stopped")
+    if app.tasks.loss is not None:
+        raise app.tasks.loss
     if app.tasks.failed:
         raise SmartfeedsError("a part of the service failed; see the log")
     return restarts[-1:] == [True]

@@ -19,11 +19,12 @@ from typing import Any, TypeVar
 import aiosqlite
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import StoreError, StoreLostError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.batches import ReadBatches, WriteBatches
+from smartfeeds.store.file_watch import FileWatch
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.sql_store import SqlStore
 from smartfeeds.store.sqlite_engine import (
@@ -58,6 +59,7 @@ CHECKPOINT_PAGES = 4000
 # this number of writes and with this interval. The writing connection copies the last pages only.
 CHECKPOINT_WRITES = 128
 CHECKPOINT_INTERVAL_S = 0.25
+WATCH_S = 1.0  # between two looks at the files
 # The log file is cut to this size after a checkpoint. A long read keeps the log growing, and SQLite never shrinks it
 # without a limit. A file below it is written again in place, which is faster than growing a new one.
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
@@ -95,6 +97,8 @@ class SqliteStore(SqlStore):
         self._log_writes = 0  # writes since the log was copied
         self._log_copied_s = 0.0  # time of the last copy, on the clock of the event loop
         self._log_copy: asyncio.Task[None] | None = None
+        self._files: FileWatch | None = None
+        self._loss: StoreLostError | None = None  # the reason why nothing may be acknowledged any more
 
     async def open(self) -> None:
         if self._connections:
@@ -105,6 +109,8 @@ class SqliteStore(SqlStore):
             raise missing(self.path)
         if self._mode.creates:
             make_private(self.path)
+        with contextlib.suppress(OSError):  # SQLite reports the reason
+            self._files = FileWatch(self.path)
         try:
             writers = [] if self._mode is OpenMode.READ else [await self._connect(self._writer)]
             readers = [await self._connect(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]
@@ -114,7 +120,25 @@ class SqliteStore(SqlStore):
         except BaseException:
             await self._disconnect()
             raise
+        if self._files is not None:
+            self._files.opened()
         self._start(writers, readers, [long_reader], SLOW_READ_S)
+
+    async def watch(self) -> None:
+        """Returns never. Raises StoreLostError when the files were removed, replaced or moved; later writes fail.
+
+        Nobody has to do anything before the process ends: SQLite does not touch the files of a path that has changed.
+        """
+        while self._loss is None:
+            await asyncio.sleep(WATCH_S)
+            # In a thread, because a disk of the network may not answer.
+            fault = "" if self._files is None else await asyncio.to_thread(self._files.fault)
+            if fault:
+                self._loss = StoreLostError(
+                    f"the database {self.path}: {fault} while the service used it; what was acknowledged since then is "
+                    "only in the former file; stop the service before you move or replace its database"
+                )
+        raise self._loss
 
     async def close(self) -> None:
         await self._finish()
@@ -131,6 +155,8 @@ class SqliteStore(SqlStore):
         touch: Touch | None = None,
     ) -> T:
         result = await super().write(work, turn=turn, on_commit=on_commit, touch=touch)
+        if self._loss is not None:
+            raise self._loss
         self._log_writes += 1
         if self._log_writes >= CHECKPOINT_WRITES and self._log_copy is None:
             loop = asyncio.get_running_loop()

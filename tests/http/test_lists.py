@@ -318,24 +318,24 @@ async def test_a_whole_list_is_made_once_for_all_who_ask_at_once(web: Web, monke
 
 
 async def test_nno_is_golden_to_the_byte(web: Web) -> None:
-    """[ESS-002] [ESS-003] [ESS-023] [ESS-025] The youngest entry of each feed, newest first, under the address of the
-    feed's RSS document; the comma in a name is written as %2C [A-107]."""
+    """[ESS-002] [ESS-003] [ESS-017] [ESS-025] The newest entries by the times of their feeds, newest first, under the
+    address of the feed's RSS document; the comma in a name is written as %2C [A-107]."""
     web.component.clock.now_us = 1_400_000_000 * US
     feeds = [("first", NNO["input"][0]), ("second", NNO["input"][1]), ("a,b", NNO["input"][2])]
     expected = NNO["text"]
     for name, one in feeds:
         await web.component.create(ALICE, name)
-        await web.component.publish(ALICE, name, "older", dated("older", one["time"] - 100_000))
+        await web.component.publish(ALICE, name, "older", dated("older", one["time"] - 1_000_000))
         await web.component.publish(ALICE, name, "newest", dated(one["title"], one["time"]))
         expected = expected.replace(one["url"], f"{web.origin}/feeds/{name.replace(',', '%2C')}.rss")
     web.component.clock.now_us = NNO["now"] * US
-    got = await web.get("/feeds.nno")
+    got = await web.get("/feeds.nno?max=3")
     assert got.body == expected.encode()
     assert (got.status, got.header("Content-Type")) == (200, NNO["content_type"])
 
 
 async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[ESS-017] [ESS-009] As many as max says; a feed that nothing new came into is not even looked at."""
+    """[ESS-018] As many as max says; a feed that nothing new came into is not even looked at."""
     monkeypatch.setattr(lists, "READ_AT_ONCE", 2)
     monkeypatch.setattr(lists, "NEWEST", 3)
     feeds = [f"f{number}" for number in range(8)]
@@ -356,6 +356,54 @@ async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.Monke
         assert [entry.checksum for entry in entries] == [dumb_checksum(f"of f{n}") for n in expected.split()]
         assert len(pulled) == {3: 4, 100: 8, 0: 0}[wanted]
         pulled.clear()
+
+
+async def test_nno_has_several_entries_of_one_feed(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[ESS-017] The newest entries of all feeds: the golden result as NNO, for every max."""
+    monkeypatch.setattr(lists, "FIRST_READ", 2)
+    monkeypatch.setattr(lists, "READ_AT_ONCE", 2)
+    await web.component.many_nodes(["busy", "calm", "old", "closed"])
+    await web.component.configure(ALICE, "closed", access_model="whitelist")
+    history = ["old"] * 9 + ["busy"] * 7 + ["calm", "closed"] + ["busy"] * 5 + ["calm"]
+    entries: list[tuple[str, str]] = []
+    for number, name in enumerate(history):
+        web.component.clock.advance(60)
+        await web.component.publish(ALICE, name, f"{name} {number}")
+        entries.insert(0, (name, f"{name} {number}"))
+    await web.component.retract(ALICE, "busy", "busy 20")
+    entries.remove(("busy", "busy 20"))
+    public = [(name, title) for name, title in entries if name != "closed"]
+    token = await bearer(web, ALICE, TokenScope.READ, "*")
+    for most in (0, 1, 3, 6, 8, 14, 21, 1_000):
+        for readable, headers in ((public, {}), (entries, {"Authorization": token})):
+            web.component.clock.advance(20)  # the list is kept for a while
+            got = read_nno((await web.get(f"/feeds.nno?max={most}", Host="other.example", **headers)).body)
+            expected = [(f"http://other.example/feeds/{name}.rss", dumb_checksum(title)) for name, title in readable]
+            assert [(entry.feed_url, entry.checksum) for entry in got.entries] == expected[:most], (most, headers)
+            times = [entry.time_s for entry in got.entries]
+            assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize("most", ["-1", "x", "1.5"])
+async def test_max_of_nno_is_a_number(web: Web, most: str) -> None:
+    assert (await web.get(f"/feeds.nno?max={most}")).status == 400
+
+
+async def test_nno_of_a_feed_names_the_feeds_of_its_entries(web: Web) -> None:
+    """[ESS-017] [ESS-023] Its own address, or that of the feed in atom:source; access is that of the feed."""
+    await web.component.create(ALICE, "mixed")
+    await web.component.publish(ALICE, "mixed", "own")
+    copied = dated("copied", 1_700_000_000).replace(
+        "</entry>", '<source><link rel="self" href="https://a.example/feed.xml"/><title>A</title></source></entry>'
+    )
+    await web.component.publish(ALICE, "mixed", "copied", copied)
+    got = await web.get("/feeds/mixed.nno", Host="other.example")
+    assert got.header("Content-Type") == "application/nno"
+    addresses = {one.feed_url for one in read_nno(got.body).entries}
+    assert addresses == {"http://other.example/feeds/mixed.rss", "https://a.example/feed.xml"}
+    assert len(read_nno((await web.get("/feeds/mixed.nno?max=1")).body).entries) == 1
+    await web.component.configure(ALICE, "mixed", access_model="whitelist")
+    assert (await web.get("/feeds/mixed.nno")).status == (await web.get("/feeds/mixed.atom")).status == 404
 
 
 async def test_nno_is_made_once_and_cut(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,6 +160,6 @@ async def test_log_forgets_old_entries(store: Store) -> None:
 async def test_pages_of_a_node_are_marked_as_changed(store: Store) -> None:
     """[PRE-034]"""
     node = await store.write(add_feed())
-    await store.write(lambda tx: tx.show_enclosures_of(node.node_no))
+    await store.write(lambda tx: tx.mark_pages_changed(node.node_no))
     changed = await store.read(lambda tx: tx.node_by_no(node.node_no))
     assert changed is not None and changed.audience != node.audience

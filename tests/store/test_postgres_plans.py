@@ -341,7 +341,7 @@ def _write_nodes(tx: WriteTx) -> None:
     tx.set_options(made.node_no, {"access_model": ("whitelist",)})
     tx.rename_node(made.node_no, "renamed", "b@x")
     tx.set_creator(made.node_no, "c@x")
-    tx.show_enclosures_of(made.node_no)
+    tx.mark_pages_changed(made.node_no)
     tx.retire_node(made.node_no)
     tx.reap(5, 10)
     tx.reap(made.node_no, 1_000)

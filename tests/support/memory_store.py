@@ -1168,7 +1168,7 @@ class MemoryWriteTx(MemoryReadTx):
         for use in uses:
             self._drop(self._data.enclosure_uses, use[:3])
 
-    def show_enclosures_of(self, node_no: int) -> None:
+    def mark_pages_changed(self, node_no: int) -> None:
         self._more_audience(node_no)
 
     def add_arrival(self, arrival: Arrival, before_us: int) -> None:

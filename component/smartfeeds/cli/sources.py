@@ -417,7 +417,7 @@ def check(url: str, config: Path | None, *, allow_private: bool, as_json: bool, 
     limits = FetchLimits(allowed=allowed_networks(config, allow_private=allow_private))
     report = run_async(_check(source, limits))
     row = _report_row(report)
-    row["mirror"] = _mirror_command(replace(source, node=node_name_of(url)), report, config)
+    row["mirror"] = _mirror_command(replace(source, node=next(node_names_of(source))), report, config)
     if as_json:
         print_json(row)
     else:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from smartfeeds.core.model import Item
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats.activity import write_activities
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
-from smartfeeds.formats.ess import write_ess
+from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_ess
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.opml_items import write_items
@@ -84,6 +85,11 @@ def _ess(job: FeedExport) -> Iterator[bytes]:
 def raw_title(entry: Entry) -> str:
     """A title as it stands in a document: what checksums are made of (A-106)."""
     return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
+
+
+def nno_entry(feed_url: str, entry: Entry) -> NnoEntry:
+    """An entry of an NNO file for an entry of the feed at this address, as the ESS file of the feed has it."""
+    return NnoEntry(feed_url, entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))
 
 
 ATOM_TYPE = "application/atom+xml; charset=utf-8"

@@ -1,4 +1,4 @@
-"""A feed as Atom, RSS 2.0 and 0.92, JSON Feed, ESS or OPML: its newest items, for readers that do not know cursors.
+"""A feed as Atom, RSS 2.0 and 0.92, JSON Feed, ESS, NNO or OPML: its newest items, for readers without cursors.
 
 RSS-001, ESS-025, A-153.
 
@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from smartfeeds.formats.writers import WRITERS, FeedExport, Format
+from smartfeeds.core.model import Item
+from smartfeeds.core.page import parse_number
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.ess import NnoEntry, read_nno, write_nno
+from smartfeeds.formats.links import is_absolute
+from smartfeeds.formats.writers import WRITERS, FeedExport, Format, nno_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import PageAddress, first_cursor, head_of, items_of, sharing_of
 from smartfeeds.http.feeds import Write
@@ -35,7 +41,28 @@ SHARED: Mapping[Representation, FeedFormat] = {n.RSS: FeedFormat.RSS, n.OPML: Fe
 
 def document_writers(now_us: Callable[[], int]) -> Mapping[Representation, Write]:
     """A writer for each representation. `now_us` returns microseconds, for the build time of an ESS file."""
-    return {form: partial(_write, form, format_, now_us) for form, format_ in _FORMATS.items()}
+    writers: dict[Representation, Write] = {
+        form: partial(_write, form, format_, now_us) for form, format_ in _FORMATS.items()
+    }
+    return writers | {n.NNO: partial(_write_nno, now_us)}
+
+
+def _write_nno(now_us: Callable[[], int], answer: FeedPage, place: PageAddress) -> bytes:
+    """The entries with the feeds that they come from (ESS-017, ESS-023). For a node that an `[[nno]]` section fills it
+    is the result of the section; `max` cuts it.
+    """
+    if answer.outline:
+        result = read_nno(answer.outline)
+        count = None if place.query.max is None else parse_number(place.query.max, "max")
+        return write_nno(result.entries[:count], result.build_s * US_PER_S).data
+    own_url = place.document_url(n.RSS.suffix)
+    return write_nno((_entry_of(item, own_url) for item in items_of(answer) if not item.deleted), now_us()).data
+
+
+def _entry_of(item: Item, own_url: str) -> NnoEntry:
+    entry = read_entry(item)
+    source = entry.source.href if entry.source is not None and is_absolute(entry.source.href) else own_url
+    return nno_entry(source, entry)
 
 
 def _write(

@@ -51,7 +51,7 @@ PAUSE_EVERY_S = 0.005
 SUFFIXES = n.by_suffix(n.DOCUMENTS_OF_FEED)
 # Documents for readers that do not know cursors: without a position they hold the newest items and a link to older
 # ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
-_DOCUMENTS = frozenset({n.HTML, n.RSS, n.RSS_092, n.JSON_FEED, n.ESS, n.OPML})
+_DOCUMENTS = frozenset({n.HTML, n.RSS, n.RSS_092, n.JSON_FEED, n.ESS, n.OPML, n.NNO})
 # Documents that a program can merge. The others lack deletions and ids.
 _WITH_SYNC = frozenset({n.HTML, n.RSS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
@@ -142,6 +142,7 @@ class FeedRequest:
             known=known,
             both_sides=reader or (self.form is n.ATOM and query.sync),
             asker=asker if self.actor is ANONYMOUS else "",
+            outline=self.form is n.NNO and self.document and not view,
             local=self.frame is not None or (reader and self.form in WITH_LOCAL and not query.sync),
         )
 

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
@@ -21,16 +22,16 @@ from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
+from smartfeeds.formats.ess import NnoEntry, write_nno
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.opml import ListedFeed, write_list
-from smartfeeds.formats.writers import raw_title
+from smartfeeds.formats.writers import nno_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.encode import is_feed
+from smartfeeds.http.encode import is_feed, items_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
@@ -49,7 +50,8 @@ CHUNK = 500  # feeds to read at once
 NEWEST = 100
 NEWEST_MOST = 1_000
 READ_AT_ONCE = 16  # feeds to read concurrently
-SEARCHED = 8  # newest items of a feed among which the newest that is not deleted is searched
+FIRST_READ = 8  # newest items of a feed that are read at first; each further read fetches twice as many
+READS_OF_FEED = 8  # such reads of one feed: its newest items may all be deleted
 CACHE_BYTES = 8_388_608
 ENTRY_BYTES = 256  # memory of an NNO entry in addition to its address
 CACHE_US = 10 * US_PER_S
@@ -237,39 +239,46 @@ class Lists:
         return all_nodes[:LISTED], max(total, len(all_nodes))
 
     async def _newest(self, actor: Jid, feeds: list[Node], count: int) -> list[NnoEntry]:
-        """The newest entry of each feed; of these the newest `count`.
+        """The newest `count` entries of all feeds, the newest first. Of entries of one time, those of the feed that was
+        read first stay (ESS-014).
 
-        Feeds whose newest item is older than the last of them are not read.
+        No entry is newer than its creation, so a feed is read as far as it has entries that were created after the last
+        of the result, or not at all.
         """
         feeds = sorted((node for node in feeds if node.live), key=lambda node: -node.last_created_us)
-        newest: list[tuple[int, NnoEntry]] = []
-        for start in range(0, len(feeds), READ_AT_ONCE):
+        newest: list[NnoEntry] = []
+        for start in range(0, len(feeds) if count else 0, READ_AT_ONCE):
             batch = feeds[start : start + READ_AT_ONCE]
-            if len(newest) >= count and (not count or batch[0].last_created_us <= newest[count - 1][0]):
+            floor_us = newest[-1].time_s * US_PER_S if len(newest) == count else None
+            if floor_us is not None and batch[0].last_created_us <= floor_us:
                 break
-            items = await asyncio.gather(*(self._newest_item(actor, node) for node in batch))
-            newest += [
-                (item.created_us, _entry(node, item))
-                for node, item in zip(batch, items, strict=True)
-                if item is not None
-            ]
-            newest.sort(key=lambda entry: -entry[0])
-        return [entry for _, entry in newest[:count]]
+            entries = await asyncio.gather(*(self._newest_of(actor, node, count, floor_us) for node in batch))
+            newest += chain.from_iterable(entries)
+            newest.sort(key=lambda entry: -entry.time_s)
+            del newest[count:]
+        return newest
 
-    async def _newest_item(self, actor: Jid, node: Node) -> Item | None:
-        """The newest item of a feed that the caller may read, None if there is none."""
-        for view in ("order=created", ""):
-            page = ResultSetRequest(str(SEARCHED), None, "")
+    async def _newest_of(self, actor: Jid, node: Node, count: int, floor_us: int | None) -> list[NnoEntry]:
+        """The `count` entries of a feed that were created last, without those that were created at `floor_us` or
+        before. None at all if the caller may not read the feed.
+        """
+        entries: list[NnoEntry] = []
+        before, step = "", FIRST_READ
+        for _ in range(READS_OF_FEED):
+            page = ResultSetRequest(str(min(step, count)), None, before)
+            request = PullFeed(actor, self._service, node.name, "order=created", page=page, both_sides=True)
             try:
-                request = PullFeed(actor, self._service, node.name, view, stock=True, page=page)
                 answer = await ask(self._handle, request, FeedPage)
             except FeedError:
-                return None
+                return []
+            items = [item for item in items_of(answer)[::-1] if floor_us is None or item.created_us > floor_us]
+            entries += [_entry(node, item) for item in items if not item.deleted]
+            if len(entries) >= count or not answer.older or len(items) < len(items_of(answer)):
+                break
             assert answer.page is not None
-            live = [item for item in answer.page.items if not item.deleted]
-            if live:
-                return max(live, key=lambda item: item.created_us)
-        return None
+            assert answer.page.result_set is not None
+            before, step = answer.page.result_set.first or "", 2 * step
+        return entries[:count]
 
 
 async def redirect(call: HttpCall) -> Reply:
@@ -365,5 +374,4 @@ def _nno_document(site_url: str, entries: Sequence[NnoEntry], now_us: int) -> by
 
 def _entry(node: Node, item: Item) -> NnoEntry:
     """An entry of an NNO document, with the path that the ESS file of the feed has too."""
-    entry = read_entry(item)
-    return NnoEntry(feed_path(node.name, n.RSS.suffix), entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))
+    return nno_entry(feed_path(node.name, n.RSS.suffix), read_entry(item))

@@ -63,7 +63,7 @@ MARKDOWN = "text/markdown"
 FORM_TYPES = frozenset({WEB_FORM, MULTIPART, PLAIN, ""})
 
 # Among equals the first wins, so */* is JSON.
-OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
+OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML, NNO)
 DOCUMENTS_OF_FEED = (*OF_FEED, RSS_092)
 OF_LIST = (JSON, HTML, OPML, NNO)
 OF_RIVER = (JSON, HTML, ATOM)
@@ -81,6 +81,7 @@ _SELF_SUFFIXES: Mapping[Representation, str] = {
     JSON_FEED: JSON_FEED.suffix,
     ESS: RSS.suffix,
     OPML: OPML.suffix,
+    NNO: NNO.suffix,
 }
 # The alternate links of a feed; feed readers take the first one that they know.
 LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)

@@ -33,8 +33,9 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     # An item without content has no form that readers of documents understand. Its cursor stays in the result set.
     whole = tuple([item for item in items if not item.damaged])
     page = Page(request.node, whole, result_set, node.options.shows_publisher)
+    outline = outline_of(tx, node.name) if request.outline else b""
     if not items:
-        return FeedPage(node, view, version, public, page, origins=origins_of(tx, node, view))
+        return FeedPage(node, view, version, public, page, origins=origins_of(tx, node, view), outline=outline)
     before = None
     if request.both_sides and result_set.index != 0:
         edge = Edge(key_of(view.order, items[0]), items[0].item_no - 1)
@@ -50,7 +51,18 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         before_us=None if before is None else key_of(view.order, before),
         origins=origins_of(tx, node, view),
         local_files=local_files_of(tx, context, node, whole) if request.local else (),
+        outline=outline,
     )
+
+
+def outline_reader(node: str) -> str:
+    """The name under which the store has the result of the `[[nno]]` section that fills a node (`ReadTx.documents`)."""
+    return f"outline of {node}"
+
+
+def outline_of(tx: ReadTx, node: str) -> bytes:
+    """The result of the last round of the `[[nno]]` section that fills a node, as an NNO file; empty without one."""
+    return next((document.content for document in tx.documents(outline_reader(node)).values()), b"")
 
 
 def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:

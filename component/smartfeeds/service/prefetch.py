@@ -221,7 +221,7 @@ def _show(tx: WriteTx, uses: Collection[EnclosureUse]) -> None:
     for name in {use.node for use in uses}:
         node = tx.node(name)
         if node is not None:
-            tx.show_enclosures_of(node.node_no)
+            tx.mark_pages_changed(node.node_no)
 
 
 def stale_uses(tx: ReadTx, context: Context, source_no: int) -> list[EnclosureUse]:

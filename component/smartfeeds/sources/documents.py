@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from smartfeeds.service.context import Context
+from smartfeeds.service.documents import outline_reader
 from smartfeeds.store.base import WriteTx
 
 ACCEPT_FEED: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
@@ -33,7 +34,7 @@ def remove_unread_documents(tx: WriteTx, _context: Context, planets: Iterable[st
     It runs at the start of the service, when the store has the mirrors of the configuration.
     """
     readers = {mirror_reader(row.mirror.node) for row in tx.mirrors()}
-    readers |= {reader(node) for node in planets for reader in (ess_reader, feeds_reader)}
+    readers |= {reader(node) for node in planets for reader in (ess_reader, feeds_reader, outline_reader)}
     for reader in tx.document_readers() - readers:
         for url in tx.documents(reader):
             tx.remove_document(reader, url)

@@ -8,6 +8,7 @@ that were processed are remembered in the store, so that a new start requests th
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,14 +17,17 @@ import structlog
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Failure, next_failure
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.validators import KnownDocument
+from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
 from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.atom import digest_id
+from smartfeeds.formats.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.nno import Aggregator, with_source
 from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
+from smartfeeds.service.documents import outline_reader
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.sources.documents import ess_reader, feeds_reader
@@ -76,6 +80,7 @@ class Planet:
         self._stored: dict[tuple[str, str], KnownDocument] = {}  # (reader, address) -> what the store has
         self._files: Documents = {}
         self._feeds: Documents = {}
+        self._outline: Documents = {}
         self._sources: dict[str, EssSource] = {}
         self._puller: Puller | None = None
 
@@ -123,6 +128,7 @@ class Planet:
             for file in source.files:
                 aggregator.add(file)
         entries = aggregator.result()
+        self._note_outline(entries, now_us)
         pulled = await puller.pull(entries, skip=paused)
         feeds = {entry.feed_url for entry in entries}
         for url in feeds - paused:
@@ -145,13 +151,14 @@ class Planet:
         """Begins with the documents that the last process has read. If the node is gone, it begins from nothing."""
         node = self.plan.node
 
-        def read(tx: ReadTx, _context: Context) -> tuple[bool, Documents, Documents]:
-            return tx.node(node) is not None, tx.documents(ess_reader(node)), tx.documents(feeds_reader(node))
+        def read(tx: ReadTx, _context: Context) -> tuple[bool, list[Documents]]:
+            readers = (ess_reader, feeds_reader, outline_reader)
+            return tx.node(node) is not None, [tx.documents(reader(node)) for reader in readers]
 
-        exists, files, feeds = await self._service.read(read)
-        self._stored = self._documents(files, feeds)
+        exists, documents = await self._service.read(read)
+        self._stored = self._documents(*documents)
         if exists:
-            self._files, self._feeds = files, feeds
+            self._files, self._feeds, self._outline = documents
         self._sources = {url: EssSource(url, self._files, self._tools.aside) for url in self.plan.urls}
         self._puller = Puller(self._fetch, documents=self._feeds, aside=self._tools.aside)
         return self._puller
@@ -161,7 +168,7 @@ class Planet:
         targets = {source.target for source in self._sources.values()}
         for url in self._files.keys() - targets:
             del self._files[url]
-        stored, current = self._stored, self._documents(self._files, self._feeds)
+        stored, current = self._stored, self._documents(self._files, self._feeds, self._outline)
         if stored == current:
             return
 
@@ -171,13 +178,29 @@ class Planet:
             for (reader, url), document in current.items():
                 if stored.get((reader, url)) != document:
                     tx.put_document(reader, url, document)
+            outline, node = (outline_reader(self.plan.node), ""), tx.node(self.plan.node)
+            if node is not None and stored.get(outline) != current.get(outline):
+                tx.mark_pages_changed(node.node_no)
 
         await self._service.write(write)
         self._stored = current
 
-    def _documents(self, files: Documents, feeds: Documents) -> dict[tuple[str, str], KnownDocument]:
+    def _note_outline(self, entries: Sequence[NnoEntry], now_us: int) -> None:
+        """Makes an NNO file of the result (ESS-017), unless it has the same entries as before. Everybody who reads the
+        node reads the addresses, so they have no secrets.
+        """
+        public = [entry._replace(feed_url=without_secrets(entry.feed_url)) for entry in entries]
+        data = write_nno(public, now_us).data
+        former = self._outline.get("")
+        if former is None or read_nno(former.content).entries != read_nno(data).entries:
+            self._outline[""] = KnownDocument(NO_VALIDATORS, data)
+
+    def _documents(
+        self, files: Documents, feeds: Documents, outline: Documents
+    ) -> dict[tuple[str, str], KnownDocument]:
         """All documents by reader and address."""
-        readers = {ess_reader(self.plan.node): files, feeds_reader(self.plan.node): feeds}
+        node = self.plan.node
+        readers = {ess_reader(node): files, feeds_reader(node): feeds, outline_reader(node): outline}
         return {(name, url): document for name, documents in readers.items() for url, document in documents.items()}
 
     async def _refresh(self, url: str, failed: dict[str, SourceFailure]) -> None:

@@ -175,8 +175,10 @@ class EnclosureWrites(NodeWrites, EnclosureReads):
         for use in uses:
             self._change(ENCLOSURE_USE.delete, (use.enclosure_no, use.source_no, use.item_id))
 
-    def show_enclosures_of(self, node_no: int) -> None:
-        """Marks all pages of a node as changed, because they name the local addresses of its enclosures."""
+    def mark_pages_changed(self, node_no: int) -> None:
+        """Marks all pages of a node as changed, because they show more than its items: the local addresses of
+        enclosures, or the outline of an `[[nno]]` section.
+        """
         self._more_audience(node_no)
 
     def add_arrival(self, arrival: Arrival, before_us: int) -> None:

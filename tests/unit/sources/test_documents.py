@@ -5,6 +5,7 @@ from pathlib import Path
 import smartfeeds
 from smartfeeds.core.mirror import MirrorRow, make_mirror
 from smartfeeds.core.validators import KnownDocument, Validators
+from smartfeeds.service.documents import outline_reader
 from smartfeeds.sources.documents import (
     ACCEPT_FEED,
     ess_reader,
@@ -20,7 +21,9 @@ URL = "https://a.example/feed"
 
 async def test_documents_end_with_the_section_of_their_reader(world: World) -> None:
     """Those of sections and mirrors that exist stay; the command line may have added the mirror."""
-    readers = {reader(node) for reader in (mirror_reader, ess_reader, feeds_reader) for node in ("a", "b")}
+    readers = {
+        reader(node) for reader in (mirror_reader, ess_reader, feeds_reader, outline_reader) for node in ("a", "b")
+    }
 
     def put(tx: WriteTx, _context: object) -> None:
         tx.put_mirror(MirrorRow(make_mirror(node="a", address=URL)))
@@ -31,7 +34,7 @@ async def test_documents_end_with_the_section_of_their_reader(world: World) -> N
     await world.service.write(lambda tx, context: remove_unread_documents(tx, context, ["b"]))
 
     left = await world.service.read(lambda tx, _context: tx.document_readers())
-    assert left == {mirror_reader("a"), ess_reader("b"), feeds_reader("b")}
+    assert left == {mirror_reader("a"), ess_reader("b"), feeds_reader("b"), outline_reader("b")}
 
 
 def test_media_types_of_feeds_are_written_once() -> None:

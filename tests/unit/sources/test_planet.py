@@ -8,16 +8,20 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.access import Affiliation
 from smartfeeds.core.model import NodeKind
+from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.formats.ess import read_either, read_nno
+from smartfeeds.formats.nno import Aggregator
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.importing import ImportCounts
+from smartfeeds.service.requests import PullFeed
 from smartfeeds.sources.planet import LONGEST_PAUSE_S, Planet, PlanetSettings
 from smartfeeds.sources.tools import SourceTools
 from support.documents import at_once
 from support.faketime import FakeTime
-from support.world import OWNER, jid
+from support.world import OWNER, SERVICE, jid
 
 NODE = "planet"
 EVERY_S = 900.0
@@ -77,6 +81,43 @@ async def test_round_with_nothing_new_touches_nothing(site, world, fetcher, time
     assert (restarted.published, restarted.downloads) == (ImportCounts(), 0)
     assert site.asked_for(".xml") == []
     assert (await world.pull(NODE, actor=OWNER)).items == before
+
+
+async def test_round_publishes_its_result_as_nno(site, world, fetcher, time):
+    """[ESS-017] [ESS-023] The golden result: the outline of the round with the addresses of the feeds, whether or not
+    their entries could be downloaded. A round with the same entries changes nothing, and a new start has it still.
+    """
+
+    async def outline():
+        request = PullFeed(jid(OWNER), SERVICE, NODE, stock=True, page=ResultSetRequest("0"), outline=True)
+        return await world.service.handle(request)
+
+    urls = [
+        site.blog("a", ("urn:a1", "A1", 1), ("urn:a2", "A2", 3), ("urn:a3", "A3", 900)),
+        site.blog("b", ("urn:b1", "B1", 2)),
+        site.blog("c", ("urn:c1", "C1", 60)),
+    ]
+    del site.pages["/b.xml"]
+    planet = planet_of(world, fetcher, time, urls)
+    await planet.round()
+    first = await outline()
+    files = [read_either(site.pages[f"/{name}.ess"])[0] for name in "abc"]
+    golden = Aggregator(3)
+    for file in files:
+        golden.add(file)
+    assert list(read_nno(first.outline).entries) == golden.result()
+    assert [entry.feed_url for entry in golden.result()] == [site.url(f"/{name}.xml") for name in "aba"]
+
+    await planet.round()
+    assert await outline() == first
+    await planet_of(world, fetcher, time, urls).round()
+    assert (await outline()).outline == first.outline
+
+    site.blog("c", ("urn:c1", "C1", 60), ("urn:c2", "C2", 0))
+    await planet.round()
+    later = await outline()
+    assert read_nno(later.outline).entries[0].feed_url == site.url("/c.xml")
+    assert later.version != first.version
 
 
 async def forget_documents(world):

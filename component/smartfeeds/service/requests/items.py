@@ -85,7 +85,7 @@ class PullFeed(Request):
     modified order; with `stock` it is the bare node. `known` are versions (see `FeedPage`) that
     the client has: if one of them is current, no items are read. With `both_sides` the response also says whether older
     items exist. `asker` is the network address of an anonymous reader. With `local` it has the enclosures that the
-    service has loaded.
+    service has loaded, with `outline` the result of the `[[nno]]` section that fills the node.
     """
 
     node: str
@@ -96,6 +96,7 @@ class PullFeed(Request):
     both_sides: bool = False
     asker: str = ""
     local: bool = False
+    outline: bool = False
 
     @property
     def turn(self) -> str:
@@ -163,7 +164,8 @@ class FeedPage(Answer):
     `page` is None if the client has it already. `newer` and `older` say whether the view has items behind and before
     the page; `older` is only set on request (`PullFeed.both_sides`), and `before_us` is then the ordering key of the
     item right before the page. `public` is true if everybody may read the feed. `origins` are the feeds elsewhere that
-    fill the node, if the view has sync data (FeedSync 2.3.1). `local_files` are set on request (`PullFeed.local`).
+    fill the node, if the view has sync data (FeedSync 2.3.1). `local_files` and `outline`, an NNO file, are set
+    on request (`PullFeed`); `outline` is empty if no `[[nno]]` section fills the node.
     """
 
     node: Node
@@ -176,3 +178,4 @@ class FeedPage(Answer):
     before_us: int | None = None
     origins: tuple[FeedOrigin, ...] = ()
     local_files: tuple[LocalFile, ...] = ()
+    outline: bytes = b""

@@ -4,7 +4,7 @@ Rules are listed in docs/rules.toml. Modules name what they implement in their d
 53", "SF-085"); tests name it in their docstrings and in the names of their cases as "[xep-map 192]" or "[SF-106]".
 
 `python tools/rules_table.py` writes the page, `--check` ends with 1 where it is not current, `--missing` lists the
-rules that say they are implemented and that no test names.
+rules that say they are implemented and that no test names. A rule under `later` that a test names is an error.
 """
 
 import argparse
@@ -175,6 +175,11 @@ def unknown() -> dict[str, set[str]]:
     return found
 
 
+def planned_with_tests() -> dict[str, set[str]]:
+    """Rules under `later` that tests name."""
+    return {rule.id: rule.tests for rule in collect().values() if rule.later and rule.tests}
+
+
 def page(rules: dict[str, Rule]) -> str:
     """The text of docs/rules.md."""
     later = sum(1 for rule in rules.values() if rule.later)
@@ -219,6 +224,8 @@ def main() -> int:
             if not rule.later and not rule.tests:
                 print(f"{rule.id}: {rule.text}")
         return 0
+    for rule_id, tests in planned_with_tests().items():
+        sys.exit(f"{rule_id} is under `later` in docs/rules.toml, and {', '.join(sorted(tests))} names it")
     text = page(rules)
     if wanted.check:
         return int(not PAGE.exists() or PAGE.read_text("utf-8") != text)

@@ -68,7 +68,7 @@ async def test_first_entry_of_an_empty_feed_appears(web: Web, open_page: Opener)
 
 
 async def test_edited_entry_changes_and_says_so(web: Web, open_page: Opener) -> None:
-    """[SF-012] The new text stands in the place of the old one, marked as edited."""
+    """The new text stands in the place of the old one, marked as edited."""
     await feed(web, "a", "b")
     tab = await open_page("/feeds/notes/")
     await tab.live()

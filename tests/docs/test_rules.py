@@ -23,6 +23,17 @@ def test_every_implemented_rule_has_a_test_and_a_module() -> None:
     assert [rule.id for rule in rules if not rule.modules] == []
 
 
+def test_no_test_names_a_rule_that_is_planned() -> None:
+    """A rule that works must not be listed as planned, and a test must not name a rule that it cannot prove."""
+    assert rules_table.planned_with_tests() == {}
+
+
+def test_planned_rule_that_a_test_names_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules_table, "citations_in_tests", lambda: (("FS-056", "a.py::test_one"), ("FS-001", "b.py")))
+
+    assert rules_table.planned_with_tests() == {"FS-056": {"a.py::test_one"}}
+
+
 def test_every_rule_of_all_lists_is_there() -> None:
     expected = {f"xep-map {number}" for number in range(1, 251)}
     topology = (1, 5, 6, *range(10, 14), 21, 22, 24, *range(30, 36), *range(40, 43), 44, 45, 50, 60, 62)

@@ -97,7 +97,7 @@ async def limit_pages(component: Component, spare: int | None) -> None:
 
 
 async def test_full_database_keeps_what_it_acknowledged_and_goes_on_when_there_is_room(start: Starter) -> None:
-    """[xep-map 9] [xep-map 152] [xep-map 153] [SF-012]"""
+    """[xep-map 9] [xep-map 152] [xep-map 153]"""
     component = await start()
     await component.create(ALICE, "news")
     await component.subscribe(BOB, "news?order=modified")

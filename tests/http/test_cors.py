@@ -120,7 +120,7 @@ async def test_page_of_an_entry_is_private_after_its_feed_was_closed(notes: Web)
 
 
 async def test_held_pull_and_stream_of_a_closed_feed_are_readable_elsewhere(web: Web) -> None:
-    """[SF-004]: written past the router."""
+    """Written past the router."""
     await web.component.create(ALICE, "closed", access_model="whitelist")
     await web.component.publish(ALICE, "closed", "a")
     token = await bearer(web, ALICE, TokenScope.READ)

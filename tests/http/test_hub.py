@@ -135,7 +135,7 @@ async def test_error_is_plain_text(site: Web, subscribers: Subscribers, changes:
 
 
 async def test_query_of_the_address_means_nothing(site: Web, subscribers: Subscribers) -> None:
-    """[WS-004]"""
+    """[WS-004] [A-22]"""
     path = f"/feeds/notes/hub/?order=created&hub.mode=unsubscribe&hub.topic={quote(SITE)}"
     got = await post(site, request(subscribers, verify="sync"), path)
     assert got.status == 204
@@ -451,7 +451,8 @@ class TestWebsubRocks:
 
     @pytest.mark.parametrize("name", ["105_plain_text.txt", "106_json.json"])
     async def test_topic_of_another_server(self, site: Web, subscribers: Subscribers, name: str) -> None:
-        """[WS-007] [WR 105] [WR 106] These cases are for hubs that take all topics; this one refuses them."""
+        """[WS-007] [SF-083] [WR 105] [WR 106] No remote feed is tracked: nothing is asked and stored. These cases are for
+        hubs that take all topics; this one refuses them."""
         fields = request(subscribers, "tester") | {"hub.topic": f"https://websub.example/{name}"}
         got = await post(site, fields, "/hub")
         assert (got.status, subscribers.checks["tester"]) == (400, [])

@@ -392,7 +392,7 @@ async def test_a_feed_is_made_configured_and_deleted(web: Web) -> None:
     ],
 )
 async def test_a_mistyped_option_makes_no_feed(web: Web, name: str, hint: str) -> None:
-    """[SF-114] 400 with the name that was meant: nobody gets an open feed for a slip."""
+    """400 with the name that was meant: nobody gets an open feed for a slip."""
     token = await bearer(web, ALICE, TokenScope.ADMIN)
     body = json.dumps({"title": "News", name: "whitelist"}).encode()
     got = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
@@ -468,7 +468,7 @@ async def test_delete_of_all_entries_purges(notes: Web, token: str) -> None:
 
 
 async def test_methods_that_are_not_there(notes: Web, token: str) -> None:
-    """[SF-053] POST on the base URL is 405, and so is what an address does not take; Allow says what it takes."""
+    """POST on the base URL is 405, and so is what an address does not take; Allow says what it takes."""
     admin = await bearer(notes, ALICE, TokenScope.ADMIN)
     table = [
         ("POST", "/feeds/notes/", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),

@@ -263,7 +263,8 @@ async def test_total_is_the_count_of_a_pull(feed: Component, node: str) -> None:
 
 @pytest.mark.parametrize("node", VIEWS)
 async def test_previous_is_the_newest_item_before_the_change(feed: Component, node: str) -> None:
-    """[xep-map 173] [xep-map 174] [SF-042] [SF-043] [SF-044]: also when that item itself is edited (A-17)."""
+    """[xep-map 173] [xep-map 174] [SF-042] [SF-043] [SF-044]: also when that item itself is edited (A-17). Cursors of
+    other items are not sent."""
     await publish_all(feed, "comments", "a b")
     await feed.subscribe(BOB, node)
     for item_id in ("c", "b", "b", "new"):
@@ -277,6 +278,7 @@ async def test_previous_is_the_newest_item_before_the_change(feed: Component, no
         after = (await pull(feed, node, max=1, before="")).last or ""
         assert headers(message)["PreviousCursor"] == before.removeprefix("cursor:")
         assert headers(message)["LastCursor"] == after.removeprefix("cursor:")
+        assert {name for name in headers(message) if name.endswith("Cursor")} == {"PreviousCursor", "LastCursor"}
 
 
 @pytest.mark.parametrize("node", [*VIEWS, "comments?kind=new", "comments?kind=edited&kind=deleted"])

@@ -82,7 +82,7 @@ def samples(**last: int) -> list[Sample]:
 
 
 def test_growth_of_memory_threads_files_and_log_is_found() -> None:
-    """[CAM-012] [CAM-059]"""
+    """[CAM-012]"""
     assert growth(samples()) == []
     assert growth(samples(rss_kib=130_000)) == ["rss_kib has grown from 100,000 to 130,000"]
     assert growth(samples(threads=14)) == ["threads has grown from 10 to 14"]
@@ -92,7 +92,7 @@ def test_growth_of_memory_threads_files_and_log_is_found() -> None:
 
 
 def test_processor_time_of_a_write_that_grows_with_the_feed_is_found() -> None:
-    """[CAM-059] A write each second. The service waits as long for a processor as it runs."""
+    """[CAM-012] A write each second. The service waits as long for a processor as it runs."""
     writes = [Event(float(at_s), "w0", Kind.PUBLISH, Status.OK, op=at_s) for at_s in range(1, LEAST_SAMPLES + 1)]
     usual = samples()[0]
 

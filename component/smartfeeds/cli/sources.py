@@ -41,6 +41,7 @@ from smartfeeds.core.sources import (
     filter_of,
     is_own,
     new_source,
+    node_names_of,
 )
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second

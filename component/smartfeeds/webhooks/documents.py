@@ -1,4 +1,4 @@
-"""The documents that the hub delivers: the next items of a topic as a feed with cursors (SF-078 to SF-082).
+"""The documents that the hub delivers: the next items of a topic as a feed with cursors (SF-078 to SF-082, A-23).
 
 A document is written once for all subscriptions that stand at the same mark (WS-070).
 """

@@ -490,7 +490,6 @@ async def test_follower_pending_subscription_waits_for_approval() -> None:
 
 
 async def test_follower_not_authorized_without_pending_is_the_end() -> None:
-    """[SF-047]"""
     link = ModelLink()
     link.fault = faults(None, NOT_APPROVED)
     feed, _ = follower(link)
@@ -528,7 +527,6 @@ async def test_follower_deleted_node_hands_over_what_came_before() -> None:
 
 
 async def test_follower_link_that_fails_is_the_end() -> None:
-    """[SF-045]"""
     link = ModelLink()
     feed, _ = follower(link)
     waiting = Waiting(feed)

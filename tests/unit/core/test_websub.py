@@ -67,7 +67,7 @@ def test_unknown_parameters_are_ignored() -> None:
     ids=["url", "six", "topic"],
 )
 def test_publish_requests_are_refused(more: tuple[tuple[str, str], ...]) -> None:
-    """[WS-006] [SF-083]"""
+    """[WS-006] [SF-083] It would have to fetch the feed of somebody else."""
     body = urlencode([("hub.mode", "publish"), *more]).encode()
     with pytest.raises(
         HubRequestError, match=r'hub\.mode is "publish": this hub serves only the feeds of its own server'

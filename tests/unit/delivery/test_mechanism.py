@@ -703,7 +703,7 @@ async def test_marks_that_the_store_rejects_are_stored_later(bench: Bench, monke
 
 
 async def test_marks_that_are_being_stored_at_the_end_are_stored(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[SF-007] The end cancels the task that stores them."""
+    """The end cancels the task that stores them."""
     monkeypatch.setattr(dispatcher_module, "MARKS_FLUSH_S", 0)
     saves = HeldSaves(bench)
     (consumer,) = await bench.follow("a")

@@ -100,7 +100,7 @@ def test_ids_that_were_given_are_not_counted():
 
 
 def test_list_of_feeds_is_items_that_link_to_them():
-    """[SF-008] the page, the feed and its address in chat; the same feed twice is two lines."""
+    """The page, the feed and its address in chat; the same feed twice is two lines."""
     feed = ListedFeed("News", "http://x.example/f.rss", "http://x.example/", "xmpp:x.example?;node=n", "All of it")
     document = read_document(b"".join(write_list("Feeds", [feed, feed])))
     first, second = map(entry_of, document.items)

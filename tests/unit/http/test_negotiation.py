@@ -82,7 +82,7 @@ def test_only_what_is_offered_is_chosen() -> None:
 
 def test_suffixes_are_of_documents_only() -> None:
     """A page and a stream have no address of their own."""
-    assert set(n.by_suffix(n.DOCUMENTS_OF_FEED)) == {"json", "atom", "rss", "rss092", "jsonfeed", "ess", "opml"}
+    assert set(n.by_suffix(n.DOCUMENTS_OF_FEED)) == {"json", "atom", "rss", "rss092", "jsonfeed", "ess", "opml", "nno"}
 
 
 def test_rss_of_any_kind_is_rss_20() -> None:

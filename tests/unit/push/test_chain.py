@@ -190,7 +190,7 @@ async def test_quick_edits_of_one_item_are_told_as_its_newest_state(feed: World)
 
 
 async def test_lost_push_shows_as_a_gap_that_a_pull_fills(feed: World) -> None:
-    """[SF-049] [SF-041] [xep-map 175] [xep-map 176]"""
+    """[SF-049] [xep-map 175] [xep-map 176]"""
     await feed.subscribe(ALICE, MODIFIED)
     await feed.publish("a")
     (first,) = await feed.events()

@@ -215,10 +215,24 @@ async def test_version_does_not_depend_on_what_it_stood_in(feed: World) -> None:
 
 
 async def test_noconflicts_keeps_the_winner_alone(feed: World) -> None:
-    """[FS-032] [FS-064]"""
-    versions = [shared((2, B1), (1, B1), noconflicts=True, title="b"), shared((2, "c"), (1, B1), noconflicts=True)]
-    await bring(feed, *versions)
-    assert (await shown(feed)).conflicts == 0
+    """[FS-031] [FS-032] [FS-061] The loser is dropped, in whichever order they come; `noconflicts` is carried by the
+    merge and by a local edit."""
+    versions = [
+        shared((2, B1), (1, B1), noconflicts=True, title="loser"),
+        shared((3, "c"), (1, B1), noconflicts=True, title="winner"),
+    ]
+    for arrivals in (versions, versions[::-1]):
+        await bring(feed, *arrivals)
+        item = await shown(feed)
+        assert (item.conflicts, title(item)) == (0, "winner")
+        assert b"loser" not in item.payload + item.sync
+        await feed.publish("a", title="edited")
+        item = await shown(feed)
+        sync = etree.fromstring(item.payload).find("{*}sync")
+        assert sync is not None
+        assert (title(item), sync.get("noconflicts"), sync.get("updates")) == ("edited", "true", "4")
+        await feed.delete()
+        await feed.create(FEED)
 
 
 async def test_sse_stays_sse_and_dialects_do_not_mix(feed: World) -> None:
@@ -419,7 +433,7 @@ async def test_what_would_leave_no_room_for_changes_here_is_refused(feed: World,
 
 
 async def test_item_at_every_bound_can_still_be_edited_and_purged(feed: World) -> None:
-    """[A-63] [xep-map 81] The owner has the last word, whatever came from elsewhere."""
+    """[A-63] The owner has the last word, whatever came from elsewhere."""
     most = MAX_COUNTER
     await bring(feed, shared((most, B1), *((1, f"e{n}") for n in range(499)), updates=most))
     await feed.publish("a", title="mine")

@@ -190,7 +190,7 @@ async def test_interrupted_node_is_invisible_and_a_second_import_completes_it(
 async def test_transactions_are_bounded_by_the_bytes_of_items(
     world: World, bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """[IMP-062] [IMP-070] The memory does not depend on the sizes of items."""
+    """[IMP-062] The memory does not depend on the sizes of items."""
     sizes: list[int] = []
     add = moving.add_batch
 

@@ -311,7 +311,7 @@ async def test_keys_are_the_clock_and_strictly_grow_also_when_it_stands_or_steps
 
 
 async def test_retract_leaves_a_stripped_marked_tombstone_at_its_places(feed: World) -> None:
-    """[SF-012] [SF-013] [xep-map 154] [xep-map 159] [xep-map 160]"""
+    """[SF-013] [xep-map 154] [xep-map 159] [xep-map 160]"""
     await feed.publish("a", author="Ann", category="news", content="secret")
     await feed.publish_all("b")
     await feed.retract("a")

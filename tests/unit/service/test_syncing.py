@@ -241,7 +241,7 @@ async def test_item_from_before_sync_data_counts_as_changed_by_its_publisher(fee
 
 
 async def test_generic_node_has_no_sync_data(world: World) -> None:
-    """[FS-024] Items of generic nodes are left as they came, whatever sync data they hold."""
+    """Items of generic nodes are left as they came, whatever sync data they hold."""
     await world.create("g", kind="generic")
     payload = entry("a", inner=f"<sync xmlns='{FEEDSYNC_NS}' updates='0'/>")
     await world.publish("a", payload, node="g")

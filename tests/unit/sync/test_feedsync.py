@@ -348,10 +348,14 @@ def test_decision_on_what_is_no_conflict_is_refused():
         FEEDSYNC.resolve(version(2, "2 10:00 A"), Edit(0, "A"), [version(2, "2 09:00 B")])
 
 
-def test_long_history_is_cleaned_in_local_changes_only():
-    """[FS-054] [FS-075] [A-58] 5,000 records of 50 endpoints become 50, and those without endpoint stay."""
+def long_version():
     history = tuple(stamp(f"{n} 10:00 E{n % 50}") for n in range(5_000, 0, -1))
-    item = Version("i1", 5_000, (*history, stamp("1 09:00 -")))
+    return Version("i1", 5_000, (*history, stamp("1 09:00 -")))
+
+
+def test_long_history_is_cleaned_in_local_changes_only():
+    """[FS-054] [A-58] 5,000 records of 50 endpoints become 50, and those without endpoint stay."""
+    item = long_version()
 
     assert merge(FEEDSYNC, None, item).version.history == item.history
     found = FEEDSYNC.update(item, Edit(at("11:00"), "E7"))
@@ -359,6 +363,21 @@ def test_long_history_is_cleaned_in_local_changes_only():
     assert len(found.history) == 51
     assert found.top == stamp("5001 11:00 E7")
     assert found.history[-1] == stamp("1 09:00 -")
+
+
+def test_long_history_is_cleaned_in_a_resolution():
+    """[FS-075] [A-58] The records of the loser, too: of each endpoint the newest record stays."""
+    loser = version(5_000, *(f"{n} 09:30 E{n % 50}" for n in range(5_000, 4_000, -1)), data="l")
+    item = long_version()._replace(conflicts=(loser,))
+
+    found = FEEDSYNC.resolve(item, Edit(at("11:00"), "D"), [loser])
+
+    assert found.top == stamp("5001 11:00 D")
+    names = [record.by for record in found.history]
+    assert len(set(names)) == 52  # 50 endpoints, the one that resolves, and the record without one
+    assert len(found.history) <= 2 * 50 + 2
+    assert found.history[-1] == stamp("1 09:00 -")
+    assert merge(FEEDSYNC, found, loser).outcome is Outcome.UNCHANGED
 
 
 def test_short_history_stays_whole():

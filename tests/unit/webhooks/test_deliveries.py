@@ -161,7 +161,7 @@ async def test_slow_host_does_not_delay_another_one(bench: HubBench) -> None:
 
 
 async def test_failed_delivery_is_repeated_once_and_in_order(bench: HubBench) -> None:
-    """[WS-060] [SF-040] 503 twice, then 200."""
+    """[WS-060] [SF-040] [A-30] 503 twice, then 200."""
     bench.subscribers.statuses["reader"] = [503, 503]
     await bench.subscribe("reader")
     await bench.push("1")
@@ -184,7 +184,7 @@ def test_pauses_are_those_of_the_rule() -> None:
 
 
 async def test_dead_callback_loses_its_backlog_and_keeps_its_subscription(bench: HubBench) -> None:
-    """[WS-060] [SF-041] The next delivery shows the gap."""
+    """[WS-060] [SF-041] [A-30] The next delivery shows the gap."""
     await bench.subscribe("reader")
     await bench.push("0")
     (first,) = bench.subscribers.pushes.pop("reader")
@@ -279,7 +279,7 @@ async def test_pause_that_the_callback_asks_for_is_respected(
 
 
 async def test_signature_is_that_of_the_bytes_that_arrive(bench: HubBench) -> None:
-    """[WS-066] [WS-067] sha1 for PubSubHubbub 0.3, else sha256; none without a secret."""
+    """[WS-066] [WS-067] [A-21] sha1 for PubSubHubbub 0.3, else sha256; none without a secret."""
     await bench.subscribe("plain")
     await bench.subscribe("empty", secret="")
     await bench.subscribe("new", secret="s3crét")
@@ -437,7 +437,7 @@ async def test_items_that_the_view_lacks_are_no_success(bench: HubBench) -> None
     ],
 )
 async def test_documents_are_delivered_in_their_own_format(bench: HubBench, topic: str, media_type: str) -> None:
-    """[WS-053] [WS-055] (WD-11)"""
+    """[WS-053] [WS-055] [A-23] (WD-11)"""
     await bench.subscribe("reader", topic)
     await bench.push("1")
     (push,) = bench.subscribers.pushes["reader"]

@@ -148,13 +148,13 @@ async def test_lease_is_moved_into_the_permitted_range_and_told(bench: HubBench)
 
 
 async def test_verify_token_comes_back(bench: HubBench) -> None:
-    """[WS-021]"""
+    """[WS-021] [A-21]"""
     await bench.subscribe("reader", verify="async", verify_token="t&k")
     assert bench.subscribers.checks["reader"][0]["hub.verify_token"] == "t&k"
 
 
 async def test_caller_that_waits_gets_the_outcome_of_the_check(bench: HubBench) -> None:
-    """[WS-018]"""
+    """[WS-018] [A-21]"""
     bench.subscribers.confirm |= {"wrong": fixed(text="x"), "missing": fixed(404), "broken": fixed(503)}
     statuses = {}
     for name in ("right", "wrong", "missing", "broken"):
@@ -171,7 +171,7 @@ async def test_caller_that_waits_gets_the_outcome_of_the_check(bench: HubBench) 
 
 
 async def test_caller_that_does_not_wait_gets_its_answer_before_the_check(bench: HubBench) -> None:
-    """[WS-019]"""
+    """[WS-019] [A-21]"""
     assert await bench.ask(bench.fields("reader", verify="async")) == 202
     assert "reader" not in bench.subscribers.checks
     await bench.check()
@@ -179,7 +179,7 @@ async def test_caller_that_does_not_wait_gets_its_answer_before_the_check(bench:
 
 
 async def test_feed_of_the_topic_must_be_that_of_the_hub(bench: HubBench) -> None:
-    """[WS-007]"""
+    """[WS-007] [A-22]"""
     await bench.world.create("plans")
     assert await bench.ask(bench.fields("reader", "/feeds/plans/"), feed="news") == 400
     assert bench.refused == "hub.topic is another feed than that of this hub"
@@ -373,7 +373,7 @@ async def test_silent_callbacks_do_not_delay_the_check_of_another_one(bench: Hub
 
 
 async def test_end_of_a_subscription_is_checked_too(bench: HubBench) -> None:
-    """[WS-044]"""
+    """[WS-044] [A-21]"""
     await bench.subscribe("reader")
     bench.subscribers.confirm["reader"] = fixed(404)
     assert await bench.ask(bench.fields("reader", mode="unsubscribe")) == 202

@@ -250,7 +250,7 @@ async def test_revoked_token_gets_no_more_items(start_web: Any) -> None:
         ("/feeds/news/", "no cursor at all", "/feeds/news/?since=cursor:no%20cursor%20at%20all", 404),
         ("/feeds/news/?order=created", "1_0_e8b7be43", "/feeds/news/?order=created&since=cursor:1_0_e8b7be43", 404),
         ("/feeds/nobody/", "", "/feeds/nobody/", 404),
-        ("/feeds/news/?colour=red", "", "/feeds/news/?colour=red", 400),
+        ("/feeds/news/?catgory=red", "", "/feeds/news/?catgory=red", 400),
     ],
 )
 async def test_stream_that_cannot_begin_is_refused_like_a_pull(

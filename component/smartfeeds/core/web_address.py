@@ -1,4 +1,4 @@
-"""Addresses of the web that people and programs have written: reading and comparing them (RFC 3986 section 6; SRC-014).
+"""Addresses of the web that people and programs have written: reading, comparing and writing them (RFC 3986; SRC-014).
 
 An address that is usable is requested as it was written. Only what no request could use is repaired.
 """
@@ -42,6 +42,13 @@ _NAME: Final = re.compile(
 _DOTS: Final = re.compile("[\u3002\uff0e\uff61]")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED_OR_RESERVED: Final = "-._~:/?#[]@!$&'()*+,;="
+# Brackets are for IPv6 hosts only.
+_VALID: Final = "-._~:/?#@!$&'()*+,;=%"
+_URI: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~]+)(?::[0-9]*)?")
+_PORT: Final = re.compile(r":[0-9]*\Z")
+_BREAKS: Final = re.compile("[\t\r\n]")
+_LONE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def read_address(text: str) -> str:
@@ -146,3 +153,30 @@ def _escape_or_character(digits: str) -> str:
     character = unquote(f"%{digits}", errors="replace")
     unreserved = character.isascii() and (character.isalnum() or character in "-._~")
     return character if unreserved else f"%{digits.upper()}"
+
+
+def uri_of(address: str) -> str:
+    """The address as a URI: documents have only characters that RFC 3986 allows (RFC 3987 section 3.1).
+
+    Whatever is valid stays, also escapes and what was escaped twice. Line breaks and tabs are left out, as browsers do.
+    """
+    if _URI.fullmatch(address) is not None:
+        return address
+    text = _BREAKS.sub("", address.strip())
+    try:
+        parts = urlsplit(text)
+        netloc = parts.netloc
+    except ValueError:  # brackets that are no host
+        return _escaped(text)
+    if not netloc:
+        return _escaped(text)
+    login, at, _ = netloc.rpartition("@")
+    host = netloc[len(login + at) :]
+    if not host.isascii() and parts.hostname:
+        host = f"{ascii_host(parts)}{host[len(host.rpartition(':')[0]) :] if _PORT.search(host) else ''}"
+    before, _, behind = text.partition(netloc)
+    return f"{before}{_escaped(login)}{at}{host if _HOST.fullmatch(host) else _escaped(host)}{_escaped(behind)}"
+
+
+def _escaped(text: str) -> str:
+    return quote(_LONE_PERCENT.sub("%25", text), safe=_VALID, errors="surrogatepass")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import IANA_RELATIONS, Entry, EntryLink, EntryText, TextKind
@@ -112,7 +113,7 @@ def _set_files(entry: Element, former: tuple[EntryLink, ...], files: tuple[Entry
     present, addresses = ({file.href for file in each} for each in (former, files))
     for link in entry.findall(atom.LINK):
         rel = link.get("rel", "").strip().removeprefix(IANA_RELATIONS)
-        if rel == "enclosure" and resolve(link.base or "", link.get("href", "")) in present - addresses:
+        if rel == "enclosure" and uri_of(resolve(link.base or "", link.get("href", ""))) in present - addresses:
             entry.remove(link)
     builder = EntryBuilder(0, "")
     builder.entry = entry

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.dates import parse_date
@@ -21,6 +22,10 @@ from smartfeeds.formats.xml import Element, canonical, canonical_text, check_lim
 _REQUIRED = frozenset({atom.ID, atom.TITLE, atom.UPDATED})
 _ORIGINAL_CHARACTERS = 200
 _DATES = (atom.UPDATED, atom.PUBLISHED)
+# An attribute for an address that has a character which no URI has, or a percent sign that escapes nothing.
+_ODD_ADDRESS = re.compile(
+    rb"""[ ](?:href|src)="[^"]*?(?:[\x00-\x20\x7f-\xff\\|^`{}\[\]]|%(?![0-9A-Fa-f]{2})|&(?:lt|gt|quot|\#))"""
+)
 # C14N writes the white space that some servers do not pass on unchanged as character references.
 _REFERENCE = b"&#x"
 _LINE_END = re.compile(r"\r\n?")
@@ -159,6 +164,18 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
                 node.set(atom.ORIGINAL_DATE, shown)
         payload = Payload.of(root)
     return _with(payload, {atom.ID: atom_id, atom.TITLE: "", atom.UPDATED: format_datetime(updated_us)})
+
+
+def with_uris(payload: Payload) -> Payload:
+    """An entry whose links are URIs, because programs that read Atom do not escape them (`uri_of`)."""
+    if _ODD_ADDRESS.search(payload) is None:
+        return payload
+    root = parse_stored(payload)
+    for node in root.iter(atom.LINK, atom.CONTENT, atom.IN_REPLY_TO):
+        for name in ("href", "src"):
+            if name in node.attrib:
+                node.set(name, uri_of(node.get(name, "")))
+    return Payload.of(root)
 
 
 def with_id_and_title(payload: Payload, atom_id: str) -> Payload:

@@ -13,6 +13,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.urls import harmless
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import id_mark
@@ -343,8 +344,8 @@ def _alone(child: Element, base: str) -> bytes:
     base = resolve(base, child.get(XML_BASE, ""))
     for name in ("href", "src"):
         reference = child.get(name)
-        if reference is not None and base:
-            child.set(name, resolve(base, reference))
+        if reference is not None:
+            child.set(name, uri_of(resolve(base, reference)))
     if base and child.tag not in (atom.LINK, atom.IN_REPLY_TO):
         child.set(XML_BASE, base)
     return _prefixed(xml.canonical(child))

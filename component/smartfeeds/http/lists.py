@@ -83,6 +83,8 @@ PARAMETERS: Mapping[Representation, tuple[Parameter, ...]] = {
 }
 _CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_LIST} | {n.JSON.bare_type: ref("List")}
 
+_NAMES = frozenset(parameter.name for parameters in PARAMETERS.values() for parameter in parameters)
+
 LIST = Operation(
     "list",
     "The feeds that the caller may see, in the accepted media type; OPML takes those of /feeds.opml, NNO takes max",
@@ -288,7 +290,7 @@ async def redirect(call: HttpCall) -> Reply:
 
 def _query(raw: str, form: Representation) -> dict[str, str]:
     """The parameters. Raises FeedError(BAD_REQUEST)."""
-    query = read_parameters(raw, [parameter.name for parameter in PARAMETERS[form]])
+    query = read_parameters(raw, [parameter.name for parameter in PARAMETERS[form]], _NAMES)
     if query.get("sort", CHANGED) != CHANGED:
         raise FeedError(
             Condition.BAD_REQUEST, f"sort must be {CHANGED} or missing; feeds are sorted by name without it"

@@ -1,6 +1,7 @@
 """The query string of a pull: five parameters of the pull interface, and those of the view (SF-054 to SF-057).
 
-The parameters of the view belong to the base URL and are kept as they were written.
+The parameters of the view belong to the base URL and are kept as they were written. Parameters of others are ignored:
+they are in no address of a page, and make no other entry in a cache.
 """
 
 import re
@@ -15,6 +16,7 @@ from smartfeeds.core.view import PARAMETER_SCHEMAS, PARAMETERS, RESERVED_PARAMET
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Parameter
+from smartfeeds.http.parameter_names import nearest_name, own_fields
 
 ALL = "all"  # the value of `max` that asks for a document of the whole feed
 MAX_QUERY_BYTES = 8_192
@@ -39,6 +41,9 @@ CALLBACK = Parameter(
     "JavaScript function that is called with the page (JSON-P)",
 )
 VIEW_PARAMETERS = tuple(Parameter(name, dict(PARAMETER_SCHEMAS[name]), text) for name, text in PARAMETERS.items())
+_OF_FEEDS = frozenset({*PARAMETERS, *RESERVED_PARAMETERS})
+# Positions in lists too: a page that does not know one would show something else than what was asked for.
+_OWN = _OF_FEEDS | {"after", "before"}
 SYNC = next(parameter for parameter in VIEW_PARAMETERS if parameter.name == "sync")
 
 
@@ -85,15 +90,15 @@ def read_query(raw: str) -> FeedQuery:
         return FeedQuery()
     own: dict[str, str] = {}
     rest: list[str] = []
-    for field in raw.split("&"):
-        name, value = _pair(field)
+    for name, field in own_fields(raw, _OWN):
         if name not in RESERVED_PARAMETERS:
             rest.append(field)
-        elif name in own:
+            continue
+        _, value = _pair(field)
+        if name in own:
             raise FeedError(Condition.BAD_REQUEST, f"{name} must not be repeated")
-        else:
-            own[name] = value
-    view = "&".join(field for field in rest if field)
+        own[name] = value
+    view = "&".join(rest)
     if view and parse_view(view) is None:
         raise FeedError(Condition.BAD_REQUEST, _why_not(view))
     whole = own.get("max") == ALL
@@ -124,14 +129,27 @@ def read_fields(raw: str, most: int) -> list[tuple[str, str]]:
         raise FeedError(Condition.BAD_REQUEST, "the parameters are malformed, or too many") from None
 
 
-def read_parameters(raw: str, names: Collection[str]) -> dict[str, str]:
-    """The parameters of a query string that may have these, each once. Raises FeedError(BAD_REQUEST)."""
-    pairs = read_fields(raw, 8)
+def read_parameters(raw: str, names: Collection[str], elsewhere: Collection[str] = ()) -> dict[str, str]:
+    """The parameters of a query string that may have these, each once. Raises FeedError(BAD_REQUEST).
+
+    Parameters of others are ignored, but not those of feeds, lists and `elsewhere`, which mean nothing here.
+    """
+    pairs = read_pairs(raw, names, elsewhere)
     parameters = dict(pairs)
-    if len(parameters) < len(pairs) or not parameters.keys() <= set(names):
-        expected = f"one each of {', '.join(names)}" if names else "no parameters"
-        raise FeedError(Condition.BAD_REQUEST, f"this takes {expected}")
+    if len(parameters) < len(pairs):
+        raise FeedError(Condition.BAD_REQUEST, f"this takes one each of {', '.join(names)}")
     return parameters
+
+
+def read_pairs(raw: str, names: Collection[str], elsewhere: Collection[str] = ()) -> list[tuple[str, str]]:
+    """The same with parameters that may be repeated."""
+    pairs = []
+    for name, field in own_fields(raw, {*names, *elsewhere, *_OWN}):
+        if name not in names:
+            expected = ", ".join(names) or "no parameters"
+            raise FeedError(Condition.BAD_REQUEST, f"this takes {expected}{_hint(_pair(field)[0], names)}")
+        pairs.append((name, _pair(field)[1]))
+    return pairs
 
 
 def write_query(fields: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
@@ -147,7 +165,7 @@ def page_path(path: str, query: Mapping[str, str], **position: str) -> str:
 
 def read_flag(raw: str, name: str) -> bool:
     """Whether a raw query string has `name=true`; other parameters are ignored. Raises FeedError for another value."""
-    values = {value for field in raw.split("&") for key, value in [_pair(field)] if key == name}
+    values = {_pair(field)[1] for key, field in own_fields(raw, (name,)) if key}
     if not values <= {"true"}:
         raise FeedError(Condition.BAD_REQUEST, f"{name} must be true or missing")
     return bool(values)
@@ -158,11 +176,16 @@ def _why_not(view: str) -> str:
     for field in view.split("&"):
         name, _ = _pair(field)
         if name not in PARAMETERS:
-            known = ", ".join(sorted({*PARAMETERS, *RESERVED_PARAMETERS}))
-            return f"the parameter {name[:40]!r} is unknown: there are {known}"
+            known = ", ".join(sorted(_OF_FEEDS))
+            return f"the parameter {name[:40]!r} is unknown: there are {known}{_hint(name, _OF_FEEDS)}"
         if parse_view(field) is None:
             return f"{name}: the value is not valid; /openapi.json has the schema"
     return "too many parameters, or a parameter with too many values"
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    nearest = nearest_name(name, known)
+    return f"; did you mean {nearest}?" if nearest else ""
 
 
 def _pair(field: str) -> tuple[str, str]:

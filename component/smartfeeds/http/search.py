@@ -16,7 +16,7 @@ from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.lists import list_reply, reader_of
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
-from smartfeeds.http.queries import read_fields, write_query
+from smartfeeds.http.queries import read_fields, read_pairs, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.river import activity_json, feed_json
 from smartfeeds.http.web.frame import frame_of
@@ -82,13 +82,13 @@ class Searches:
 
 def read_search(raw: str) -> SearchQuery:
     """The search of a raw query string, in the syntax of the filters of a view. Raises FeedError(BAD_REQUEST)."""
-    fields = read_fields(raw, MAX_FIELDS)
+    fields = read_pairs(raw, (*FILTERS, _AFTER))
     values: dict[str, list[str]] = {}
     for name, value in fields:
         values.setdefault(name, []).append(value)
     after = values.pop(_AFTER, [""])
-    if len(after) > 1 or not values.keys() <= FILTERS.keys():
-        raise FeedError(Condition.BAD_REQUEST, f"a search takes {', '.join(FILTERS)}, and {_AFTER} once")
+    if len(after) > 1 or len(fields) > MAX_FIELDS:
+        raise FeedError(Condition.BAD_REQUEST, f"a search takes {MAX_FIELDS} parameters at most, and {_AFTER} once")
     filters = []
     for row in FILTERS.values():
         selected = row.read(values.get(row.name, ()))

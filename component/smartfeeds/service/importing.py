@@ -20,7 +20,7 @@ from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.feed_details import dump_details, load_details
 from smartfeeds.formats.items import FeedDocument, ImportedItem, dates_of
-from smartfeeds.formats.payload import repaired_entry
+from smartfeeds.formats.payload import repaired_entry, with_uris
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.items import next_key
@@ -198,7 +198,7 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
     # An entry of another format may have no atom:id. RFC 4287 4.2.6: once it has one, that never changes.
     atom_id = id_and_updated(existing.payload)[0] if existing else ""
     own_id = atom_id or xmpp_uri(context.policy.domain, node.name, item_id)
-    payload = repaired_entry(without_sync(item.payload), own_id, created_us, created_us)
+    payload = repaired_entry(with_uris(without_sync(item.payload)), own_id, created_us, created_us)
     if existing is not None and not existing.deleted and existing.payload == payload:
         return ImportCounts(unchanged=1)
     if not 0 < len(item_id.encode()) <= MAX_ID_BYTES:

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.core.sources import is_own, new_source, node_names_of
-from smartfeeds.core.web_address import address_key, host_spellings, read_address
+from smartfeeds.core.web_address import address_key, host_spellings, read_address, uri_of
 
 URL = "https://blog.example/feed"
 HTTP = "http://blog.example/feed"
@@ -150,3 +150,43 @@ def test_feed_of_the_service_is_known_in_each_spelling(url, is_ours):
     """[SRC-082]"""
     assert is_own(url, "https://feeds.example/feeds") is is_ours
     assert not is_own(url, "")
+
+
+@pytest.mark.parametrize(
+    ("address", "uri"),
+    [
+        *((text, text) for text in (
+            "https://a.example/b?c=d&e=f+g#h", "https://a.example/a%20b", "https://a.example/a%2520b",
+            "mailto:a@b.example",
+            "https://a.example/a(b)'c*d!$,;=:@~-._", "https://[2001:db8::1]:8080/a", "", "a/b.mp3", "urn:x:y",
+            "//a.example/b",
+            "https://a.example/?u=https://b.example/%C3%A4", "xmpp:a@b.example?;node=c", "https://a.example/?a=1&amp;b=2",
+        )),
+        ("https://a.example/my song.mp3", "https://a.example/my%20song.mp3"),
+        ("https://a.example/a|b", "https://a.example/a%7Cb"),
+        ('https://a.example/"b"', "https://a.example/%22b%22"),
+        ("https://a.example/<b>", "https://a.example/%3Cb%3E"),
+        ("https://a.example/a\\b", "https://a.example/a%5Cb"),
+        ("https://a.example/[b]?c[]=1", "https://a.example/%5Bb%5D?c%5B%5D=1"),
+        ("https://[2001:db8::1]/[b]", "https://[2001:db8::1]/%5Bb%5D"),
+        ("https://a.example/`{}^", "https://a.example/%60%7B%7D%5E"),
+        ("https://a.example/für ä", "https://a.example/f%C3%BCr%20%C3%A4"),
+        ("https://bücher.example/ä", "https://xn--bcher-kva.example/%C3%A4"),
+        ("https://BÜCHER.example:8080/ä", "https://xn--bcher-kva.example:8080/%C3%A4"),
+        ("https://me:pä ss@bücher.example/", "https://me:p%C3%A4%20ss@xn--bcher-kva.example/"),
+        ("https://a.example/100%", "https://a.example/100%25"),
+        ("https://a.example/%zz%20%2", "https://a.example/%25zz%20%252"),
+        ("https://a.example/a\n\tb", "https://a.example/ab"),
+        (" https://a.example/a ", "https://a.example/a"),
+        ("https://a.example/a\u00a0b\u2026", "https://a.example/a%C2%A0b%E2%80%A6"),
+        ("https://a.example/\U0001f3b5", "https://a.example/%F0%9F%8E%B5"),
+        ("https://a.example/?q=ä&r=a b#ö", "https://a.example/?q=%C3%A4&r=a%20b#%C3%B6"),
+        ("a b.mp3", "a%20b.mp3"),
+        ("magnet:?dn=a b", "magnet:?dn=a%20b"),
+        ("http://[a b", "http://%5Ba%20b"),
+    ],
+)  # fmt: skip
+def test_address_is_written_as_a_uri(address, uri):
+    """[SRC-055] RFC 3986; what is valid stays."""
+    assert uri_of(address) == uri
+    assert uri_of(uri) == uri

@@ -166,9 +166,6 @@ class MirrorReading:
     in_step: Annotated[
         bool, "smartfeeds_mirror_in_step", "1 while no change is known to be missing, rejected items included, else 0"
     ]
-    polled: Annotated[
-        bool, "smartfeeds_mirror_polled", "1 while a mirror over HTTP learns of changes only by polling, else 0"
-    ]
     changes: Annotated[int, "smartfeeds_mirror_changes_total", "Changes that a mirror received or sent"]
     refused: Annotated[int, "smartfeeds_mirror_refused_total", "Items that the mirror or the remote feed rejected"]
     conflicts: Annotated[

@@ -18,7 +18,7 @@ from smartfeeds.core.mirror import make_mirror
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.service import requests as r
-from smartfeeds.service.mirrors import add_mirror, remove_mirror
+from smartfeeds.service.mirrors import add_mirror, describe_standing, mirror_statuses, remove_mirror
 from support.fakeserver import FakeServer, Session
 from support.processes import until
 from support.world import draft, entry, form, jid
@@ -157,8 +157,8 @@ async def test_item_comes_over_http_without_a_poll(tmp_path: Path, path: str) ->
         await pair.publish(A, "second")
         await pair.until(B, {"first", "second"})
         await until(lambda: held.held == 1, "the next pull of the mirror")
-        (reading,) = follower.mirrors.readings()
-        assert reading.in_step and not reading.polled
+        (status,) = await follower.service.read(mirror_statuses)
+        assert describe_standing(status.standings[0]) == "in step, followed by held pull"
 
         await follower.service.write(partial(remove_mirror, name="a"))
         await follower.mirrors.look()

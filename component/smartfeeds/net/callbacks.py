@@ -25,6 +25,7 @@ from smartfeeds import __version__
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.core.text import one_line
 from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket, plain_address
+from smartfeeds.net.headers import PARSER_LIMITS, headers_of, parser_fault
 from smartfeeds.net.limiter import retry_after_s
 from smartfeeds.net.names import NameCache
 
@@ -121,6 +122,7 @@ class CallbackClient:
             skip_auto_headers=("Content-Type",),
             auto_decompress=False,
             trust_env=False,
+            **PARSER_LIMITS,
         )
         return self
 
@@ -184,7 +186,7 @@ class CallbackClient:
                 for hop in range(redirects + 1):
                     request = partial(self._session.request, method, data=body, headers=headers, allow_redirects=False)
                     async with request(_address(target)) as response:
-                        location = response.headers.get("Location", "")
+                        location = headers_of(response).get("Location", "")
                         if hop < redirects and response.status in _REDIRECTS and location:
                             is_permanent = is_permanent and response.status in permanent
                             following = str(response.url.join(URL(location, encoded=True)))
@@ -200,6 +202,8 @@ class CallbackClient:
         except aiohttp.ClientConnectorError as error:
             refused = isinstance(error.os_error, RefusedAddressError)
             reason = f"{_REFUSED}{self._allowed_by}" if refused else f"cannot be reached: {_text(error.os_error)}"
+        except aiohttp.ClientResponseError as error:
+            reason = parser_fault(error)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             reason = f"gave no usable answer: {_text(error)}"
         else:

@@ -30,6 +30,7 @@ from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
 from smartfeeds.net.bodies import ENCODINGS, Body, BodyError
+from smartfeeds.net.headers import PARSER_LIMITS, Headers, echoed, header_fault, headers_of, parser_fault
 from smartfeeds.net.limiter import HostLimiter, HostPausedError, retry_after_s
 from smartfeeds.net.names import NameCache
 
@@ -45,7 +46,6 @@ HELD_ANSWER_S: Final = 20.0  # after the time that a server may hold a request; 
 _ALLOW: Final = "the operator may allow it with --allow-private or sources.allowed_networks"
 
 
-Headers = CIMultiDictProxy[str]
 NO_HEADERS: Final[Headers] = CIMultiDictProxy(CIMultiDict())
 
 
@@ -176,7 +176,7 @@ class Stream:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.status = response.status
-        self.headers: Headers = response.headers
+        self.headers = headers_of(response)
         self.media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -245,6 +245,7 @@ class Fetcher:
             headers={"User-Agent": self._agent, "Accept-Encoding": ENCODINGS},
             auto_decompress=False,
             trust_env=False,
+            **PARSER_LIMITS,
         )
 
     async def __aexit__(
@@ -359,8 +360,12 @@ class Fetcher:
         try:
             timeout = self._timeout(hold_s + HELD_ANSWER_S if hold_s else self.limits.idle_s)
             async with self._session.get(url, headers=headers, allow_redirects=False, timeout=timeout) as response:
+                if fault := header_fault(response):
+                    response.close()
+                    raise FetchError(text, fault)
+                headers_read = headers_of(response)
                 if response.status in _REDIRECTS:
-                    return _Redirect(response.status, _joined(text, url, response.headers.get("Location", "")))
+                    return _Redirect(response.status, _joined(text, url, headers_read.get("Location", "")))
                 if response.status in expected:
                     return await read(response)
                 response.close()
@@ -370,7 +375,7 @@ class Fetcher:
                     f"answered {response.status}",
                     status=response.status,
                     retry_after_s=pause_s,
-                    headers=response.headers,
+                    headers=headers_read,
                 )
         except TimeoutError:
             raise FetchError(text, "does not answer") from None
@@ -381,9 +386,9 @@ class Fetcher:
             if isinstance(cause, RefusedAddressError):
                 raise FetchError(text, f"was not requested: {cause}; {_ALLOW}") from None
             raise FetchError(text, f"cannot be reached: {_named(cause)}") from None
-        except aiohttp.ClientResponseError:
+        except aiohttp.ClientResponseError as error:
             # Its text quotes what the server sent: whoever chooses an address would read what another service says.
-            raise FetchError(text, "gave no usable answer: it is not valid HTTP") from None
+            raise FetchError(text, parser_fault(error)) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
 
@@ -411,20 +416,21 @@ async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: 
     except BodyError as error:
         response.close()
         raise FetchError(str(response.url), str(error)) from None
+    headers = headers_of(response)
     # The fields of a 304 replace those of the stored response (RFC 9111 section 4.3.4); a 200 replaces both.
     former = known if not_modified else NO_VALIDATORS
     return Response(
         url=str(response.url),
         status=response.status,
         body=whole,
-        content_type=response.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
+        content_type=headers.get("Content-Type", "").partition(";")[0].strip().lower(),
         validators=Validators(
             str(response.url),
-            response.headers.get("ETag", former.etag),
-            response.headers.get("Last-Modified", former.last_modified),
+            echoed(headers.get("ETag", former.etag)),
+            echoed(headers.get("Last-Modified", former.last_modified)),
         ),
         charset=response.charset or "",
-        headers=response.headers,
+        headers=headers,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.net.fetch import Headers
+from smartfeeds.net.headers import Headers
 
 _MAX_AGE: Final = re.compile(r"""(?:^|[,\s])max-age\s*=\s*"?([0-9]{1,12})""", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[0-9]{1,12}")

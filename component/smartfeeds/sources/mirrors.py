@@ -16,7 +16,7 @@ from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
-from smartfeeds.core.mirror import CONSUMER_KIND, POLLED, Direction, Mirror, MirrorRow, is_web
+from smartfeeds.core.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.core.shards import shard_of_name
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import log_failures_of
@@ -143,16 +143,7 @@ class MirrorRun:
         since_us = self._begun_us if direction.since_us is None else direction.since_us
         lag_s = 0.0 if current else max(0.0, (self._tools.now_us() - since_us) / US_PER_S)
         in_step = current and not state.refused
-        return MirrorReading(
-            self.mirror.name,
-            way.value,
-            lag_s,
-            in_step,
-            state.means == POLLED,
-            state.items,
-            state.refused,
-            state.conflicts,
-        )
+        return MirrorReading(self.mirror.name, way.value, lag_s, in_step, state.items, state.refused, state.conflicts)
 
     def _send(self) -> None:
         """Sends now: the other side can be reached again, as the incoming direction has found."""

@@ -497,3 +497,88 @@ async def test_answer_of_a_held_request_that_trickles_is_bounded_in_time(site):
         error = await refused(fetcher, site.url(), hold_s=0.03)
     over.set()
     assert error.reason == "did not answer within 0.05 seconds"
+
+
+def answer_with(head: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\n" + head + b"\r\nContent-Length: 2\r\n\r\nok"
+
+
+LONG_LINK = b"<https://blog.example/a>; rel=alternate, " * 400  # 16 KB
+COOKIES = b"\r\n".join(b"Set-Cookie: name%d=value; Path=/" % number for number in range(250))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answer_with(b"Link: " + LONG_LINK),
+        answer_with(b"Content-Security-Policy: " + b"x" * 60_000),
+        answer_with(COOKIES),
+        answer_with(b"X-A: b\r\n folded"),
+        answer_with(b"X-A: caf\xe9 \xc3\xa9"),
+        answer_with(b"content-type: text/xml\r\nContent-Type: text/xml"),
+        answer_with(b"Content-Encoding: identity\r\nContent-Encoding: identity"),
+        b"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 D'accord \xe9\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 " + b"x" * 10_000 + b"\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n2;a=b\r\nok\r\n00\r\nX-Trailer: 1\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + answer_with(b"X: y"),
+        b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+    ],
+    ids=lambda answer: str(answer[13:40]),
+)
+async def test_unusual_headers_are_read(answer):
+    """[SRC-016] As servers and their plug-ins send them."""
+    server, url = await raw_server(answer)
+    async with server, open_fetcher() as fetcher:
+        assert (await fetcher.get(url)).body == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("head", "text"),
+    [
+        (
+            b"Link: " + b"x" * 70_000,
+            "gave no usable answer: the header Link has more than 65536 bytes, which is the limit",
+        ),
+        (b"Link: " + b"x" * 1_000_000, "gave no usable answer: a header has more than 65536 bytes, which is the limit"),
+        (
+            b"\r\n".join(b"X-%d: y" % number for number in range(400)),
+            "gave no usable answer: it has more than 300 headers, which is the limit",
+        ),
+        (
+            b"\r\n".join(b"X-%d: %b" % (number, b"y" * 60_000) for number in range(5)),
+            "the headers have more than 262144 bytes in all, which is the limit",
+        ),
+        (b"Content-Length: 2", "it is not valid HTTP, duplicate content-length"),
+        (b"no colon secret", "it is not valid HTTP, invalid header token"),
+    ],
+    ids=lambda value: str(value[:20]),
+)
+async def test_header_beyond_the_limits_is_named(head, text):
+    """[SRC-016] The message has the limit and the field, and nothing else of the response."""
+    server, url = await raw_server(answer_with(head))
+    async with server, open_fetcher() as fetcher:
+        error = await refused(fetcher, url)
+    assert str(error).endswith(text)
+
+
+async def test_headers_beyond_ascii_are_text_that_can_be_stored():
+    """[SRC-023] UTF-8, or else ISO 8859-1. A validator in other bytes than ASCII is not sent back."""
+    server, url = await raw_server(
+        answer_with(b'ETag: "\xe9"\r\nX-A: caf\xe9\r\nX-B: caf\xc3\xa9\r\nLast-Modified: \xe9')
+    )
+    async with server, open_fetcher() as fetcher:
+        response = await fetcher.get(url)
+    assert (response.headers["X-A"], response.headers["X-B"]) == ("café", "café")
+    assert (response.validators.etag, response.validators.last_modified) == ("", "")
+
+
+@pytest.mark.parametrize("location", [b"/\xe9", b"/\xc3\xa9", b"/%C3%A9?" + b"x" * 8_000])
+async def test_long_location_and_one_beyond_ascii_are_followed(site, fetcher, location):
+    """[SRC-016]"""
+    site.pages["/é"] = b"there"
+    head = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: "
+    server, url = await raw_server(head + site.url("").encode() + location + b"\r\n\r\n")
+    async with server:
+        assert (await fetcher.get(url)).body == b"there"

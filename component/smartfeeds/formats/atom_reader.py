@@ -17,7 +17,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import FANOUT_NS, take_additions
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
-from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.dates import parse_date, read_date
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
 from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import base_of, rebase, resolve
@@ -172,14 +172,15 @@ def _date(draft: ItemDraft, tag: str) -> int | None:
     name = tag.rpartition("}")[2]
     for child in list(draft.entry.iterchildren(tag)):
         text = (child.text or "").strip()
-        time_us = parse_date(text)
+        time_us, note = read_date(text)
         if time_us is None:
             xml.replace_by_text(child, "")
             draft.warnings.append(f"atom:{name} is no date-time and was left out")
             continue
         if parse_datetime(text) is None:
             child.text = format_datetime(time_us)
-            draft.warnings.append(f"atom:{name} is not in RFC 3339 format and was read as {child.text}")
+            customary = f"atom:{name} is not in RFC 3339 format and was read as {child.text}"
+            draft.warnings.append(f"atom:{name}: {note}" if note else customary)
         first_us = time_us if first_us is None else first_us
     return first_us
 

@@ -6,7 +6,7 @@ from smartfeeds.core.text import is_language_range
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.dates import read_date, unread_date
 from smartfeeds.formats.growth import check_size
 from smartfeeds.formats.items import ItemDraft
 from smartfeeds.formats.links import is_uri, resolve
@@ -39,9 +39,9 @@ class EntryBuilder:
     def date(self, text: str) -> int | None:
         """The time that a text means; None where it is empty or cannot be read."""
         text = text.strip()
-        time_us = parse_date(text) if text else None
-        if text and time_us is None:
-            self.warn(f"the date {text[:40]!r} cannot be read and was left out")
+        time_us, note = read_date(text)
+        if text and (note or time_us is None):
+            self.warn(note or unread_date(text))
         return time_us
 
     def add(self, tag: str, text: str = "", **attributes: str) -> Element:

@@ -187,10 +187,7 @@ def _dates(item: _Item) -> None:
 def _date(item: _Item, *names: str) -> int | None:
     """The first readable date of the children with these names."""
     texts = [text for name in names for node in item.take(name) if (text := string_of(node).strip())]
-    times = [time_us for text in texts if (time_us := parse_date(text)) is not None]
-    if texts and not times:
-        item.warn(f"the date {texts[0][:40]!r} cannot be read and was left out")
-    return times[0] if times else None
+    return item.date(next((text for text in texts if parse_date(text) is not None), "".join(texts[:1])))
 
 
 def _authors(item: _Item) -> None:

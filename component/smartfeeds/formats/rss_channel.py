@@ -15,7 +15,7 @@ from lxml import etree
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import ATOM_NS, SYNC_NAMESPACES, string_of
-from smartfeeds.formats.dates import format_rfc822, parse_date
+from smartfeeds.formats.dates import format_rfc822, read_date, unread_date
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element, canonical
 
@@ -220,9 +220,9 @@ def foreign_elements(nodes: list[Element], warnings: list[str]) -> tuple[bytes, 
 
 def _date(nodes: list[Element], warnings: list[str]) -> int | None:
     text = squeeze(first_text(nodes))
-    time_us = parse_date(text) if text else None
-    if text and time_us is None:
-        warnings.append(f"the date {text[:40]!r} of the channel cannot be read and was left out")
+    time_us, note = read_date(text)
+    if text and (note or time_us is None):
+        warnings.append(f"channel: {note or unread_date(text)}")
     return time_us
 
 

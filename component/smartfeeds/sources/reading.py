@@ -35,6 +35,7 @@ ACCEPT_SOURCE: Final = (
 )
 # A source keeps far fewer items. To read one takes some 80 us, and a document has room for 300,000.
 MAX_READ_ITEMS: Final = 10_000
+MAX_ITEM_NOTES: Final = 10
 # Each element takes up to 400 bytes of memory and 1 us. A feed with ten items of 100 kB has some 10,000 tags.
 MAX_TAGS: Final = 400_000
 
@@ -100,7 +101,7 @@ def read_source(
     foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]
     returned = len(items) - len(foreign)
     reasons = [f"item {one.index + 1}: {one.reason}" for one in (*document.skipped, *skipped)]
-    notes = (*document.warnings, *reasons)
+    notes = (*document.warnings, *_item_notes(document), *reasons)
     if returned:
         notes = (*notes, f"{counted(returned, 'item')} came from this service and were left out")
     feed = replace(document, items=(), skipped=())
@@ -109,6 +110,18 @@ def read_source(
     synced = sum(bool(origin_of(item.payload).sync_id) for item in document.items)
     admitted = _admitted(foreign, source)
     return SourceDocument(feed, admitted, poll_hints(document), links, left_out, notes, synced=synced)
+
+
+def _item_notes(document: FeedDocument) -> list[str]:
+    """What was repaired or dropped in items: one example of each kind, and how many more items have it."""
+    kinds: dict[str, list[str]] = {}
+    for item in document.items:
+        for warning in item.warnings:
+            kinds.setdefault(warning.partition("'")[0], []).append(warning)
+    return [
+        f"{same[0]} (and {len(same) - 1} more of this kind)" if len(same) > 1 else same[0]
+        for same in list(kinds.values())[:MAX_ITEM_NOTES]
+    ]
 
 
 def _read_list(data: bytes, own_url: str) -> SourceDocument:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from smartfeeds.core.times import EPOCH, US_PER_S, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.formats.dates import format_rfc822, parse_date
+from smartfeeds.formats.dates import exact_date, format_rfc822
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import MAX_NUMBER, Flag, check_name
@@ -54,13 +54,13 @@ def _feedsync_time(text: str) -> int | None:
 
 @lru_cache(_CACHED)
 def _sse_time(text: str) -> int | None:
-    return parse_date(text) if _RFC822.fullmatch(text) is not None else None
+    return exact_date(text) if _RFC822.fullmatch(text) is not None else None
 
 
 @lru_cache(_CACHED)
 def _lenient_time(text: str) -> int | None:
     """Reads a date in any zone, if its year has four digits (A-85)."""
-    time_us = parse_date(text) if _YEAR.search(text) is not None else None
+    time_us = exact_date(text) if _YEAR.search(text) is not None else None
     return None if time_us is None else time_us // US_PER_S * US_PER_S
 
 

@@ -453,8 +453,8 @@ class TestWebsubRocks:
     async def test_topic_of_another_server(self, site: Web, subscribers: Subscribers, name: str) -> None:
         """[WS-007] [SF-083] [WR 105] [WR 106] No remote feed is tracked: nothing is asked and stored.
 
-        These cases are for
-        hubs that take all topics; this one refuses them."""
+        These cases are for hubs that take all topics; this one refuses them.
+        """
         fields = request(subscribers, "tester") | {"hub.topic": f"https://websub.example/{name}"}
         got = await post(site, fields, "/hub")
         assert (got.status, subscribers.checks["tester"]) == (400, [])

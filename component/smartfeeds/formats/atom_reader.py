@@ -21,6 +21,7 @@ from smartfeeds.formats.dates import parse_date, read_date
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
 from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import base_of, rebase, resolve
+from smartfeeds.formats.modules import complete_from_modules
 from smartfeeds.formats.paging import paging_of
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel, foreign_elements
@@ -156,6 +157,7 @@ def _entry(node: Element, index: int, scope: FeedScope) -> ItemDraft | SkippedIt
     if draft.updated_us is None and draft.published_us is not None:
         etree.SubElement(node, atom.UPDATED).text = format_datetime(draft.published_us)
     adopt(node, scope)
+    complete_from_modules(node)
     return draft
 
 

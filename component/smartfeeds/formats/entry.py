@@ -18,6 +18,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import rebase, resolve
+from smartfeeds.formats.modules import PREVIEW
 from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xhtml import inner_html
@@ -204,6 +205,11 @@ class Entry:
     def enclosures(self) -> list[EntryLink]:
         """The links to files that belong to the entry."""
         return [link for link in self.links if link.rel == "enclosure"]
+
+    @property
+    def picture(self) -> str:
+        """The address of a picture that stands for the entry, or ""."""
+        return next((link.href for link in self.links if link.rel == PREVIEW), "")
 
     @property
     def has_own_id(self) -> bool:

@@ -23,6 +23,7 @@ from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_absolute, is_uri, resolve
 from smartfeeds.formats.losses import EXTENSIONS, icon_losses, losses_of
+from smartfeeds.formats.modules import PREVIEW
 from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel
@@ -107,7 +108,7 @@ def _item(head: FeedHead, entry: Entry, losses: list[FormatLoss]) -> JsonObject:
         **filled(url=head.page_of(entry), external_url=related, title=entry.title.plain),
         # JSON Feed 1.1, "Items": an item has one of both, so an item without content has an empty text.
         **({"content_html": content.value} if content.is_markup and content.value else {"content_text": content.value}),
-        **filled(summary="" if entry.summary is None else entry.summary.plain),
+        **filled(summary="" if entry.summary is None else entry.summary.plain, image=harmless(entry.picture)),
         "date_published": format_datetime(entry.issued_us),
         "date_modified": format_datetime(entry.changed_us),
         **filled(
@@ -271,6 +272,9 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
     item.add_times(published_us, updated_us)
     item.add_link("alternate", item.text("url"))
     item.add_link("related", item.text("external_url"))
+    picture = item.text("image").strip() or item.text("banner_image").strip()
+    if picture and item.resolve(picture).lower().startswith(("http://", "https://")):
+        item.add_link(PREVIEW, picture)
     for author in _authors(value) or _authors(feed):
         item.add_person(item.text("name", author), item.text("url", author))
     tags = value.get("tags")

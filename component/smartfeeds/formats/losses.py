@@ -82,8 +82,9 @@ _PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
     (
         "links other than to the page and to enclosures",
         "rss",
-        lambda entry: any(link.rel not in ("alternate", "enclosure", "related") for link in entry.links),
+        lambda entry: any(link.rel not in ("alternate", "enclosure", "related", "preview") for link in entry.links),
     ),
+    ("the picture", "rss jsonfeed", lambda entry: entry.picture),
     ("the type, title or length of the link to the page, or what else is said of a link", "rss", _has_link_details),
     ("the addresses of the page after the first", "rss", lambda entry: _links(entry, "alternate") > 1),
     ("the rights", "rss", lambda entry: entry.rights),

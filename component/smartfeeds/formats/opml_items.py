@@ -25,7 +25,7 @@ from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedIt
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import losses_of
 from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
-from smartfeeds.formats.rss import LOOKS_LIKE_HTML
+from smartfeeds.formats.plain import LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_channel import NO_CHANNEL, source_cloud, source_cloud_element
 from smartfeeds.formats.xml import canonical, parse_stored
 

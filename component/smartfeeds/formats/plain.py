@@ -23,6 +23,8 @@ _INLINE = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q"}
     | {"s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
 )
+# Whether a text whose format is not said is HTML.
+LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _MARKUP = re.compile(r"[<&]")
 _TAG = re.compile(r"<[^<>]*>")
 # libxml2 compares each attribute of a tag in HTML with all others.

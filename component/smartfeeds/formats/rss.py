@@ -20,8 +20,9 @@ from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.growth import check_scope
 from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
+from smartfeeds.formats.modules import complete_from_modules, is_whole_text
 from smartfeeds.formats.paging import paging_of
-from smartfeeds.formats.plain import html_text, squeeze
+from smartfeeds.formats.plain import LOOKS_LIKE_HTML, html_text, squeeze
 from smartfeeds.formats.rss_channel import first_text, read_channel, rss_children, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, language_of, parse_stored
 
@@ -37,7 +38,6 @@ _ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, at
 
 # Where the page of a channel may be; an export of a node without HTTP names the node.
 PAGES = ("http://", "https://", "xmpp:")
-LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _MAIL = re.compile(r"[^\s@<>()]+@[^\s@<>()]+")
 _TWO_PARTS = re.compile(r"([^()]*)\(([^()]*)\)|([^<>]*)<([^<>]*)>")
 
@@ -139,6 +139,7 @@ def _item(scoped: tuple[Element, RssScope], index: int) -> ItemDraft | SkippedIt
     rest = [child for children in item.parts.values() for child in children if child.tag not in present]
     if rest:
         draft.entry = _with(item, rest)
+        complete_from_modules(draft.entry)
     draft.deleted = atom.is_deletion(draft.entry, atom.SYNCS)
     return draft
 
@@ -268,7 +269,8 @@ def _bodies(item: _Item) -> None:
         for name in ("description", CONTENT_ENCODED)
     )
     bodies = [(atom.CONTENT, node) for node in contents[:1]]
-    tag = atom.SUMMARY if contents or atom.CONTENT in item.parts else atom.CONTENT
+    is_summary = contents or atom.CONTENT in item.parts or any(is_whole_text(nodes[0]) for nodes in item.parts.values())
+    tag = atom.SUMMARY if is_summary else atom.CONTENT
     for tag, node in (*bodies, *((tag, node) for node in descriptions[:1])):
         body = item.add(tag, _html_of(node), type="html")
         if node.get(XML_BASE):

@@ -35,7 +35,8 @@ from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.links import is_absolute, resolve
 from smartfeeds.formats.losses import icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
-from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, LOOKS_LIKE_HTML, is_mail
+from smartfeeds.formats.plain import LOOKS_LIKE_HTML
+from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, is_mail
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, channel_elements
 from smartfeeds.formats.xml import XML_BASE, Element, parse_stored
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
+from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path
-from smartfeeds.formats.entry import Entry, EntryText, read_entry
+from smartfeeds.formats.entry import Entry, EntryText, TextKind, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.highlight import mark_html, mark_text, snippet
@@ -108,9 +109,14 @@ def may_delete(frame: Frame, item: Item) -> bool:
 
 
 def body_of(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> CleanHtml:
-    """The text under the title: the content, or the summary if the content is empty."""
+    """The text under the title: the content, or the summary if the content is empty. A picture of the entry is above a
+    text that has none."""
     limits = limits.below(entry.title.plain)
+    image = f'<p><img src="{attribute(entry.picture)}" alt=""></p>' if entry.picture else ""
     for text in (entry.content, entry.summary):
-        if isinstance(text, EntryText) and (body := clean(text, frame.image, limits)).html.strip():
-            return body
-    return CleanHtml("", False)
+        if isinstance(text, EntryText) and text.value.strip():
+            if image and "<img" not in text.value.lower():
+                text = EntryText(TextKind.HTML, image + text.html)
+            if (body := clean(text, frame.image, limits)).html.strip():
+                return body
+    return clean(EntryText(TextKind.HTML, image), frame.image, limits) if image else CleanHtml("", False)

@@ -1,13 +1,12 @@
 """The process that reads documents of strangers, one after the other (`workers` starts it).
 
-A request on standard input is a function and its arguments; a reply on standard output is the result or the error. Each
-is a length and its bytes. The process ends when standard input does, so it does not outlive the service.
+A request on standard input is a pickle of the limits, a function and its arguments. A reply on standard output is the
+result or the error, with its length. The process ends when standard input does, so it does not outlive the service.
 """
 
 import os
 import pickle
 import resource
-import sys
 import time
 import traceback
 from contextlib import suppress
@@ -43,7 +42,7 @@ class WorkerLimits(NamedTuple):
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:
-    """Reads a request or a reply; None at the end of the stream."""
+    """Reads a part of a reply; None at the end of the stream."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
@@ -53,33 +52,30 @@ def read_frame(stream: IO[bytes]) -> bytes | None:
 
 
 def write_frame(stream: IO[bytes], data: bytes) -> None:
-    """Writes a request or a reply. Raises OSError if the other process has ended."""
+    """Writes a part of a reply. Raises OSError if the service has ended."""
     stream.write(LENGTH.pack(len(data)))
     stream.write(data)
     stream.flush()
 
 
 def main() -> None:
-    """Serves requests until standard input ends. The arguments are those of `WorkerLimits`."""
-    limits = WorkerLimits(*map(int, sys.argv[1:]))
+    """Serves requests until standard input ends."""
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not be taken for a reply
     _set_limit(resource.RLIMIT_CORE, 0)
     served = 0
     virtual_bytes = begin_bytes = 0
-    with suppress(BrokenPipeError):
-        while (request := read_frame(requests)) is not None:
-            work, arguments = pickle.loads(request)  # noqa: S301 - the service wrote it
-            own = limits.of(len(request))
-            del request
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            limits, work, arguments = pickle.load(requests)  # noqa: S301 - the service wrote it
             if not served:
                 # The modules of the first function are loaded now.
                 virtual_bytes, begin_bytes = _memory_bytes()
-            _set_limit(resource.RLIMIT_AS, virtual_bytes + own.memory_bytes)
+            _set_limit(resource.RLIMIT_AS, virtual_bytes + limits.memory_bytes)
             served += 1
             began_s = time.process_time()
-            _set_limit(resource.RLIMIT_CPU, int(began_s) + 1 + own.cpu_s)
+            _set_limit(resource.RLIMIT_CPU, int(began_s) + 1 + limits.cpu_s)
             try:
                 reply = _reply(work, arguments)
             except MemoryError:

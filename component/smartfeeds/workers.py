@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock, Thread, Timer
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,14 +24,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 from smartfeeds.core.fairness import FairOrder, Share, Shares
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.worker_codec import load_value
-from smartfeeds.worker_process import OUT_OF_MEMORY, WorkerLimits, read_frame, write_frame
+from smartfeeds.worker_process import OUT_OF_MEMORY, WorkerLimits, read_frame
 
 T = TypeVar("T")
 
 AT_ONCE: Final = 2
 IDLE_S: Final = 60.0  # after which an idle process is ended; starting one takes a third of a second
 # A process that waits for the disk uses no processor time, but must not wait for ever.
-ELAPSED_FACTOR: Final = 6
+ELAPSED_FACTOR: Final = 12
 # A cheap feed takes less for each byte. This is the guess before the first document of a party was read.
 CPU_S_PER_BYTE: Final = 3e-7
 REMEMBERED: Final = 4_096
@@ -54,7 +54,8 @@ class _Party(Share):
 
 
 class _Job(NamedTuple):
-    request: bytes
+    work: Callable[..., Any]
+    arguments: tuple[Any, ...]
     future: "asyncio.Future[Any]"
     guess_s: float
 
@@ -66,8 +67,8 @@ class WorkerProcess:
         self._limits = limits
         package = str(Path(__file__).resolve().parents[1])
         paths = os.environ.get("PYTHONPATH", "")
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            (sys.executable, "-m", "smartfeeds.worker_process", *map(str, limits)),
+        self._process = subprocess.Popen(
+            (sys.executable, "-m", "smartfeeds.worker_process"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, paths)))},
@@ -78,18 +79,20 @@ class WorkerProcess:
         self._requests, self._replies = self._process.stdin, self._process.stdout
         self.pid = self._process.pid
 
-    def read(self, request: bytes) -> tuple[tuple[bool, Any], float, bool]:
+    def read(self, work: Callable[..., Any], arguments: Sequence[Any]) -> tuple[tuple[bool, Any], float, bool]:
         """Returns the reply, its processor time, and whether the process can read another document.
 
         Raises FeedError for a document that ended the process.
         """
-        limits = self._limits.of(len(request))
+        limits = self._limits.of(_size_bytes(arguments))
         timer = Timer(limits.cpu_s * ELAPSED_FACTOR, self.kill)
         timer.daemon = True
         timer.start()
         try:
             with contextlib.suppress(OSError):
-                write_frame(self._requests, request)
+                # Large texts are written without a copy, which would take memory, and the interpreter's lock for long.
+                pickle.dump((limits, work, arguments), self._requests, protocol=5)
+                self._requests.flush()
             head, body = read_frame(self._replies), read_frame(self._replies)
         finally:
             timer.cancel()
@@ -148,10 +151,9 @@ class DocumentWorkers:
 
         Raises FeedError beyond a limit, what the function raises, WorkerError for an exception that is not ours.
         """
-        request = pickle.dumps((work, arguments), protocol=5)
         share = self._parties[party]
-        guess_s = max(share.last_s, len(request) * CPU_S_PER_BYTE)
-        job = _Job(request, asyncio.get_running_loop().create_future(), guess_s)
+        guess_s = max(share.last_s, _size_bytes(arguments) * CPU_S_PER_BYTE)
+        job = _Job(work, arguments, asyncio.get_running_loop().create_future(), guess_s)
         share.jobs.append(job)
         self._enter(share)
         self._start()
@@ -207,7 +209,7 @@ class DocumentWorkers:
         outcome: tuple[bool, Any]
         try:
             process = self._take()
-            outcome, cpu_s, is_usable = process.read(job.request)
+            outcome, cpu_s, is_usable = process.read(job.work, job.arguments)
             if is_usable:
                 self._put_back(process)
                 process = None
@@ -263,6 +265,12 @@ class DocumentWorkers:
         process.end()
         with self._lock:
             self._all.discard(process)
+
+
+def _size_bytes(arguments: Sequence[object]) -> int:
+    """The size of the documents among the arguments of a function."""
+    bodies = (getattr(argument, "body", argument) for argument in arguments)
+    return sum(len(body) for body in bodies if isinstance(body, bytes))
 
 
 def _exit_name(code: int) -> str:

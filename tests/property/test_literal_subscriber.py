@@ -80,7 +80,7 @@ class History:
             clock.advance(1_000)
             self.ids.clear()
             await self.create()
-        elif what == "back":
+        elif what == "back" and self.ids:
             clock.advance(-number)
 
     async def retract(self, item_id: str) -> None:
@@ -133,7 +133,7 @@ async def test_literal_subscriber_ends_with_every_item(start_web: WebStarter, su
     @example([("read", 0), ("read", 1), ("publish", 1), ("publish", 9)])
     @example([("publish", 1), ("read", 0), ("read", 1), ("burst at one moment", 9)])
     @example([("publish", 9), ("read", 0), ("read", 1), ("create again", 0), ("publish", 2)])
-    @example([("read", 0), ("read", 1), ("back", 5), ("burst at one moment", 9)])
+    @example([("publish", 1), ("read", 0), ("read", 1), ("back", 5), ("burst at one moment", 9)])
     def run(steps: list[tuple[str, int]]) -> None:
         work: Any = play(web, f"feed{next(numbers)}", dialect, suffix, steps)
         asyncio.run_coroutine_threadsafe(work, loop).result()

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,13 +200,13 @@ async def test_interrupt_at_the_terminal_is_not_for_the_process(workers: Documen
 class Turns(DocumentWorkers):
     """Workers whose process is a table of costs: the order in which documents are read."""
 
-    def __init__(self, costs_s: dict[str, float]) -> None:
+    def __init__(self, costs_s: dict[Any, float]) -> None:
         super().__init__(WorkerLimits(), at_once=1)
         self.costs_s = costs_s
-        self.order: list[str] = []
+        self.order: list[Any] = []
 
     def _run(self, loop, share, job) -> None:  # type: ignore[no-untyped-def]
-        _work, (name,) = pickle.loads(job.request)
+        (name,) = job.arguments
         self.order.append(name)
         loop.call_soon_threadsafe(self._end, share, job, (True, name), self.costs_s[name])
 
@@ -230,9 +231,10 @@ async def test_expensive_party_is_not_starved() -> None:
 
 
 async def test_large_document_of_a_new_party_waits_behind_a_small_one() -> None:
-    workers = Turns({"a": 0.1, "b" * 1_000_000: 0.1, "c": 0.1})
-    await asyncio.gather(*(workers(str, name, party=name[:1]) for name in ("a", "b" * 1_000_000, "c")))
-    assert [name[:1] for name in workers.order] == ["a", "c", "b"]
+    large = b"b" * 1_000_000
+    workers = Turns({b"a": 0.1, large: 0.1, b"c": 0.1})
+    await asyncio.gather(*(workers(len, body, party=str(body[:1])) for body in (b"a", large, b"c")))
+    assert [body[:1] for body in workers.order] == [b"a", b"c", b"b"]
 
 
 async def test_requests_of_a_party_keep_their_order() -> None:

@@ -50,8 +50,7 @@ def write_state(
     `created_us` is the created key to give to a new item, if it is free and not in the future. The attachments of an
     item go with it, whatever deletes it.
     """
-    # Not before the creation, also if the clock steps back: FeedSync's bounds of an empty feed follow from that time.
-    modified_us = next_key(max(node.last_modified_us, node.created_us - 1), context.now_us)
+    modified_us = next_key(node.last_modified_us, context.now_us)
     if node.options.sync_dialect == SSE:
         # The bounds of SSE have whole seconds and grow with each change (SSE-008, A-86), so the keys do, too.
         modified_us = -(-modified_us // US_PER_S) * US_PER_S

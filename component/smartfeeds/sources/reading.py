@@ -1,6 +1,6 @@
 """Documents of sources: bytes to items, data of the feed, and hints for the next request (SRC-049 to SRC-055).
 
-The boundary between polling and formats. It runs in a thread, and raises FeedError for what is no feed.
+The boundary between polling and formats. It runs in a process of `workers`, and raises FeedError for what is no feed.
 """
 
 from collections.abc import Sequence

@@ -217,8 +217,9 @@ class FeedWindow:
     def of_all(cls, created_us: int, last_us: int, *, sse: bool) -> "FeedWindow":
         """Returns the bounds of a window that lacks nothing. `last_us` is the newest key of the feed, -1 without any.
 
-        Both bounds of an empty feed are below the key of its first item, which may have the time of the creation. They
-        follow from that time, so a subscriber of a former feed of this name learns that its items are gone.
+        Both bounds of an empty feed are below the key of its first item, which may have the time of the creation but no
+        earlier one: then the clock has stepped back. They follow from that time, so a subscriber of a former feed of
+        this name learns that its items are gone.
         """
         first_us = created_us if last_us < 0 else min(created_us, last_us)
         # In SSE the second before that of the first item.

@@ -1,4 +1,4 @@
-"""Moves in an outline: whatever was moved before, the tree is the one that the mover sees."""
+"""Moves in an outline: whatever was moved before, the tree is the one that the mover sees, here and elsewhere."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ PLACES = st.none() | st.builds(Place, st.sampled_from(("", *IDS, "z")), st.sampl
 def test_outline_after_moves_is_what_the_mover_sees(
     places: list[Place | None], deleted: set[str], moves: list[tuple[str, str, int, MoveStep | None]]
 ) -> None:
-    """[SSE-027] [SSE-028] Only the moved item gets a new time of change."""
+    """[SSE-027] [SSE-028] Another service makes the same outline of the items in the order of their changes."""
     rows = {
         one: OutlineRow(one, time, time + 100, place, one in deleted)
         for time, (one, place) in enumerate(zip(IDS, places, strict=True))
@@ -40,18 +40,17 @@ def test_outline_after_moves_is_what_the_mover_sees(
             else:
                 siblings = [ROOT, *(other for other in outline.live(parent) if other != one)]
                 after = siblings[at % len(siblings)]
-            changed = outline.move(one, parent, after, now_us)
+            changed = outline.move(one, parent, after)
         except FeedError:
             continue
         expected = {holder: [other for other in ids if other != one] for holder, ids in outline.tree.items()}
         siblings = expected.setdefault(parent, [])
         siblings.insert(siblings.index(after) + 1 if after else 0, one)
         assert bool(changed) is (expected != outline.tree)
+        assert not changed or one in changed
         for other, place in changed.items():
-            rows[other] = rows[other]._replace(place=place)
-        if changed:
-            assert next(iter(changed)) == one
-            rows[one] = rows[one]._replace(modified_us=now_us)
+            now_us += 1
+            rows[other] = rows[other]._replace(place=place, modified_us=now_us)
         assert FeedOutline.of(list(rows.values())).tree == {holder: ids for holder, ids in expected.items() if ids}
 
 
@@ -67,9 +66,9 @@ def test_steps_go_there_and_back(data: st.DataObject) -> None:
             place = outline.step(one, step)
         except FeedError:
             continue
-        changed = outline.move(one, *place, 100)
-        moved = [row._replace(place=changed.get(row.sync_id, row.place)) for row in rows]
-        moved = [row._replace(modified_us=100) if row.sync_id == one else row for row in moved]
-        after = FeedOutline.of(moved)
+        moved = {row.sync_id: row for row in rows}
+        for time, (other, new) in enumerate(outline.move(one, *place).items(), 100):
+            moved[other] = moved[other]._replace(place=new, modified_us=time)
+        after = FeedOutline.of(list(moved.values()))
         assert after._moved(one, *after.step(one, back)) == dict(outline.tree)
         assert max(level for level, _ in after.walk_live()) < MAX_LEVELS and parents_of(after.tree).keys() == set(IDS)

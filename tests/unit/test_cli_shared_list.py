@@ -101,6 +101,18 @@ def test_list_keeps_its_folders_through_a_feed(run: Run, dialect: str) -> None:
     assert exported(run) == first
 
 
+def test_list_that_was_imported_flat_gets_its_folders(run: Run) -> None:
+    """[SSE-028] Both imports make the same ids; the place is an update. Items that have a place keep it."""
+    run("import", "-", "--node", "blogs", stdin=FOLDERS)
+    assert len(shape(read_outline(exported(run)).outlines)) == 6  # some have equal names
+    report = json.loads(run("import", "-", "--node", "blogs", "--sync", "--json", stdin=FOLDERS).stdout)
+    assert report["without_sync"] == {"added": 0, "changed": 8, "deleted": 0, "unchanged": 0}
+    assert shape(read_outline(exported(run)).outlines) == TREE
+    moved = FOLDERS.replace('<outline text="Work">', '<outline text="Work" created="">').replace("Zoe", "Zoë")
+    run("import", "-", "--node", "blogs", "--sync", stdin=moved)
+    assert list(shape(read_outline(exported(run)).outlines)["News"]) == ["Zoë", "Far"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

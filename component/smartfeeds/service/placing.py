@@ -19,6 +19,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.moves import FeedOutline, MoveStep, OutlineRow
 from smartfeeds.sync.outline import ROOT
 from smartfeeds.sync.places import Place, place_of, with_place
+from smartfeeds.sync.sse import SSE
 
 # A move reads the whole outline: some 20 us an item.
 MAX_OUTLINE: Final = 10_000
@@ -77,16 +78,27 @@ def move_item(tx: WriteTx, context: Context, request: MoveItem) -> Published:
     outline = FeedOutline.of([row for row, _item in items.values()])
     sync_id = item.sync_id or item.id
     parent, after = _destination(tx, node, outline, sync_id, request)
-    places = outline.move(sync_id, parent, after, max(context.now_us, node.last_modified_us + 1))
-    if not places:
-        return Published(request.node or "", item.id, item_tag(item))
+    by = str(request.actor.bare)
+    for one, place in outline.move(sync_id, parent, after).items():
+        stored = update_place(tx, context, node, items[one][1], place, by, settles=one == sync_id)
+        node = node._replace(last_modified_us=stored.modified_us)
+        item = stored if one == sync_id else item
+    return Published(request.node or "", item.id, item_tag(item))
+
+
+def update_place(
+    tx: WriteTx, context: Context, node: Node, item: Item, place: Place, by: str, *, settles: bool = False
+) -> Item:
+    """Moves an item: an update by this bare JID, which keeps the content and the publisher.
+
+    With `settles` the update removes the conflicts of an SSE item, as each update by a user does (SSE 4.2).
+    """
     shared = read_shared(context, node, item)
-    version = shared.dialect.update(shared.version, editor(context, node, str(request.actor.bare)))
-    state = state_of(shared, with_place(version, places.pop(sync_id)), EDITED_SYNC_BYTES)
-    stored = write_state(tx, context, node, item, item.id, state, item.publisher)
-    for other, place in places.items():
-        put_place(tx, context, node, items[other][1], place)
-    return Published(request.node or "", item.id, item_tag(stored))
+    version = shared.dialect.update(shared.version, editor(context, node, by))
+    if shared.dialect is SSE and not settles:
+        version = version._replace(conflict=shared.version.conflict, conflicts=shared.version.conflicts)
+    state = state_of(shared, with_place(version, place), EDITED_SYNC_BYTES)
+    return write_state(tx, context, node, item, item.id, state, item.publisher)
 
 
 def put_place(tx: WriteTx, context: Context, node: Node, item: Item, place: Place) -> None:

@@ -15,12 +15,13 @@ from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
-from smartfeeds.service.placing import put_place
+from smartfeeds.service.placing import put_place, update_place
+from smartfeeds.service.syncing import read_shared
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import names_of, read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
 from smartfeeds.sync.outline import ROOT
-from smartfeeds.sync.places import Place
+from smartfeeds.sync.places import Place, place_of
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
 
 # Items and bytes that one transaction merges. The writes of other callers run between two transactions.
@@ -161,7 +162,7 @@ def _bring(
             results.append(MergeResult(plain.id, reason=error.text or error.condition.value))
             continue
         if isinstance(item, PlainOutline):
-            _place(tx, context, target.node, index, item, sync_ids, is_new=bool(counts.added))
+            counts = _place(tx, context, target, index, item, sync_ids, counts)
         results.append(counts)
     return results
 
@@ -169,22 +170,27 @@ def _bring(
 def _place(
     tx: WriteTx,
     context: Context,
-    name: str,
+    target: ImportTarget,
     index: int,
     outline: PlainOutline,
     sync_ids: dict[int, str],
-    *,
-    is_new: bool,
-) -> None:
-    """Gives a new item its place in the outline. An item that was here before stays where its readers have put it."""
-    node = feed_locked(tx, name)
+    counts: ImportCounts,
+) -> ImportCounts:
+    """Gives an item its place in the outline, if it has none yet: people here may have moved the others. Returns the
+    counts of its import after that."""
+    node = feed_locked(tx, target.node)
     item = tx.item(node.node_no, outline.item.id)
-    if item is None:
-        return
+    if item is None or item.deleted:
+        return counts
     sync_ids[index] = item.sync_id or item.id
-    if is_new:
-        parent, after = (ROOT if at is None else sync_ids.get(at, ROOT) for at in (outline.parent, outline.after))
+    if place_of(read_shared(context, node, item).version) is not None:
+        return counts
+    parent, after = (ROOT if at is None else sync_ids.get(at, ROOT) for at in (outline.parent, outline.after))
+    if not counts.unchanged:
         put_place(tx, context, node, item, Place(parent, after))
+        return counts
+    update_place(tx, context, node, item, Place(parent, after), str(target.actor.bare))
+    return ImportCounts(changed=1)
 
 
 def _count(merge: ImportReport, index: int, result: _Result) -> None:

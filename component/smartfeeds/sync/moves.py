@@ -1,9 +1,10 @@
-"""Moves of items in an outline by local users (SSE 3.2, SSE-028): where an item goes, and which places that changes.
+"""Moves of items in an outline by local users (SSE 3.2, SSE-028): where an item goes, and which items that changes.
 
-A move is a change of the moved item alone. The items around it keep their versions. Some of them may need another place
-nevertheless, because a place names the sibling before it, and that sibling has moved away.
+Mostly the moved item alone changes. A place names the sibling before an item, so an item that names the moved one may
+need another place, too: without it, the outline would differ from what the user has seen, here and on every service.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,8 +12,8 @@ from typing import NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.opml import MAX_LEVELS
-from smartfeeds.sync.outline import ROOT, Tree, parents_of
-from smartfeeds.sync.places import Place, tree_of
+from smartfeeds.sync.outline import ROOT, Tree, parents_of, walk
+from smartfeeds.sync.places import Place, places_in, tree_of
 
 
 class MoveStep(Enum):
@@ -81,25 +82,26 @@ class FeedOutline:
             return parents_of(self.tree)[parent], parent
         raise FeedError(Condition.CONFLICT, f"the item cannot move {_WAYS[step]}: {_ENDS[step]}")
 
-    def move(self, sync_id: str, parent: str, after: str, now_us: int) -> dict[str, Place]:
-        """Returns the places that change if an item moves, that of the item first; none if it is there already.
+    def move(self, sync_id: str, parent: str, after: str) -> dict[str, Place]:
+        """Returns the places that change if an item moves, in the order in which they must be stored; none if the item
+        is there already.
 
         Raises FeedError(CONFLICT) for a place in itself, behind an item elsewhere, or on too many levels.
         """
         tree = self._moved(sync_id, parent, after)
         if tree == self.tree:
             return {}
-        siblings = tree[parent]
-        at = siblings.index(sync_id)
-        place = Place(parent, siblings[at - 1] if at else ROOT)
-        rows = dict(self.rows) | {sync_id: self.rows[sync_id]._replace(place=place, modified_us=now_us)}
-        places = {sync_id: place}
-        result = FeedOutline.of(list(rows.values())).tree
-        for holder, children in tree.items():
-            if result.get(holder) != children:
-                remade = _places_of(holder, children, rows)
-                places |= {one: there for one, there in remade.items() if there != rows[one].place}
-        return places
+        order = sorted(self.rows.values(), key=lambda row: row.order_us)
+        places = places_in(tree)
+        changed = {sync_id}
+        while True:
+            # In the order of the document each item comes behind those that its place names.
+            updates = {one: places[one] for _, one in walk(tree) if one in changed}
+            rest = ((row.sync_id, row.place) for row in order if row.sync_id not in changed)
+            result = tree_of((*rest, *updates.items()))
+            if result == tree:
+                return updates
+            changed |= _misplaced(tree, result, changed)
 
     def _moved(self, sync_id: str, parent: str, after: str) -> dict[str, list[str]]:
         parents = parents_of(self.tree)
@@ -142,12 +144,33 @@ def _above(one: str, parents: Mapping[str, str]) -> Collection[str]:
     return path
 
 
-def _places_of(parent: str, children: Sequence[str], rows: Mapping[str, OutlineRow]) -> dict[str, Place]:
-    """Returns places that give children this order: each item refers to the nearest sibling before it that is older,
-    because items are put into the tree in the order of their last changes."""
-    places = {}
-    for at, one in enumerate(children):
-        age = rows[one].modified_us
-        before = (sibling for sibling in reversed(children[:at]) if rows[sibling].modified_us < age)
-        places[one] = Place(parent, next(before, ROOT))
-    return places
+def _misplaced(tree: Tree, result: Tree, changed: Collection[str]) -> set[str]:
+    """Returns items beside those that were changed which are in `result` under another parent than in `tree`, or whose
+    order differs: as few as possible of them."""
+    misplaced: set[str] = set()
+    for parent, ids in tree.items():
+        now = result.get(parent, [])
+        present = set(now)
+        expected = [one for one in ids if one in present and one not in changed]
+        misplaced |= {one for one in ids if one not in present} - set(changed)
+        places = {one: at for at, one in enumerate(expected)}
+        order = [places[one] for one in now if one in places]
+        stable = _longest_ascent(order)
+        misplaced |= {one for one in expected if places[one] not in stable}
+    return misplaced
+
+
+def _longest_ascent(numbers: Sequence[int]) -> set[int]:
+    """Returns the longest ascending subsequence of different numbers (patience sorting)."""
+    ends: list[int] = []  # of the best subsequence of each length
+    before: dict[int, int | None] = {}
+    for number in numbers:
+        at = bisect_left(ends, number)
+        before[number] = ends[at - 1] if at else None
+        ends[at : at + 1] = [number]
+    ascent: set[int] = set()
+    at_number = ends[-1] if ends else None
+    while at_number is not None:
+        ascent.add(at_number)
+        at_number = before[at_number]
+    return ascent

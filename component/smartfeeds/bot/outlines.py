@@ -5,7 +5,6 @@ Items are named by a code of their id. The number of a line would be that of ano
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
 
 from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
 from smartfeeds.bot.grammar import arguments
@@ -16,7 +15,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown
-from smartfeeds.service.requests import Published
+from smartfeeds.service.requests import GetItem, ItemShown, Published
 from smartfeeds.sync.moves import MoveStep
 from smartfeeds.texts import N_
 
@@ -38,14 +37,15 @@ async def outline(c: Conversation, rest: str) -> Reply:
     tokens = arguments(rest)
     if len(tokens) != 1:
         raise UsageError
-    feed, lines = tokens[0], await _lines(c, tokens[0])
-    name = cut(feed, NAME_CHARACTERS)
+    feed = tokens[0]
+    answer = await c.ask(GetOutline(c.actor, c.service, feed, LISTED), OutlineShown)
+    lines, name = answer.lines, cut(feed, NAME_CHARACTERS)
     if not lines:
         return Reply(c.say("{feed} has no items.", feed=name))
-    titles = await asyncio.to_thread(lambda: [_title(item) for _, item in lines[:LISTED]])
+    titles = await asyncio.to_thread(lambda: {item_id: _title(item) for item_id, item in answer.items.items()})
     texts = [c.say("Outline of {feed}:", feed=name)]
-    for (level, item), title in zip(lines, titles, strict=False):
-        texts.append(f"{'  ' * min(level, _DEEPEST)}- {title} ({_code(item)})")
+    for level, item_id in lines[:LISTED]:
+        texts.append(f"{'  ' * min(level, _DEEPEST)}- {titles[item_id]} ({_code(item_id)})")
     if len(lines) > LISTED:
         texts.append(more(c, len(lines) - LISTED))
     texts.append(c.say("To move an item: {command}", command=c.command(MOVE, feed, _code(lines[0][1]), c.say("down"))))
@@ -58,26 +58,24 @@ async def move(c: Conversation, rest: str) -> Reply:
     if len(tokens) != 3 or tokens[2].casefold() not in _BY_WORD:
         raise UsageError
     feed, code, word = tokens
-    items = [item for _, item in await _lines(c, feed) if _code(item) == code.casefold()]
-    if len(items) != 1:
+    answer = await c.ask(GetOutline(c.actor, c.service, feed), OutlineShown)
+    item_ids = [item_id for _, item_id in answer.lines if _code(item_id) == code.casefold()]
+    if len(item_ids) != 1:
         raise RefusalError(c.say("No item has this code. To see them: {command}", command=c.command(OUTLINE, feed)))
     try:
-        await c.ask(MoveItem(c.actor, c.service, feed, items[0].id, _BY_WORD[word.casefold()]), Published)
+        await c.ask(MoveItem(c.actor, c.service, feed, item_ids[0], _BY_WORD[word.casefold()]), Published)
     except FeedError as error:
         if error.condition is not Condition.CONFLICT:
             raise
         raise RefusalError(c.say("The item cannot move that way.")) from error
-    title = await asyncio.to_thread(_title, items[0])
-    steps = [c.offer(MOVE, feed, _code(items[0]), c.say(words[0])) for words in _STEPS.values()]
+    shown = await c.ask(GetItem(c.actor, c.service, feed, item_ids[0]), ItemShown)
+    title = await asyncio.to_thread(_title, shown.item)
+    steps = [c.offer(MOVE, feed, code, c.say(words[0])) for words in _STEPS.values()]
     return Reply(c.say("Moved in {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title), tuple(steps))
 
 
-async def _lines(c: Conversation, feed: str) -> Sequence[tuple[int, Item]]:
-    return (await c.ask(GetOutline(c.actor, c.service, feed), OutlineShown)).lines
-
-
-def _code(item: Item) -> str:
-    return hashlib.sha256(item.id.encode()).hexdigest()[:_CODE_DIGITS]
+def _code(item_id: str) -> str:
+    return hashlib.sha256(item_id.encode()).hexdigest()[:_CODE_DIGITS]
 
 
 def _title(item: Item) -> str:

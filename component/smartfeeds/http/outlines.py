@@ -12,13 +12,14 @@ from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import ReadWriting, frame_of, page_reply
-from smartfeeds.http.web.outline_page import anchor_of, outline_page
+from smartfeeds.http.web.outline_page import MOST_LINES, anchor_of, outline_page
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown
 from smartfeeds.service.requests import Published
 from smartfeeds.sync.moves import MoveStep
 
-OUTLINE_PAGE = page_for_people("outlinePage", "The outline of a feed", scope=TokenScope.READ)
+# For people who may edit: it reads the whole outline, which costs much more than a page of the feed.
+OUTLINE_PAGE = page_for_people("outlinePage", "The outline of a feed", scope=TokenScope.PUBLISH)
 OUTLINE_MOVE = page_for_people("outlineMove", "Moves an item by a step", form=True, scope=TokenScope.PUBLISH)
 
 
@@ -36,7 +37,7 @@ class Outlines:
     async def show(self, call: HttpCall) -> Reply:
         """The outline, with buttons for those who may move its items. Raises FeedError."""
         read_parameters(call.query, ())
-        answer = await ask(self._handle, GetOutline(call.actor, self._service, call.name), OutlineShown)
+        answer = await ask(self._handle, GetOutline(call.actor, self._service, call.name, MOST_LINES), OutlineShown)
         frame = replace(frame_of(call), writing=await self._writing(call))
         return call.zipped(page_reply(await asyncio.to_thread(outline_page, frame, answer)))
 

@@ -17,10 +17,10 @@ from smartfeeds.core.validators import Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.opml import MAX_OUTLINES
 from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.documents import version_of
+from smartfeeds.service.placing import MAX_OUTLINE
 from smartfeeds.service.sources import add_source
 from smartfeeds.service.syncing import shown
 from smartfeeds.sources.source_lists import read_source_list
@@ -66,8 +66,8 @@ def _problem(node: Node) -> str:
     """Why the items of a node are no outlines, whatever they contain."""
     if node.kind is not NodeKind.FEED:
         return f"the node {node.name} is no feed, so its items are no outlines"
-    if node.total > MAX_OUTLINES:
-        return f"the node {node.name} has {node.total} items; a list has up to {MAX_OUTLINES}"
+    if node.total > MAX_OUTLINE:
+        return f"the node {node.name} has {node.total} items; a list has up to {MAX_OUTLINE}"
     return ""
 
 

@@ -42,7 +42,7 @@ async def shape(world: World, actor: str = OWNER) -> str:
     """The ids in their order, indented by dashes."""
     answer = await world.service.handle(GetOutline(jid(actor), SERVICE, FEED))
     assert isinstance(answer, OutlineShown)
-    return " ".join("-" * level + item.id for level, item in answer.lines)
+    return " ".join("-" * level + item_id for level, item_id in answer.lines)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,21 @@ async def test_rights_are_those_of_an_edit(outline: World) -> None:
     await outline.affiliate(BOB, "publisher")
     await move(outline, "a", DOWN, BOB)
     assert await shape(outline, BOB) == "b a c mine d"
+
+
+@pytest.mark.parametrize("dialect", ["feedsync", "sse"])
+async def test_deleted_neighbours_stay_deleted(world: World, dialect: str) -> None:
+    """[SSE-035] Whatever is moved around them; their content does not come back."""
+    await world.create(sync_dialect=dialect)
+    await world.publish_all(IDS)
+    await move(world, "d", UP)
+    await world.retract("d")
+    for item_id, step in (("c", UP), ("a", DOWN), ("c", DOWN), ("b", UP), ("a", DOWN)):
+        await move(world, item_id, step)
+    assert set((await shape(world)).split()) == {"a", "b", "c"}
+    node = await world.node()
+    [item] = await world.store.read(lambda tx: tx.items(node.node_no, ["d"]))
+    assert item.deleted and b"<title>d</title>" not in item.payload and node.live == 3
 
 
 async def test_generic_node_and_view_have_no_outline(world: World) -> None:

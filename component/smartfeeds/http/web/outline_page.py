@@ -1,6 +1,7 @@
 """The outline of a feed as a page. It works with the keyboard and without a script."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from smartfeeds.core.model import Item
@@ -41,7 +42,8 @@ class _Line:
 
 def outline_page(frame: Frame, answer: OutlineShown) -> bytes:
     """The page with the first `MOST_LINES` lines."""
-    node, lines = answer.node, answer.lines[:MOST_LINES]
+    node = answer.node
+    lines = [(level, answer.items[item_id]) for level, item_id in answer.lines[:MOST_LINES]]
     return frame.page(
         "outline.html",
         title=node.options.title or node.name,
@@ -59,7 +61,7 @@ def anchor_of(item_id: str) -> str:
     return f"line-{hashlib.sha256(item_id.encode()).hexdigest()[:12]}"
 
 
-def _tree(frame: Frame, name: str, lines: tuple[tuple[int, Item], ...]) -> list[_Line]:
+def _tree(frame: Frame, name: str, lines: Sequence[tuple[int, Item]]) -> list[_Line]:
     root: list[_Line] = []
     open_lists = [root]  # of each level
     for level, item in lines:

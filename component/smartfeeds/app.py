@@ -234,7 +234,9 @@ class App:
         self.mirrors = Mirrors(
             self.service,
             [section.to_mirror() for section in settings.mirror],
-            MirrorConnections(link, link().publish, *self._fetchers, limit_bytes=settings.pubsub.stanza_bytes),
+            MirrorConnections(
+                link, link().publish, *self._fetchers, settings.pubsub.stanza_bytes, self.polls.hub_options
+            ),
             self._source_tools,
             self.dispatcher,
         )

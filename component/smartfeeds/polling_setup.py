@@ -21,6 +21,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.sources.clouds import Clouds
 from smartfeeds.sources.finding import FeedFinder
+from smartfeeds.sources.mirror_hub import HubOptions
 from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.push_inbox import PushInbox
@@ -85,6 +86,11 @@ class Polls:
         )
         self.subscriber = Subscriber(service, self._push_clients, Clouds(own_url), tools, options)
         self.prefetch = Prefetch(settings, service, tools)
+
+    @property
+    def hub_options(self) -> HubOptions:
+        """What mirrors need to follow hubs."""
+        return HubOptions(self._settings.http.base_url, secrets.token_urlsafe if self._can_push else None)
 
     def readings(self) -> PollReadings:
         """The metrics of everything that polls bring, by name."""

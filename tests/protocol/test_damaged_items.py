@@ -3,9 +3,11 @@
 import pytest
 from structlog.testing import capture_logs
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.urls import entry_path
 from smartfeeds.service import damage as damage_module
 from smartfeeds.store.base import WriteTx
+from support.chat import body_of, write
 from support.component import ALICE, BOB, NS, Component, Element, bare, entry, ok, text_of
 from support.web import WebStarter
 
@@ -73,7 +75,7 @@ async def refused(component: Component, inner: str) -> str:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_page_shows_a_damaged_item_by_its_id_and_keeps_its_cursors(component: Component, damage: str) -> None:
+async def test_shownshows_a_damaged_item_by_its_id_and_keeps_its_cursors(component: Component, damage: str) -> None:
     await feed(component)
     await spoil(component, damage)
     with capture_logs() as logs:
@@ -133,6 +135,26 @@ async def test_notification_of_a_damaged_item_has_its_id(component: Component) -
     assert [len(item) for item in five.iterfind(".//ev:item", NS)] == [1]
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("publisher", "alice\x01@example.org"), ("id", "t\x01wo"), ("id", "twp")]
+)
+async def test_damaged_text_of_an_item_stops_nobody(component: Component, column: str, value: str) -> None:
+    """A control character cannot be written, and the notifications of the feed would wait for ever."""
+    await feed(component)
+    await component.subscribe(BOB, "news")
+    await component.cut()
+    await component.publish_unseen("news", "four")
+    await component.publish_unseen("news", "five")
+    statement = f"UPDATE item SET {column} = ? WHERE id = 'four'"
+    await component.app.service.store.write(lambda tx: tx._db.run(statement, (value,)))
+    await component.link()
+    assert [len(item) for event in await component.events(bare(BOB)) for item in event.iterfind(".//ev:item", NS)] == [
+        0,
+        1,
+    ]
+    assert list(contents(await page(component)).values()) == [1, 1, 1, 0, 1]
+
+
 @pytest.mark.parametrize("damage", ["truncated", "no utf-8", "empty"])
 async def test_publishing_or_retracting_again_ends_the_damage(component: Component, damage: str) -> None:
     await feed(component)
@@ -154,3 +176,43 @@ async def test_documents_leave_a_damaged_item_out(start_web: WebStarter) -> None
         assert "one" in got.text and "three" in got.text and "two" not in got.text, form
     got = await web.get(entry_path("news", "two"))
     assert got.status == 500 and "damaged" in got.text
+
+
+async def test_pulls_over_http_go_on_behind_a_damaged_item(start_web: WebStarter) -> None:
+    """The cursor of the page is that of the damaged item, so the next pull begins behind it."""
+    web = await start_web()
+    await feed(web.component)
+    await spoil(web.component, "truncated", "three")
+    for path in (
+        "/feeds/news.json?since=time:2000-01-01T00:00:00Z",
+        "/feeds/news.json?since=time:2000-01-01T00:00:00Z&sync=true",
+        "/feeds/news.atom?since=time:2000-01-01T00:00:00Z",
+        "/feeds/news/?since=time:2000-01-01T00:00:00Z",
+        "/feeds/",
+        "/feeds.nno",
+        "/feeds.opml",
+    ):
+        got = await web.get(path)
+        assert got.status == 200, (path, got.text[:200])
+    (item,) = [item for item in await stored(web.component) if item.id == "three"]
+    assert item.damaged
+    got = await web.get("/feeds/news.json?since=time:2000-01-01T00:00:00Z")
+    shown = got.json()
+    assert [one["id"] for one in shown["items"]] == ["one", "two"] and shown["totalItems"] == 3
+    assert shown["last_cursor"].startswith("1767225600.000002_0_"), "the cursor of the third item"
+
+
+async def stored(component: Component) -> list[Item]:
+    return await component.app.service.store.read(lambda tx: tx.items(1, ["one", "two", "three"]))
+
+
+async def test_chat_bot_leaves_a_damaged_item_out(component: Component) -> None:
+    await feed(component)
+    await write(component, BOB, "subscribe news")
+    await component.cut()
+    await component.publish_unseen("news", "four")
+    await component.publish_unseen("news", "five")
+    await spoil(component, "longer", "four")
+    await component.link()
+    texts = [body_of(message) for message in await component.events(bare(BOB))]
+    assert [text.partition("\n")[0] for text in texts if text] == ["five"]

@@ -10,12 +10,13 @@ from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.probe_items import check_items
 from smartfeeds.config_store import StoreSettings
 from smartfeeds.core.model import Slice
+from smartfeeds.core.text import escape
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import maintenance, migrations
 from smartfeeds.store.damage import DamagedItem, damaged_items
-from smartfeeds.store.rows import checksum
+from smartfeeds.store.rows import checksum, item_texts
 from smartfeeds.store.sqlite import SqliteStore
 
 from .values import add_feed, item
@@ -87,7 +88,10 @@ async def test_damaged_sync_data_matters_only_where_they_are_read(path: Path, ra
 
 
 def test_content_that_was_damaged_before_the_upgrade_is_found_by_its_xml() -> None:
-    rows = [("news", "two", b"<a>", b"", checksum(b"<a>", b"")), ("news", "bare", b"", b"", checksum(b"", b""))]
+    rows = [
+        ("news", item_id, "a@x", "", payload, b"", checksum(payload, b"", item_texts(item_id, "a@x", "")))
+        for item_id, payload in (("two", b"<a>"), ("bare", b""))
+    ]
     assert damaged_items(rows) == [DamagedItem("news", "two")]
 
 
@@ -110,20 +114,48 @@ def test_doctor_names_ten_items(path: Path, raw: sqlite3.Connection) -> None:
         "UPDATE node SET name = cast(x'6eff' AS TEXT)",
         "UPDATE node SET options = cast(x'7bff7d' AS TEXT)",
         "UPDATE node SET creator = cast(x'ff' AS TEXT)",
-        "UPDATE item SET publisher = cast(x'61ff' AS TEXT)",
-        "UPDATE item SET id = cast(x'61c3' AS TEXT) WHERE item_no = 1",
         "UPDATE node SET options = '{\"title\":'",
     ],
 )
-async def test_damaged_text_is_a_message(path: Path, raw: sqlite3.Connection, change: str) -> None:
+async def test_damaged_node_is_a_message_for_whoever_changes_it(
+    path: Path, raw: sqlite3.Connection, change: str
+) -> None:
     raw.execute(change)
     store = SqliteStore(path, read_traits)
     await store.open()
     try:
         with pytest.raises(StoreError, match="corrupt; stop the service, keep a copy of the file and restore a backup"):
-            await store.read(lambda tx: (tx.node_by_no(1), tx.slice(1, Slice(SMART, 9))))
+            await store.write(lambda tx: tx.node_by_no(1))
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("id", "cast(x'7477c3' AS TEXT)"),
+        ("id", "'t' || char(1) || 'wo'"),
+        ("id", "'twp'"),
+        ("publisher", "cast(x'ff' AS TEXT)"),
+        ("publisher", "char(1)"),
+        ("publisher", "'blice@example.org'"),
+        ("publisher", "''"),
+        ("sync_id", "cast(x'c3' AS TEXT)"),
+        ("sync_id", "'x'"),
+    ],
+)
+async def test_changed_text_of_an_item_is_found(path: Path, raw: sqlite3.Connection, column: str, value: str) -> None:
+    """The other items are read as before, and no text that XML forbids is left."""
+    raw.execute(f"UPDATE item SET {column} = {value} WHERE id = 'two'")
+    store = SqliteStore(path, read_traits)
+    await store.open()
+    try:
+        one, two = await store.read(lambda tx: tx.slice(1, Slice(SMART, 9)))
+    finally:
+        await store.close()
+    assert (one.damaged, two.damaged) == (False, True)
+    assert escape(two.id + two.publisher) and (two.sync_id, two.payload) == ("", b"")
+    assert len(findings(path)) == 1
 
 
 async def test_damaged_schema_is_a_message_at_the_start(path: Path, raw: sqlite3.Connection) -> None:

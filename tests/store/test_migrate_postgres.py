@@ -22,6 +22,7 @@ from smartfeeds.store.copy_sqlite import SqliteCopy
 from smartfeeds.store.lock_session import _LockedSession
 from smartfeeds.store.migrate_postgres import postgres_version, prepare_postgres
 from smartfeeds.store.postgres_session import PostgresSession
+from smartfeeds.store.rows import checksum, item_texts
 from support.postgres import DEADLINE_S, PostgresServer
 
 NEXT = "9000"
@@ -234,9 +235,19 @@ def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
         "SELECT c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.conrelid = 'tally'::regclass",
         "SELECT column_default FROM information_schema.columns WHERE table_name = 'tally' AND column_default <> ''",
         "SELECT indexdef FROM pg_indexes WHERE indexname = 'mark_behind'",
-        "SELECT attname, attstorage, attcompression FROM pg_attribute WHERE attrelid = 'item'::regclass AND attnum > 0",
+        "SELECT attname, attstorage, attcompression FROM pg_attribute WHERE attrelid = 'item'::regclass AND attnum > 0"
+        " AND NOT attisdropped",
     )
     expected = [run(address, statement) for statement in shape]
+    run(
+        address,
+        "INSERT INTO node (node_no, name, kind, creator, created_us, options, state, total, live, last_modified_us,"
+        " last_created_us, audience, subscribed, indexed_us, indexed_no, stale, listed)"
+        " VALUES (1, 'n', 'feed', 'o@x', 1, '{}', 'live', 2, 2, 1, 1, 0, 0, 0, 0, 0, 1);"
+        " INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher,"
+        " payload, sync_id, sync) VALUES (1, 'é', 1, 1, 0, 1, 0, 1, 1, 'o@x', convert_to('é', 'UTF8'), '', 's'),"
+        " (1, 'b', 2, 2, 0, 1, 0, 1, 1, '', '', 'b', '')",
+    )
     run(
         address,
         'DROP TABLE tally; CREATE TABLE tally (name TEXT COLLATE "C" NOT NULL PRIMARY KEY, value BIGINT NOT NULL'
@@ -244,11 +255,17 @@ def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
         " CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);"
         " ALTER TABLE item ALTER payload SET STORAGE EXTENDED, ALTER sync SET STORAGE EXTENDED;"
         " ALTER TABLE item ALTER payload SET COMPRESSION default;"
+        " ALTER TABLE item DROP COLUMN checksum;"
         " UPDATE alembic_version SET version_num = '0034'",
     )
 
     assert prepare(address) == migrate.HEAD
     assert run(address, "SELECT name, slot, value FROM tally") == [("nodes", 0, 3)]
+    sums = [row[0] for row in run(address, "SELECT checksum FROM item ORDER BY item_no")]
+    assert sums == [
+        checksum("é".encode(), b"s", item_texts("é", "o@x", "")),
+        checksum(b"", b"", item_texts("b", "", "b")),
+    ]
     assert [run(address, statement) for statement in shape] == expected
 
 

@@ -633,7 +633,7 @@ class MemoryReadTx:
         polled = {
             one.source_no for one in self._sources() if one.state not in (SourceState.PAUSED, SourceState.STOPPED)
         }
-        return [one for one in self._pushes() if one.state in FOLLOWING and one.source_no not in polled][:limit]
+        return [one for one in self._pushes() if one.state in FOLLOWING and 0 < one.source_no not in polled][:limit]
 
     def source_push_states(self) -> dict[PushState, int]:
         return dict(Counter(one.state for one in self._pushes()))

@@ -4,6 +4,7 @@ Each function takes a subscription and what has happened, and returns the next s
 Times are microseconds since the Unix epoch; `chance` is a random number in 0..1.
 """
 
+import hashlib
 import hmac
 import json
 from dataclasses import asdict, dataclass, field, replace
@@ -84,7 +85,8 @@ class SourcePush:
     did not name the target, `forgeries` pushes in a row without a right signature. `pending_us` is the time of the last
     push that has not been stored yet. `has_secret`: the hub has confirmed a request with
     the secret; `asks_secret`: the last request had it. `notify` is the protocol in which a cloud notifies, "" while
-    none was accepted. `cursor` is the last one that a push of another Smart Feeds service named.
+    none was accepted. `cursor` is the last one that a push of another Smart Feeds service named. `mirror` is the name
+    of the mirror that it belongs to, "" for a subscription of a source.
     """
 
     push_no: int
@@ -113,6 +115,7 @@ class SourcePush:
     asks_secret: bool = False
     notify: str = ""
     cursor: str = field(default="", repr=False)
+    mirror: str = ""
 
     @property
     def kind(self) -> PushKind:
@@ -158,11 +161,19 @@ class RequestResult:
     notify: str = ""
 
 
-def new_push(source_no: int, offer: PushOffer, token: str, secret: str, now_us: int) -> SourcePush:
+def mirror_source_no(mirror: str) -> int:
+    """The number that a mirror has in the place of that of a source. Sources have positive numbers."""
+    return -1 - int.from_bytes(hashlib.blake2b(mirror.encode(), digest_size=7).digest())
+
+
+def new_push(source_no: int, offer: PushOffer, token: str, secret: str, now_us: int, mirror: str = "") -> SourcePush:
     """A subscription at the first target of an offer, which is requested now."""
     target, *others = offer.targets
     return SourcePush(
-        *(0, source_no, token, target, PushState.PLANNED, now_us, now_us, now_us), others=tuple(others), secret=secret
+        *(0, source_no, token, target, PushState.PLANNED, now_us, now_us, now_us),
+        others=tuple(others),
+        secret=secret,
+        mirror=mirror,
     )
 
 

@@ -27,9 +27,12 @@ def log_damaged(node: Node, items: Iterable[Item]) -> None:
 
 
 def without_content(node: Node, item: Item) -> Item:
-    """Returns a damaged item as pages show it. The content of a tombstone follows from its columns."""
+    """Returns a damaged item as pages show it. The content of a tombstone follows from its columns. The publisher may
+    be damaged, too, and counts for the rights to replace the item only.
+    """
     log_damaged(node, (item,))
-    return item._replace(payload=tombstone(item.id, item.modified_us, b"")) if item.deleted else item
+    payload = tombstone(item.id, item.modified_us, b"") if item.deleted else b""
+    return item._replace(payload=payload, publisher="")
 
 
 def check_whole(node: Node, item: Item) -> None:

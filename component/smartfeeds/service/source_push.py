@@ -22,7 +22,7 @@ from smartfeeds.core.source_push import (
     Task,
     is_late,
 )
-from smartfeeds.core.sources import PushKind, Source
+from smartfeeds.core.sources import PushKind, Reach, Source
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
 from smartfeeds.service.context import Context
@@ -124,18 +124,20 @@ def follow_poll(
         if push != row:
             tx.put_source_push(push)
     if not followed and polled.offer is not None and polled.offer.targets:
-        _begin(tx, source, polled.offer, polled, now_us)
+        begin_push(tx, source.source_no, polled.offer, polled, now_us)
     if is_again and source.due_us is not None:
         source = replace(source, due_us=min(source.due_us, now_us + state.AGAIN_US))
     return source
 
 
-def _begin(tx: WriteTx, source: Source, offer: PushOffer, polled: PolledOffer, now_us: int) -> None:
+def begin_push(
+    tx: WriteTx, source_no: int, offer: PushOffer, polled: PolledOffer, now_us: int, mirror: str = ""
+) -> None:
     """Begins a subscription. One that waits for another target ends here: a feed that names other hubs at each poll has
     one that waits, and few that are over."""
     good = frozenset(target.url for target in offer.targets if tx.has_active_push(target.url))
-    push = state.new_push(source.source_no, offer.ranked(good), polled.token, polled.secret, now_us)
-    rows = tx.source_pushes_of(source.source_no)
+    push = state.new_push(source_no, offer.ranked(good), polled.token, polled.secret, now_us, mirror)
+    rows = tx.source_pushes_of(source_no)
     surplus = [row for row in rows if row.state is PushState.ENDED][:-MAX_TARGETS]
     waiting = [row for row in rows if row.state in FOLLOWING and row.state is not PushState.ACTIVE]
     for row in [*surplus, *waiting]:
@@ -171,6 +173,8 @@ def begin_task(
     before = tx.source_push(push_no)
     if before is None or before.due_us is None or before.due_us > context.now_us:
         return None
+    if before.mirror and before.state in FOLLOWING and tx.mirror(before.mirror) is None:
+        before = state.left(before, "the mirror was removed", context.now_us)
     push, task = state.at_due(before, context.now_us)
     if push.kind is PushKind.CLOUD and task is Task.SUBSCRIBE and (source := tx.source(push.source_no)) is not None:
         # RC-064: the address of the feed after permanent redirects.
@@ -227,6 +231,15 @@ def _leave_others(tx: WriteTx, push: SourcePush, now_us: int, chance: float) -> 
             _put(tx, state.left(other, "another subscription has replaced it", now_us), other, now_us, chance)
 
 
+def reach_of(tx: ReadTx, _context: Context, push: SourcePush) -> Reach:
+    """The networks in which the hub may be: those of the feed."""
+    if push.mirror:
+        row = tx.mirror(push.mirror)
+        return Reach.PUBLIC if row is None else Reach.EVERYWHERE if row.mirror.allow_private else Reach.LISTED
+    source = tx.source(push.source_no)
+    return Reach.PUBLIC if source is None else source.reach
+
+
 def find_push(tx: ReadTx, _context: Context, token: str) -> SourcePush | None:
     """The subscription of a callback path."""
     return tx.source_push_of_token(token)
@@ -280,7 +293,7 @@ def take_forgery(tx: WriteTx, context: Context, push_no: int, *, token: str, sec
         left = state.left(push, f"{FORGERIES} pushes in a row had no right signature", now_us)
         _put(tx, left, push, now_us, chance)
         offer = PushOffer((push.target, *push.others))
-        tx.put_source_push(state.new_push(push.source_no, offer, token, secret, now_us))
+        tx.put_source_push(state.new_push(push.source_no, offer, token, secret, now_us, push.mirror))
         if (source := tx.source(push.source_no)) is not None:
             tx.put_source(polling.hinted_source(source, now_us))
     return push.forgeries

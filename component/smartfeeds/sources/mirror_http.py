@@ -7,15 +7,14 @@ and the next time from its last cursor. Between two polls its publisher holds a 
 (`holding`).
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Final
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
-from smartfeeds.core.mirror import HELD_PULL, POLLED, ItemRefusal, Mirror, MirrorState, refusal
+from smartfeeds.core.mirror import HELD_PULL, HUB, POLLED, ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
@@ -25,6 +24,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
 from smartfeeds.formats.documents import document_bytes
+from smartfeeds.formats.push_links import push_links
 from smartfeeds.formats.xml import strict_parser
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.service.context import Context
@@ -33,6 +33,8 @@ from smartfeeds.service.merging import IncomingItem
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.documents import ACCEPT_FEED, mirror_reader
 from smartfeeds.sources.holding import Holding
+from smartfeeds.sources.mirror_documents import HeldPage, WebDocument, WebPosition, parse_position
+from smartfeeds.sources.mirror_hub import HubOptions, MirrorHub
 from smartfeeds.sources.mirror_in import BATCH, IncomingBatch, IncomingMirror
 from smartfeeds.sources.mirror_state import MirrorStateStore, unchanged
 from smartfeeds.sources.tools import SourceTools
@@ -51,6 +53,8 @@ MAX_NOTES: Final = 20
 NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
 _LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
+NO_HUBS: Final = HubOptions()
+AGAIN_S: Final = 60.0  # before a feed is read again that did not have the change that its hub announced
 _TOTAL: Final = f"{{{FANOUT_NS}}}total"
 _BAD_REQUEST: Final = 400
 # Statuses of a service that does not know a cursor any more.
@@ -58,57 +62,6 @@ _GONE: Final = frozenset({400, 404, 410, 414})
 _REMOVED: Final = frozenset({404, 410})
 # A cursor goes back in an address and is kept; longer ones are none of a Smart Feed.
 MAX_CURSOR_CHARACTERS: Final = 1_024
-
-
-@dataclass(frozen=True, slots=True)
-class WebPosition:
-    """How far a feed has been read: the cursor of a Smart Feed, or the bound of a partial feed (`until`). `view` says
-    that the service sends sync data only if a parameter asks for them. `after` is for held pulls that announce changes
-    of a document: the last cursor in it, "" if the Smart Feed has no item yet, None if it is no Smart Feed."""
-
-    cursor: str = ""
-    until: str | None = None
-    view: bool = False
-    after: str | None = None
-
-    def __str__(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-
-def parse_position(text: str) -> WebPosition:
-    """The position that `str` wrote; the beginning for an empty text."""
-    known = {field.name for field in fields(WebPosition)}
-    # Positions of older versions have validators beside it.
-    return WebPosition(**{key: value for key, value in json.loads(text or "{}").items() if key in known})
-
-
-@dataclass(frozen=True, slots=True)
-class WebDocument:
-    """A document that was read whole. `next_url` and `cursor` are those of a page of a Smart Feed. `is_smart`: it is
-    from a Smart Feed."""
-
-    url: str
-    pieces: tuple[DocumentPiece, ...]
-    sharing: Sharing
-    next_url: str = ""
-    cursor: str = ""
-    notes: tuple[str, ...] = ()
-    validators: Validators = NO_VALIDATORS
-    is_smart: bool = False
-
-    @property
-    def synced(self) -> bool:
-        """Whether any item of it takes part."""
-        return any(piece.kind is PieceKind.SYNCED for piece in self.pieces)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPage:
-    """The answer to a held pull from a place, and the seconds that it took."""
-
-    place: WebPosition
-    page: WebDocument
-    took_s: float
 
 
 @dataclass(slots=True)
@@ -136,7 +89,13 @@ class WebMirrorReader(IncomingMirror):
     """Reads the web feed of a mirror again and again. The host of the address counts as the publisher of its items."""
 
     def __init__(
-        self, mirror: Mirror, service: FeedService, fetch: HttpClient, state_store: MirrorStateStore, tools: SourceTools
+        self,
+        mirror: Mirror,
+        service: FeedService,
+        fetch: HttpClient,
+        state_store: MirrorStateStore,
+        tools: SourceTools,
+        hubs: HubOptions = NO_HUBS,
     ) -> None:
         super().__init__(mirror, service, state_store, tools, urlsplit(mirror.address).hostname or "")
         self._fetch = fetch
@@ -146,6 +105,8 @@ class WebMirrorReader(IncomingMirror):
         self._holding = Holding(tools.now_us, tools.spread)
         self._held: HeldPage | None = None
         self._sends_timeout = True
+        self._hub = MirrorHub(mirror.name, service, tools, hubs)
+        self._is_hinted = False  # the hub announced a change that the feed did not have
 
     @property
     def in_step(self) -> bool:
@@ -171,16 +132,18 @@ class WebMirrorReader(IncomingMirror):
     async def _wait(self) -> None:
         """Waits until a held pull brings news, or until the next poll is due. A publisher that holds no pulls is
         polled."""
-        left_s = self._next_s()
+        left_s = min(self._next_s(), AGAIN_S) if self._is_hinted else self._next_s()
         while left_s > 0:
             pause_s = self._holding.pause_s
             timeout_s = self._holding.timeout_s(left_s - pause_s)
             place = parse_position(self.state_store.state.position)
             url = self._held_address(place, timeout_s)
-            self._note_means(HELD_PULL if url and self._holding.works else POLLED)
+            announces = HELD_PULL if url and self._holding.works else HUB if self._hub.is_active else POLLED
+            self._note_means(announces)
             pause_s = pause_s if url and timeout_s else left_s
             if pause_s:
-                await self._tools.sleep(pause_s)
+                if await self._hub.wait(pause_s):
+                    return
                 self._holding.after_pause(pause_s)
                 left_s -= pause_s
                 continue
@@ -209,6 +172,11 @@ class WebMirrorReader(IncomingMirror):
         self._held = HeldPage(place, page, took_s())
         return True
 
+    async def look_for_push(self) -> None:
+        """Wakes this mirror if its hub has announced a change to any process. Raises StoreError."""
+        if self.state_store.state.means != HELD_PULL:
+            await self._hub.look()
+
     def _note_means(self, means: str) -> None:
         if self.state_store.state.means != means:
             self.state_store.note(lambda state: replace(state, means=means))
@@ -224,25 +192,35 @@ class WebMirrorReader(IncomingMirror):
 
         Raises FetchError, FeedError, StoreError; what was merged before stays.
         """
+        began_us, before = self._tools.now_us(), self.state_store.state.items
         await self._ensure_node()
-        await self._read_from(parse_position(self.state_store.state.position), held)
+        page = await self._read_from(parse_position(self.state_store.state.position), held)
+        if self._holding.works and self._held_address(parse_position(self.state_store.state.position)):
+            self._is_hinted = False
+        else:
+            has_news = self.state_store.state.items != before
+            self._is_hinted = await self._hub.follow(page, self._mirror.address, began_us, has_news=has_news)
 
-    async def _read_from(self, place: WebPosition, held: HeldPage | None = None) -> None:
-        """A page with a cursor is the first of a Smart Feed, unless it says that it is a part of another document."""
+    async def _read_from(self, place: WebPosition, held: HeldPage | None = None) -> WebDocument | None:
+        """Returns the document or the first page that it reads; None if nothing has changed.
+
+        A page with a cursor is the first of a Smart Feed, unless it says that it is a part of another document.
+        """
         if place.cursor:
             # The node may have been deleted since the answer came: then the place is another one.
             page = held.page if held is not None and held.place == place else await self._page_after(place)
             await self._read_pages(place, page)
-            return
+            return page
         first = await self._first(place, await self._validators(self._address(place)))
         if first is None:
             self._done(self.state_store.state.position, self.state_store.state.note)
         elif first.cursor and not first.synced and first.pieces and not place.view:
-            await self._read_from(WebPosition(view=True))
+            return await self._read_from(WebPosition(view=True))
         elif first.cursor and not first.sharing.complete_link:
             await self._read_pages(place, first)
         else:
             await self._read_document(place, first)
+        return first
 
     # A Smart Feed.
 
@@ -265,7 +243,7 @@ class WebMirrorReader(IncomingMirror):
         """The parameters of the operator's address, which are sent as they are."""
         return {name for name, _ in parse_qsl(urlsplit(self._mirror.address).query, keep_blank_values=True)}
 
-    def _held_address(self, place: WebPosition, timeout_s: int) -> str:
+    def _held_address(self, place: WebPosition, timeout_s: int = 0) -> str:
         """The address of a held pull, "" if there is none at this place."""
         if not self._sends_timeout or self._names() & {"since", "until", "timeout"}:
             return ""
@@ -418,23 +396,31 @@ class WebMirrorReader(IncomingMirror):
 def read_page(response: Response) -> WebDocument:
     """A document, read whole. Raises FeedError where that cannot be."""
     body = document_bytes(response.body, response.charset)
+    link_headers = response.headers.getall("Link", [])
     if form_of(body[:HEAD_BYTES]) is FeedFormat.OPML:
         outline = read_sync_outline(body, lenient=True)
         pieces = tuple(pieces_of(outline))
         return WebDocument(
-            response.url, pieces, outline.sharing, notes=tuple(outline.notes[:3]), validators=response.validators
+            response.url,
+            pieces,
+            outline.sharing,
+            notes=tuple(outline.notes[:3]),
+            validators=response.validators,
+            links=push_links(link_headers, b"", response.url),
         )
     reader = FeedReader(lenient=True)
     read = list(reader.read(body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)))
-    head = parse_xml(reader.head() + reader.tail(), strict_parser())
+    without_items = reader.head() + reader.tail()
+    head = parse_xml(without_items, strict_parser())
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
     cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
     next_url = urljoin(response.url, links[0]) if links and cursor else ""
     notes = tuple(reader.notes[:3])
     is_smart = bool(cursor) or head.find(_TOTAL) is not None
+    hubs = push_links(link_headers, without_items, response.url)
     return WebDocument(
-        response.url, tuple(read), reader.sharing, next_url, cursor, notes, response.validators, is_smart
+        response.url, tuple(read), reader.sharing, next_url, cursor, notes, response.validators, is_smart, hubs
     )
 
 

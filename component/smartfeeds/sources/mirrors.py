@@ -25,9 +25,11 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import LinkError
 from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.mirror_push import leave_hub
 from smartfeeds.service.mirrors import consumer_of_mirror, set_configured
 from smartfeeds.sources import mirror_state
-from smartfeeds.sources.mirror_http import WebMirrorReader
+from smartfeeds.sources.mirror_http import NO_HUBS, WebMirrorReader
+from smartfeeds.sources.mirror_hub import HubOptions
 from smartfeeds.sources.mirror_in import IncomingMirror, XmppMirrorReader
 from smartfeeds.sources.mirror_out import MirrorOutlet, Publish
 from smartfeeds.sources.mirror_peer import Peer, PeerMemory
@@ -51,6 +53,7 @@ class MirrorConnections:
     fetch: HttpClient
     fetch_private: HttpClient
     limit_bytes: int
+    hubs: HubOptions = NO_HUBS
 
 
 class MirrorRun:
@@ -83,7 +86,7 @@ class MirrorRun:
         }
         if is_web(mirror.address):
             fetch = connections.fetch_private if mirror.allow_private else connections.fetch
-            self.incoming = WebMirrorReader(mirror, service, fetch, stores[Direction.IN], tools)
+            self.incoming = WebMirrorReader(mirror, service, fetch, stores[Direction.IN], tools, connections.hubs)
             return
         peer, reader = Peer(peers), None
         if Direction.IN in stores:
@@ -238,6 +241,9 @@ class Mirrors:
             return  # the end of a service takes seconds, in which the look at the store goes on
         rows = {row.mirror.name: row for row in await self._service.read(lambda tx, _context: tx.mirrors())}
         self._compare(rows.values())
+        for run in self.runs.values():
+            if isinstance(run.incoming, WebMirrorReader):
+                await run.incoming.look_for_push()
         owns = self._delivery.ownership.owns_name
         ended: list[Mirror] = []
         for name, run in list(self.runs.items()):
@@ -320,10 +326,17 @@ class Mirrors:
     def _leave(self, mirror: Mirror) -> None:
         """Ends the subscription of a mirror that is there no more, unless another one has the same."""
         feed = mirror.feed
-        if feed is None or Direction.IN not in mirror.direction.ways:
+        if feed is None:
+            self._spawn(log_failures_of(partial(self._leave_hub, mirror)), f"mirror {mirror.name} leaves")
+            return
+        if Direction.IN not in mirror.direction.ways:
             return
         if all(run.followed != feed for run in self.runs.values()):
             self._spawn(self._unsubscribe(feed), f"mirror {mirror.name} leaves")
+
+    async def _leave_hub(self, mirror: Mirror) -> None:
+        if mirror.name not in self.runs:
+            await self._service.write(partial(leave_hub, mirror=mirror.name))
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)

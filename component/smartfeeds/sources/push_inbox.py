@@ -124,7 +124,8 @@ class PushInbox:
             return Delivery.FORGED
         # Without a signature the secret of the path is all that proves the sender, and over http others can read it.
         is_trusted = push.expects_signature or self._options.own_url.startswith("https:")
-        has_content = is_trusted and bool(incoming.body.strip())
+        # A mirror reads its feed by the position that it has, so a push of its hub is a hint whatever it contains.
+        has_content = is_trusted and not push.mirror and bool(incoming.body.strip())
         work = partial(take_push, push_no=push.push_no, chance=self._tools.spread(), has_content=has_content)
         if not has_content:
             return Delivery.ENDED if await self._service.write(work) is None else Delivery.HINT

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import structlog
 
 from smartfeeds.core.source_push import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
-from smartfeeds.core.sources import PushKind, Reach
+from smartfeeds.core.sources import PushKind
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, CallbackClient
@@ -28,6 +28,7 @@ from smartfeeds.service.source_push import (
     has_orphans,
     leave_orphans,
     poll_forgotten,
+    reach_of,
     spread_pushes,
 )
 from smartfeeds.sources.push_keys import callback_url
@@ -196,8 +197,7 @@ class Subscriber:
             await self._tools.sleep(SPACE_S)
 
     async def _request(self, push: SourcePush, task: Task) -> RequestResult:
-        source = await self._service.read(lambda tx, _context: tx.source(push.source_no))
-        client = self._clients[(Reach.PUBLIC if source is None else source.reach).value]
+        client = self._clients[(await self._service.read(partial(reach_of, push=push))).value]
         if push.kind is PushKind.CLOUD:
             return await self._clouds.register(client, push)
         answer = await client.post(

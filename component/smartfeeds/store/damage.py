@@ -5,10 +5,13 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import checksum
+from smartfeeds.store.rows import checksum, item_texts
 
 # The columns of `damaged_items`. The join finds no item without a node, which other checks report.
-CONTENT = "SELECT node.name, item.id, payload, sync, checksum FROM item JOIN node ON node.node_no = item.node_no"
+CONTENT = (
+    "SELECT node.name, item.id, publisher, sync_id, payload, sync, checksum"
+    " FROM item JOIN node ON node.node_no = item.node_no"
+)
 
 
 class DamagedItem(NamedTuple):
@@ -25,8 +28,8 @@ def damaged_items(rows: Iterable[Row]) -> list[DamagedItem]:
     """
     return [
         DamagedItem(node, item)
-        for node, item, payload, sync, check in rows
-        if checksum(payload, sync) != check or not _is_xml(payload)
+        for node, item, publisher, sync_id, payload, sync, check in rows
+        if checksum(payload, sync, item_texts(item, publisher, sync_id)) != check or not _is_xml(payload)
     ]
 
 

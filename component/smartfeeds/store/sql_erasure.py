@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import NamedTuple
+from zlib import crc32
 
 from smartfeeds.core.erasures import Erasure, dump_report
 from smartfeeds.core.files import FeedFile
@@ -11,7 +12,7 @@ from smartfeeds.core.person import Person
 from smartfeeds.core.view import ANYTHING
 from smartfeeds.store.engine import Row
 from smartfeeds.store.person_columns import JidUse, columns_for
-from smartfeeds.store.rows import checksum, digest, to_items
+from smartfeeds.store.rows import checksum, digest, item_texts, to_items
 from smartfeeds.store.sql_blocks import BlockReads, BlockWrites, to_erasure
 from smartfeeds.store.sql_nodes import NODES_IN
 from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW, without_index
@@ -218,15 +219,26 @@ class ErasureWrites(BlockWrites, ErasureReads):
         """Replaces the ids of an item. Cursors that name the former id degrade to their time (SF-108)."""
         self._edit(node_no)
         self._ahead.clear()
-        self._db.run("UPDATE item SET id = ?, sync_id = ? WHERE item_no = ?", (item_id, sync_id, item_no))
+        former_id, publisher, former_sync_id, check = self._texts(item_no)
+        # The payload is not read again: if it is damaged, the new checksum must show it, too.
+        texts = (item_texts(former_id, publisher, former_sync_id), item_texts(item_id, publisher, sync_id))
+        check ^= crc32(texts[0]) ^ crc32(texts[1])
+        values = (item_id, sync_id, check, item_no)
+        self._db.run("UPDATE item SET id = ?, sync_id = ?, checksum = ? WHERE item_no = ?", values)
         self._last_item = None
 
     def replace_content(self, item_no: int, payload: bytes, sync: bytes) -> None:
         """Replaces the content of a tombstone without a new key."""
         self._ahead.clear()
-        values = (payload, sync, checksum(payload, sync), item_no)
+        *texts, _ = self._texts(item_no)
+        values = (payload, sync, checksum(payload, sync, item_texts(*texts)), item_no)
         self._change("UPDATE item SET payload = ?, sync = ?, checksum = ? WHERE item_no = ?", values)
         self._last_item = None
+
+    def _texts(self, item_no: int) -> Row:
+        row = self._db.row("SELECT id, publisher, sync_id, checksum FROM item WHERE item_no = ?", (item_no,))
+        assert row is not None
+        return row
 
     def forget_versions(self, node_no: int, item: Item) -> None:
         """Replaces what the filter index knows of an item by a version that matches every filter.

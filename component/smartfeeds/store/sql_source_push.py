@@ -70,10 +70,11 @@ class SourcePushReads(NodeReads):
         return row is not None
 
     def source_pushes_without_source(self, limit: int) -> Sequence[SourcePush]:
-        """Returns the subscriptions whose source was removed, paused or stopped. The cost grows with the number of
-        subscriptions."""
+        """Returns the subscriptions whose source was removed, paused or stopped, without those of mirrors. The cost
+        grows with the number of subscriptions."""
         rows = self._db.rows(
-            f"{SOURCE_PUSH.select} WHERE state IN ({_FOLLOWING}) AND NOT EXISTS (SELECT 1 FROM source WHERE"
+            f"{SOURCE_PUSH.select} WHERE state IN ({_FOLLOWING}) AND source_no > 0"
+            " AND NOT EXISTS (SELECT 1 FROM source WHERE"
             " source.source_no = source_push.source_no AND source.state NOT IN ('paused', 'stopped'))"
             " ORDER BY push_no LIMIT ?",
             (limit,),

@@ -214,7 +214,7 @@ class SqliteStore(SqlStore):
         self._tune(raw, READER_CACHE_KIB)
         # Not mode=ro: if such a connection is the last to close, it leaves the log files behind.
         raw.execute("PRAGMA query_only = ON").fetchall()
-        engine = SqliteEngine(raw, str(self.path))
+        engine = SqliteEngine(raw, str(self.path), is_reader=True)
         return ReadBatches(engine, ReadTx(engine, self._counts), steps).run
 
     def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:

@@ -78,7 +78,10 @@ def store_error(error: Exception, path: str) -> StoreError:
 
 
 class SqliteEngine:
-    """An `engine.Engine` on one connection of the sqlite3 module, used by one thread."""
+    """An `engine.Engine` on one connection of the sqlite3 module, used by one thread.
+
+    `is_reader`: no statement changes rows.
+    """
 
     for_update = skip_locked = ""
     tally_slot = 0  # one connection writes
@@ -86,7 +89,8 @@ class SqliteEngine:
     # SQLite never changes the order of the tables of a CROSS JOIN. In other joins it does, and sorts the result.
     ordered_join = "CROSS JOIN"
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: str, *, is_reader: bool = False) -> None:
+        self._is_reader = is_reader
         self._connection = connection
         self._cursor = connection.cursor()
         self._path = path
@@ -138,7 +142,22 @@ class SqliteEngine:
         except DATABASE_ERRORS as error:
             if self._left is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                 raise OverBudgetError from error
+            if self._is_reader and str(error).startswith(_UNDECODABLE):
+                return self._rows_with_damaged_text(sql, params)
             raise store_error(error, self._path) from error
+
+    def _rows_with_damaged_text(self, sql: str, params: Sequence[object]) -> list[Row]:
+        """Returns the rows with U+FFFD in place of what is no UTF-8. The checksum of an item shows that it is damaged.
+
+        A writer must not do so: it would store the replacement.
+        """
+        try:
+            self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+            return self._connection.execute(sql, params).fetchall()
+        except DATABASE_ERRORS as error:
+            raise store_error(error, self._path) from error
+        finally:
+            self._connection.text_factory = str
 
     def rows_of(self, queries: Sequence[tuple[str, Sequence[object]]]) -> list[list[Row]]:
         return [self.rows(sql, params) for sql, params in queries]

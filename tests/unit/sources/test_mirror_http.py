@@ -4,11 +4,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
 
 from smartfeeds.core.jid import ANONYMOUS
+from smartfeeds.core.push_targets import PushOffer, PushTarget
+from smartfeeds.core.source_push import PollHint, PushState
+from smartfeeds.core.sources import PushKind
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.formats.additions import FANOUT_NS
@@ -17,7 +21,10 @@ from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
+from smartfeeds.service.mirror_push import follow_offer
+from smartfeeds.service.mirrors import remove_mirror
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
+from smartfeeds.service.source_push import PolledOffer
 from smartfeeds.sources import mirror_http, mirror_in
 from smartfeeds.store.base import ReadTx
 from support.mesh import NODE, OWNER, Net, Site, Timers
@@ -569,6 +576,30 @@ async def test_feed_that_expires_is_read_before_that(net: Net, web: Web) -> None
     b = await mirror_of(net, every_s=3_600.0)
 
     assert b.timers.planned == [100.0]
+
+
+async def test_mirror_is_woken_by_a_push_to_any_process_and_leaves_its_hub_when_it_is_removed(
+    net: Net, web: Web
+) -> None:
+    """[WS-136] Its subscription is a row in the store, as are the pushes that have come."""
+    web.pages[FILE] = feed(entry("a"))
+    b = await mirror_of(net, name="a")
+    offer = PushOffer((PushTarget(PushKind.HUB, "https://hub.example/", FILE),))
+    polled = PolledOffer(0, offer, "token", "secret")
+    await b.service.write(partial(follow_offer, mirror="a", polled=polled, has_news=False))
+    (push,) = await b.store.read(lambda tx: tx.source_pushes(0, 10))
+    hinted = replace(push, state=PushState.ACTIVE, hint=PollHint(net.clock()))
+    await b.store.write(lambda tx: tx.put_source_push(hinted))
+    assert b.mirrors is not None
+    await b.mirrors.look()
+    await net.settle()
+    assert web.asked == [FILE, FILE]
+
+    await b.service.write(partial(remove_mirror, name="a"))
+    await b.mirrors.look()
+    await net.settle()
+    (push,) = await b.store.read(lambda tx: tx.source_pushes(0, 10))
+    assert push.state is PushState.LEAVING
 
 
 async def test_rss_items_become_entries(net: Net, web: Web) -> None:

@@ -19,8 +19,20 @@ _COLUMN = "ALTER TABLE item ADD COLUMN checksum {} NOT NULL DEFAULT 0;"
 def upgrade() -> None:
     run_script(_COLUMN.format("INTEGER"), postgres=_COLUMN.format("BIGINT"))
     bind, last = op.get_bind(), 0
-    select = text("SELECT item_no, payload, sync FROM item WHERE item_no > :last ORDER BY item_no LIMIT :rows")
+    # As bytes: a text that is no UTF-8 must not end the upgrade.
+    as_bytes = "convert_to({}, 'UTF8')" if bind.dialect.name == "postgresql" else "CAST({} AS BLOB)"
+    texts = ", ".join(as_bytes.format(column) for column in ("id", "publisher", "sync_id"))
+    select = text(
+        f"SELECT item_no, payload, sync, {texts} FROM item WHERE item_no > :last ORDER BY item_no LIMIT :rows"  # noqa: S608 - constants
+    )
     update = text("UPDATE item SET checksum = :checksum WHERE item_no = :item_no")
     while rows := bind.execute(select, {"last": last, "rows": _ROWS}).all():
         last = rows[-1][0]
-        bind.execute(update, [{"item_no": row[0], "checksum": checksum(bytes(row[1]), bytes(row[2]))} for row in rows])
+        values = ((row[0], *map(bytes, row[1:])) for row in rows)
+        bind.execute(
+            update,
+            [
+                {"item_no": number, "checksum": checksum(payload, sync, b"\0".join(texts))}
+                for number, payload, sync, *texts in values
+            ],
+        )

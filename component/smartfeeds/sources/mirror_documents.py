@@ -1,0 +1,61 @@
+"""The documents that a mirror over HTTP reads, and how far it has read."""
+
+import json
+from dataclasses import asdict, dataclass, fields
+
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
+from smartfeeds.formats.push_links import PushLinks
+from smartfeeds.sync.documents import DocumentPiece, PieceKind
+from smartfeeds.sync.sharing import Sharing
+
+
+@dataclass(frozen=True, slots=True)
+class WebPosition:
+    """How far a feed has been read: the cursor of a Smart Feed, or the bound of a partial feed (`until`). `view` says
+    that the service sends sync data only if a parameter asks for them. `after` is for held pulls that announce changes
+    of a document: the last cursor in it, "" if the Smart Feed has no item yet, None if it is no Smart Feed."""
+
+    cursor: str = ""
+    until: str | None = None
+    view: bool = False
+    after: str | None = None
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def parse_position(text: str) -> WebPosition:
+    """The position that `str` wrote; the beginning for an empty text."""
+    known = {field.name for field in fields(WebPosition)}
+    # Positions of older versions have validators beside it.
+    return WebPosition(**{key: value for key, value in json.loads(text or "{}").items() if key in known})
+
+
+@dataclass(frozen=True, slots=True)
+class WebDocument:
+    """A document that was read whole. `next_url` and `cursor` are those of a page of a Smart Feed. `is_smart`: it is
+    from a Smart Feed. `links` name its hubs."""
+
+    url: str
+    pieces: tuple[DocumentPiece, ...]
+    sharing: Sharing
+    next_url: str = ""
+    cursor: str = ""
+    notes: tuple[str, ...] = ()
+    validators: Validators = NO_VALIDATORS
+    is_smart: bool = False
+    links: PushLinks | None = None
+
+    @property
+    def synced(self) -> bool:
+        """Whether any item of it takes part."""
+        return any(piece.kind is PieceKind.SYNCED for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPage:
+    """The answer to a held pull from a place, and the seconds that it took."""
+
+    place: WebPosition
+    page: WebDocument
+    took_s: float

@@ -66,6 +66,7 @@ class SourceSection(SettingsSection):
     prefetch: bool = False
     prefetch_first: Annotated[int, Field(ge=0)] = 1
     prefetch_rules: tuple[str, ...] = ()
+    prefetch_hold: bool = False
 
     def to_source(self, now_us: int) -> Source:
         """Returns the source that this section describes. Raises ConfigError."""

@@ -13,9 +13,10 @@ from smartfeeds.core.sources import (
     SourceProgress,
     SourceSettings,
     SourceState,
+    held_reader,
     new_source,
 )
-from smartfeeds.core.validators import Validators
+from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Store, WriteTx
 
@@ -79,7 +80,9 @@ async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
     assert await numbers("own_lists") == [own]
     with pytest.raises(StoreError):
         await add(store, "news", "https://a.example/1")
+    await store.write(lambda tx: tx.put_document(held_reader(one), "i", KnownDocument(NO_VALIDATORS, b"held")))
     await store.write(lambda tx: tx.remove_source(one))
+    assert await store.read(lambda tx: tx.documents(held_reader(one))) == {}
     assert await numbers("sources", 0, 10) == [two, three, listed, own]
     assert await store.read(lambda tx: tx.source_states()) == {SourceState.POLLED: 4}
 

@@ -63,7 +63,7 @@ from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.source_entries import EntryKey, SourceEntry
 from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush
-from smartfeeds.core.sources import HostPause, Source, SourceState
+from smartfeeds.core.sources import HostPause, Source, SourceState, held_reader
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.touches import Touch
@@ -1126,6 +1126,8 @@ class MemoryWriteTx(MemoryReadTx):
         self._drop(self._data.sources, source_no)
         self.remove_enclosure_uses(self.enclosure_uses_of(source_no))
         self.trim_source_entries(source_no, 0)
+        for url in self.documents(held_reader(source_no)):
+            self.remove_document(held_reader(source_no), url)
 
     def put_source_entry(self, source_no: int, entry: SourceEntry) -> None:
         number = entry.entry_no or self._number("source_entry")

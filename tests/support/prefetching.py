@@ -149,7 +149,10 @@ class Prefetching:
 
     async def ask(self, title: str) -> None:
         """An operator wants the enclosures of an item now."""
-        item_id = (await self.item_ids())[title]
+        await self.ask_id((await self.item_ids())[title])
+
+    async def ask_id(self, item_id: str) -> None:
+        """An operator wants the enclosures of the item with an id now."""
         await self.world.service.write(lambda tx, context: ask_for(tx, context, NODE, item_id))
 
     async def item_ids(self, node: str = NODE) -> dict[str, str]:

@@ -8,12 +8,11 @@ import pytest
 
 from smartfeeds.cli.offline import read_offline
 from smartfeeds.core.enclosures import Arrival, EnclosureState
-from smartfeeds.core.sources import SourceSettings, new_source
+from smartfeeds.core.sources import SourceSettings, new_source, publisher_of
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import Payload
 from smartfeeds.service.enclosures import note_enclosures
 from smartfeeds.service.importing import describe_node
-from smartfeeds.service.source_import import publisher_of
 from smartfeeds.service.sources import add_source
 from smartfeeds.store.enclosure_files import EnclosureFolder
 from support.service import stored_service
@@ -204,3 +203,20 @@ def test_settings_of_a_source(ready: Run) -> None:
     assert settings().prefetch_rules == ("yes max=1MB",) and settings().prefetch_first == 3
     ready("source", "set", "1", "--prefetch-rule", "", "--no-prefetch")
     assert settings().prefetch_rules == () and not settings().prefetch
+
+
+def test_hold_is_a_setting_that_needs_prefetch(ready: Run) -> None:
+    """[RSS-036]"""
+
+    def settings() -> SourceSettings:
+        (source,) = read_offline(None, lambda tx, _context: tx.sources(0, 2))
+        return source.settings
+
+    result = ready("source", "add", "https://blog.example/f", "--prefetch-hold", code=3)
+    assert "switch prefetch on, too" in result.stderr
+    ready("source", "add", "https://blog.example/f")
+    assert "switch prefetch on, too" in ready("source", "set", "1", "--prefetch-hold", code=3).stderr
+    ready("source", "set", "1", "--prefetch", "--prefetch-hold")
+    assert settings().prefetch_hold and settings().prefetch
+    ready("source", "set", "1", "--no-prefetch-hold")
+    assert not settings().prefetch_hold

@@ -38,10 +38,12 @@ from smartfeeds.core.sources import (
     TOLD_AT_FIRST,
     Source,
     SourceSettings,
+    check_hold,
     filter_of,
     is_own,
     new_source,
     node_names_of,
+    publisher_of,
 )
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
@@ -51,7 +53,6 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.admin_rows import Row, source_row
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
-from smartfeeds.service.source_import import publisher_of
 from smartfeeds.service.source_push import newest_push, renew_push
 from smartfeeds.service.sources import add_source, change_source, find_source, in_own_node, poll_now, remove_source
 from smartfeeds.sources.checking import SourceReport, check_source
@@ -132,6 +133,11 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 callback=lambda _context, _option, rules: tuple(filter(None, rules)) if rules else None,
                 help="A rule such as 'yes type=audio/* max=50MB', in place of prefetch.rules. May be repeated; an empty"
                 " rule restores prefetch.rules.",
+            ),
+            click.option(
+                "--prefetch-hold/--no-prefetch-hold",
+                default=None,
+                help="Publish new items when their enclosures have arrived or were given up, after 7 days at most.",
             ),
         )
     ):
@@ -250,7 +256,10 @@ def set_source(source: str, node: str | None, config: Path | None, *, adaptive: 
         filter_of(changes.get("only", ""))
         for rule in changes.get("prefetch_rules", ()):
             parse_rule(rule)
-        return replace(row, settings=replace(row.settings, **changes), due_us=row.due_us and now_us)
+        settings = replace(row.settings, **changes)
+        if "prefetch_hold" in changes:
+            check_hold(settings)
+        return replace(row, settings=settings, due_us=row.due_us and now_us)
 
     row = _change(config, source, node, partial(change_source, change=change))
     print_out(f"Changed the source {row.source_no} of the node {row.node}.")

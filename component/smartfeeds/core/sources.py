@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.feed_address import AddressError, parse_address
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.own_address import own_path
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
@@ -80,6 +81,7 @@ class SourceSettings:
     whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060). Without `push`
     the hub and the cloud of the feed are not used. With `prefetch` the enclosures of new items are loaded in advance,
     of the first document the newest `prefetch_first`. `prefetch_rules` replace those of the service (PRE-011).
+    With `prefetch_hold` a new item is published when its enclosures have arrived.
     With `is_list` the document is a subscription list whose feeds become sources; `list_no` is the number of the list
     that has added the source, 0 for none.
     """
@@ -99,6 +101,7 @@ class SourceSettings:
     prefetch: bool = False
     prefetch_first: int = 1
     prefetch_rules: tuple[str, ...] = ()
+    prefetch_hold: bool = False
     is_list: bool = False
     list_no: int = 0
 
@@ -254,6 +257,16 @@ def host_of(url: str) -> str:
     return f"{(parts.hostname or '').lower()}:{port}"
 
 
+def held_reader(source_no: int) -> str:
+    """The name under which the store has the items that a source holds back (`service.held_items`)."""
+    return f"held of source {source_no}"
+
+
+def publisher_of(source: "Source", domain: str) -> Jid:
+    """The address that publishes the items of a source (SRC-077)."""
+    return parse_jid(source.settings.publisher or domain) or Jid("", domain)
+
+
 def node_names_of(source: Source) -> Iterator[str]:
     """Names for the node of a source, always the same ones: host and path, without www and an ending such as .xml.
 
@@ -302,6 +315,7 @@ def new_source(
     filter_of(settings.only)
     for rule in settings.prefetch_rules:
         parse_rule(rule)
+    check_hold(settings)
     if settings.prefetch_first < 0:
         raise ConfigError(f"the number of first enclosures is {settings.prefetch_first}; choose 0 or more")
     if settings.first_told < 0:
@@ -320,6 +334,12 @@ def new_source(
         due_us=now_us,
         settings=settings,
     )
+
+
+def check_hold(settings: SourceSettings) -> None:
+    """Raises ConfigError for settings that hold items back for enclosures that are never loaded."""
+    if settings.prefetch_hold and not settings.prefetch:
+        raise ConfigError("items can be held back only for enclosures that are loaded; switch prefetch on, too")
 
 
 def filter_of(query: str) -> View:

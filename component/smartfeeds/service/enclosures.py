@@ -18,12 +18,13 @@ from smartfeeds.core.enclosures import (
     judge,
     parse_rule,
 )
-from smartfeeds.core.model import Item, Node
+from smartfeeds.core.model import Node
 from smartfeeds.core.sources import Source, host_of
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.entry import EntryLink, enclosures_of
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.service.context import Context
+from smartfeeds.service.held_items import held_items
 from smartfeeds.store.base import ReadTx, WriteTx
 
 
@@ -76,19 +77,25 @@ def ask_for(tx: WriteTx, context: Context, node_name: str, item_id: str) -> int:
     plan = plan_of(context)
     node = tx.node(node_name)
     item = tx.item(node.node_no, item_id) if node is not None else None
-    if item is None or item.deleted:
-        raise ConfigError(f"the node {node_name} has no item {item_id}")
     sources = tx.sources_of(node_name)
-    source = next((row for row in sources if _has_brought(tx, row, item)), None)
+    held = next((one for row in sources if (one := held_items(tx, row.source_no).get(item_id)) is not None), None)
+    if held is not None:
+        payload: bytes = held.item.payload
+        dated_us = held.since_us if held.item.made_us is None else held.item.made_us
+    elif item is not None and not item.deleted:
+        payload, dated_us = item.payload, item.created_us
+    else:
+        raise ConfigError(f"the node {node_name} has no item {item_id}")
+    source = next((row for row in sources if _has_brought(tx, row, item_id)), None)
     if source is None:
         raise ConfigError(f"the item {item_id} came from no source; only enclosures of sources are loaded")
-    links = enclosures_of(item.payload)
+    links = enclosures_of(payload)
     if not links:
         raise ConfigError(f"the item {item_id} has no enclosure")
     refusals = [verdict.refusal for link in links if (verdict := verdict_on(plan, source, link)).refusal]
     if len(refusals) == len(links):
         raise ConfigError(f"the enclosure of the item {item_id} is not loaded: {refusals[0]}")
-    _add(tx, context, plan, source, [(item.created_us, item.id, link) for link in links], len(links))
+    _add(tx, context, plan, source, [(dated_us, item_id, link) for link in links], len(links))
     rows = [row for link in links if (row := tx.enclosure_at(link.href)) is not None]
     for row in rows:
         if row.state is not EnclosureState.ARRIVED:
@@ -109,8 +116,8 @@ def enclosure_statuses(tx: ReadTx, _context: Context, after_no: int, limit: int)
     return statuses
 
 
-def _has_brought(tx: ReadTx, source: Source, item: Item) -> bool:
-    return any(entry.item_id == item.id for entry in tx.source_entries(source.source_no))
+def _has_brought(tx: ReadTx, source: Source, item_id: str) -> bool:
+    return any(entry.item_id == item_id for entry in tx.source_entries(source.source_no))
 
 
 def _add(
@@ -152,3 +159,12 @@ def plan_of(context: Context) -> PrefetchPlan:
     if context.policy.prefetch is None:
         raise ConfigError("nothing is loaded in advance: prefetch.folder is not set; set a folder and restart")
     return context.policy.prefetch
+
+
+def is_alive(tx: ReadTx, use: EnclosureUse) -> bool:
+    """Whether the item still names the enclosure."""
+    node, enclosure = tx.node(use.node), tx.enclosure(use.enclosure_no)
+    item = None if node is None else tx.item(node.node_no, use.item_id)
+    if item is None or item.deleted or enclosure is None:
+        return False
+    return any(link.href == enclosure.url for link in enclosures_of(item.payload))

@@ -10,8 +10,8 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import enclosures_of
 from smartfeeds.service.context import Context, locate_for
+from smartfeeds.service.enclosures import is_alive
 from smartfeeds.service.files import FileShown
-from smartfeeds.service.prefetch import is_alive
 from smartfeeds.service.requests import NodeRequest
 from smartfeeds.service.requests.items import LocalFile
 from smartfeeds.store.base import ReadTx

@@ -12,9 +12,11 @@ from smartfeeds.core.enclosures import MAX_FAILURES, Arrival, Enclosure, Enclosu
 from smartfeeds.core.polling import next_host_pause
 from smartfeeds.core.sources import Source
 from smartfeeds.core.windows import Span
-from smartfeeds.formats.entry import EntryLink, enclosures_of
+from smartfeeds.formats.entry import EntryLink
 from smartfeeds.service.context import Context
-from smartfeeds.service.enclosures import plan_of, verdict_on
+from smartfeeds.service.enclosures import is_alive, plan_of, verdict_on
+from smartfeeds.service.held_items import held_items
+from smartfeeds.service.held_release import release_held
 from smartfeeds.store.base import ReadTx, WriteTx
 
 _STEP: Final = 100  # enclosures that one transaction considers
@@ -198,6 +200,9 @@ def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None
     elif state is EnclosureState.GIVEN_UP:
         enclosure = enclosure._replace(since_us=context.now_us)
     tx.put_enclosure(enclosure)
+    if state is not EnclosureState.WAITING or result.end is LoadEnd.ARRIVED:
+        for source in list(_sources_of(tx, enclosure)):
+            release_held(tx, context, source)
     if is_busy:
         former = tx.host_pause(enclosure.host)
         tx.put_host_pause(next_host_pause(former, enclosure.host, result.pause_s, context.now_us))
@@ -228,7 +233,8 @@ def stale_uses(tx: ReadTx, context: Context, source_no: int) -> list[EnclosureUs
     """The uses of a source that the keeping rules do not keep: those of items that are gone, and all beyond the newest
     files (PRE-030)."""
     uses = tx.enclosure_uses_of(source_no)
-    alive = [use for use in uses if is_alive(tx, use)]
+    held = held_items(tx, source_no)
+    alive = [use for use in uses if use.item_id in held or is_alive(tx, use)]
     newest = list(dict.fromkeys(use.enclosure_no for use in alive))[: plan_of(context).per_source]
     return [use for use in uses if use not in alive or use.enclosure_no not in newest]
 
@@ -264,12 +270,3 @@ def _remove(tx: WriteTx, enclosures: list[Enclosure]) -> None:
         if enclosure.state is EnclosureState.ARRIVED:
             _show(tx, tx.enclosure_uses(enclosure.enclosure_no))
         tx.remove_enclosure(enclosure.enclosure_no)
-
-
-def is_alive(tx: ReadTx, use: EnclosureUse) -> bool:
-    """Whether the item still names the enclosure."""
-    node, enclosure = tx.node(use.node), tx.enclosure(use.enclosure_no)
-    item = None if node is None else tx.item(node.node_no, use.item_id)
-    if item is None or item.deleted or enclosure is None:
-        return False
-    return any(link.href == enclosure.url for link in enclosures_of(item.payload))

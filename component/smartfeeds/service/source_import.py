@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from smartfeeds.core import polling
-from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.source_entries import EntryKey, EntryPresence, EntryWords, SourceEntry, assign_items
-from smartfeeds.core.sources import HostPause, Source, SourceState
+from smartfeeds.core.sources import HostPause, Source, SourceState, publisher_of
 from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.paging import HISTORY_NS
@@ -19,6 +18,8 @@ from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.source_items import SourceItem, entry_words, fitted
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.enclosures import note_enclosures
+from smartfeeds.service.held_items import held_items, hold_back
+from smartfeeds.service.held_release import release_held
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key
 from smartfeeds.service.source_lists import follow_list
@@ -80,13 +81,14 @@ def store_poll(
     source = tx.source(source_no)
     if source is None or source.state is SourceState.PAUSED:
         return None
-    counts, news, quiet_us = ImportCounts(), list[ImportedItem](), source.progress.quiet_us
+    news, quiet_us = list[ImportedItem](), source.progress.quiet_us
+    counts = release_held(tx, context, source)
     if content is not None and source.settings.is_list:
         answer = replace(answer, reason=follow_list(tx, context, source, content.listed))
     elif content is not None:
         news = _news(tx, source, content.items) if offer is not None else news
         imported = _import(tx, context, source, content)
-        counts, quiet_us = imported.counts, imported.quiet_us or quiet_us
+        counts, quiet_us = counts + imported.counts, imported.quiet_us or quiet_us
         answer = replace(answer, described=imported.described)
     after = polling.after_answer(source, answer, context.now_us, chance)
     after = replace(after, progress=replace(after.progress, quiet_us=quiet_us))
@@ -180,8 +182,8 @@ def _import(tx: WriteTx, context: Context, source: Source, content: SourceConten
     _different, described = describe_node(tx, context, source.node, actor, texts, source.progress.described)
     node = feed_locked(tx, source.node)
     plan = _plan(tx, context, source, node, content)
-    items = plan.items
-    note_enclosures(tx, context, source, node, items)
+    note_enclosures(tx, context, source, node, plan.items)
+    items = hold_back(tx, context, source, node, plan.items)
     silent = max(0, len(items) - source.settings.first_told) if source.good_us is None else 0
     quiet_us = None
     if silent:
@@ -213,10 +215,14 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
     live = [entry for entry in content.items if not entry.item.deleted]
     known = tx.source_entries_of(source.source_no, [entry.key for entry in content.items])
 
+    held = held_items(tx, source.source_no)
+
     def words_of(entries: Sequence[SourceEntry]) -> list[EntryWords | None]:
-        items = {item.id: item for item in tx.items(node.node_no, [entry.item_id for entry in entries])}
-        rows = [items.get(entry.item_id) for entry in entries]
-        return [None if item is None or item.deleted else entry_words(item.payload) for item in rows]
+        payloads = {item_id: one.item.payload for item_id, one in held.items()}
+        items = tx.items(node.node_no, [entry.item_id for entry in entries])
+        payloads |= {item.id: item.payload for item in items if not item.deleted}
+        rows = [payloads.get(entry.item_id) for entry in entries]
+        return [None if payload is None else entry_words(payload) for payload in rows]
 
     assigned = assign_items([one.entry for one in live], known, words_of, digest_id)
     existing = {item.id: item for item in tx.items(node.node_no, [entry.item_id for entry in assigned])}
@@ -233,7 +239,8 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
             continue
         is_back = entry.presence is EntryPresence.RETRACTED
         # An item that was retracted in the node (SRC-074), or that its limit has pushed out (SRC-075), stays away.
-        is_away = not is_back and (entry.entry_no > 0 if stored is None else stored.deleted)
+        is_gone = entry.entry_no > 0 and entry.item_id not in held if stored is None else stored.deleted
+        is_away = not is_back and is_gone
         # Hubs repeat deliveries late: an older version is left out (WS-130).
         if content.feed is None and _is_older(one.item, stored):
             plan.unchanged += 1
@@ -312,11 +319,6 @@ def known_keys(tx: ReadTx, _context: Context, source_no: int, keys: Sequence[Ent
     entries = tx.source_entries_of(source_no, keys)
     identities = frozenset(entry.key.identity for entry in entries)
     return KnownKeys(not tx.has_source_entries(source_no), identities, frozenset(entry.key.link for entry in entries))
-
-
-def publisher_of(source: Source, domain: str) -> Jid:
-    """The address that publishes the items of a source (SRC-077)."""
-    return parse_jid(source.settings.publisher or domain) or Jid("", domain)
 
 
 def _without_own(channel: Channel | None) -> Channel | None:

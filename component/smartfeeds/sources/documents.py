@@ -6,6 +6,8 @@ A reader is a configuration section or a mirror that fetches documents. Its name
 from collections.abc import Iterable
 from typing import Final
 
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.sources import held_reader
 from smartfeeds.service.context import Context
 from smartfeeds.service.documents import outline_reader
 from smartfeeds.store.base import WriteTx
@@ -35,6 +37,7 @@ def remove_unread_documents(tx: WriteTx, _context: Context, planets: Iterable[st
     """
     readers = {mirror_reader(row.mirror.node) for row in tx.mirrors()}
     readers |= {reader(node) for node in planets for reader in (ess_reader, feeds_reader, outline_reader)}
+    readers |= {held_reader(source.source_no) for source in tx.sources(0, NO_LIMIT)}
     for reader in tx.document_readers() - readers:
         for url in tx.documents(reader):
             tx.remove_document(reader, url)

@@ -9,6 +9,7 @@ from smartfeeds.core.sources import (
     SourceState,
     dump_progress,
     dump_source_settings,
+    held_reader,
     load_progress,
     load_source_settings,
 )
@@ -176,8 +177,9 @@ class SourceWrites(NodeWrites, SourceReads):
         self._change(SOURCE.update, (*_values(source), source.source_no))
 
     def remove_source(self, source_no: int) -> None:
-        """Removes a source. The items that it brought remain."""
+        """Removes a source, and the items that it holds back. The items that it brought remain."""
         self._change(SOURCE.delete, (source_no,))
+        self._change("DELETE FROM document WHERE reader = ?", (held_reader(source_no),))
 
     def pull_back_sources(self, now_us: int) -> None:
         """Corrects sources that were polled in the future, because the clock was ahead: their pauses begin now. The

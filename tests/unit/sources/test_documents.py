@@ -4,7 +4,8 @@ from pathlib import Path
 
 import smartfeeds
 from smartfeeds.core.mirror import MirrorRow, make_mirror
-from smartfeeds.core.validators import KnownDocument, Validators
+from smartfeeds.core.sources import held_reader, new_source
+from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.service.documents import outline_reader
 from smartfeeds.sources.documents import (
     ACCEPT_FEED,
@@ -26,6 +27,10 @@ async def test_documents_end_with_the_section_of_their_reader(world: World) -> N
     }
 
     def put(tx: WriteTx, _context: object) -> None:
+        number = tx.add_source(new_source("c", URL, 0))
+        assert number == 1
+        for source_no in (number, 2):
+            tx.put_document(held_reader(source_no), "item", KnownDocument(NO_VALIDATORS, b"held"))
         tx.put_mirror(MirrorRow(make_mirror(node="a", address=URL)))
         for reader in readers:
             tx.put_document(reader, URL, KnownDocument(Validators(URL, "1")))
@@ -34,7 +39,7 @@ async def test_documents_end_with_the_section_of_their_reader(world: World) -> N
     await world.service.write(lambda tx, context: remove_unread_documents(tx, context, ["b"]))
 
     left = await world.service.read(lambda tx, _context: tx.document_readers())
-    assert left == {mirror_reader("a"), ess_reader("b"), feeds_reader("b"), outline_reader("b")}
+    assert left == {mirror_reader("a"), ess_reader("b"), feeds_reader("b"), outline_reader("b"), held_reader(1)}
 
 
 def test_media_types_of_feeds_are_written_once() -> None:

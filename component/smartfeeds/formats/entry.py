@@ -12,12 +12,11 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.urls import harmless
-from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.html_links import absolute_html
-from smartfeeds.formats.links import rebase, resolve
+from smartfeeds.formats.links import rebase, resolve_uri
 from smartfeeds.formats.modules import PREVIEW
 from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
@@ -327,7 +326,7 @@ class _EntryReader:
         if address:
             # RFC 4287 4.1.3.2: with "src", the type is a media type and none of text, html and xhtml.
             kind = kind if "/" in kind else ""
-            entry.content_link = EntryLink("content", _address(self.base_of(node), address), kind)
+            entry.content_link = EntryLink("content", resolve_uri(self.base_of(node), address), kind)
         elif kind in TEXT_TYPES:
             self.texts[atom.CONTENT] = read_text(node, TEXT_TYPES[kind], self.base_of(node))
         else:
@@ -383,7 +382,7 @@ class _EntryReader:
     def reply(self, node: Element) -> None:
         ref, href = node.get("ref", "").strip(), node.get("href", "").strip()
         if ref or href:
-            self.entry.replies_to.append(ReplyReference(ref, _address(self.base_of(node), href) if href else ""))
+            self.entry.replies_to.append(ReplyReference(ref, resolve_uri(self.base_of(node), href) if href else ""))
 
     def extension(self, node: Element) -> None:
         # The marks of a tombstone are in `deleted` and `left` of the item.
@@ -450,16 +449,7 @@ def _people(node: Element, base: str) -> list[Person]:
     name, email, uri = parts.values()
     if not (name or email or uri):
         return []
-    return [Person(name, email, _address(base, uri) if uri else "", has_more(node))]
-
-
-def _address(base: str, reference: str) -> str:
-    """The address as documents and pages have it. The payload keeps it as it came (SRC-055).
-
-    An address that a browser may run stays as it is, so that it is recognised.
-    """
-    address = resolve(base, reference)
-    return uri_of(address) if harmless(address) else address
+    return [Person(name, email, resolve_uri(base, uri) if uri else "", has_more(node))]
 
 
 def _link(node: Element, base: str) -> EntryLink | None:
@@ -470,7 +460,7 @@ def _link(node: Element, base: str) -> EntryLink | None:
     is_length = length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS
     return EntryLink(
         rel=node.get("rel", "").strip().removeprefix(IANA_RELATIONS) or "alternate",
-        href=_address(base, href),
+        href=resolve_uri(base, href),
         type=node.get("type", "").strip(),
         title=node.get("title", ""),
         length=int(length) if is_length else None,

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
-from smartfeeds.core.web_address import uri_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import IANA_RELATIONS, Entry, EntryLink, EntryText, TextKind
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
-from smartfeeds.formats.links import resolve
+from smartfeeds.formats.links import resolve_uri
 from smartfeeds.formats.post import add_file, checked_address, complete, split_tags
 from smartfeeds.formats.xml import Element, new_element
 
@@ -113,7 +112,7 @@ def _set_files(entry: Element, former: tuple[EntryLink, ...], files: tuple[Entry
     present, addresses = ({file.href for file in each} for each in (former, files))
     for link in entry.findall(atom.LINK):
         rel = link.get("rel", "").strip().removeprefix(IANA_RELATIONS)
-        if rel == "enclosure" and uri_of(resolve(link.base or "", link.get("href", ""))) in present - addresses:
+        if rel == "enclosure" and resolve_uri(link.base or "", link.get("href", "")) in present - addresses:
             entry.remove(link)
     builder = EntryBuilder(0, "")
     builder.entry = entry

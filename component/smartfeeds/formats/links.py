@@ -3,6 +3,8 @@
 import re
 from urllib.parse import urljoin, urlsplit
 
+from smartfeeds.core.urls import harmless
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.formats.xml import XML_BASE, Element
 
 # No server is known to accept longer ones, and each relative reference grows by its base.
@@ -32,6 +34,15 @@ def resolve(base: str, reference: str) -> str:
         return urljoin(base, reference) if base else reference
     except ValueError:
         return reference
+
+
+def resolve_uri(base: str, reference: str) -> str:
+    """The reference seen from `base` as documents and pages have it (`uri_of`). Payloads keep it as it came (SRC-055).
+
+    An address that a browser may run stays as it is, so that it is recognised.
+    """
+    address = resolve(base, reference)
+    return uri_of(address) if harmless(address) else address
 
 
 def is_base(address: str) -> bool:

@@ -12,7 +12,7 @@ from smartfeeds.core.urls import harmless
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import IANA_RELATIONS, TEXT_TYPES, link_html, read_text
-from smartfeeds.formats.links import is_absolute, rebase, resolve
+from smartfeeds.formats.links import is_absolute, rebase, resolve_uri
 from smartfeeds.formats.xml import XML_BASE, Element
 
 _A = f"{{{ATOM_NS}}}"
@@ -87,7 +87,7 @@ def _write_text(node: Element, base: str) -> bool:
     kind = node.get("type", "text").strip().lower()
     if address := node.get("src", "").strip():
         # Few readers know content that is elsewhere; all know a link.
-        _set_text(node, link_html(resolve(base, address)), is_markup=True)
+        _set_text(node, link_html(resolve_uri(base, address)), is_markup=True)
     elif kind in TEXT_TYPES:
         text = read_text(node, TEXT_TYPES[kind], base)
         # Most readers show a title as it is, and a summary or content as HTML, whatever its type is.
@@ -121,7 +121,7 @@ def _write_person(node: Element, base: str) -> bool:
     for part in list(node):
         text = (part.text or "").strip()
         if part.tag == _URI:
-            text = part.text = harmless(resolve(base, text))
+            text = part.text = harmless(resolve_uri(base, text))
         if part.tag in (_NAME, _EMAIL, _URI):
             if not text or part.tag in values:
                 xml.replace_by_text(part, "")
@@ -138,7 +138,7 @@ def _write_person(node: Element, base: str) -> bool:
 def _write_link(node: Element, base: str) -> bool:
     href = node.get("href", "").strip()
     node.set("rel", node.get("rel", "").strip().removeprefix(IANA_RELATIONS) or "alternate")
-    node.set("href", resolve(base, href))
+    node.set("href", resolve_uri(base, href))
     _drop_empty(node, "type", "title", "length", "hreflang")
     # Without any base a reader would resolve the link by the address of the document.
     return is_absolute(node.get("href", "")) and bool(harmless(node.get("href", "")))
@@ -147,7 +147,7 @@ def _write_link(node: Element, base: str) -> bool:
 def _write_reply(node: Element, base: str) -> bool:
     for name in ("href", "source"):
         if reference := node.get(name):
-            node.set(name, resolve(base, reference))
+            node.set(name, resolve_uri(base, reference))
     _drop_empty(node, "href", "source", "type")
     return True
 

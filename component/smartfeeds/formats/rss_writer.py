@@ -13,7 +13,6 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.urls import harmless
-from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import id_mark
@@ -32,7 +31,7 @@ from smartfeeds.formats.entry import (
     read_entry,
 )
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
-from smartfeeds.formats.links import is_absolute, resolve
+from smartfeeds.formats.links import is_absolute, resolve, resolve_uri
 from smartfeeds.formats.losses import icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.plain import LOOKS_LIKE_HTML
@@ -346,7 +345,7 @@ def _alone(child: Element, base: str) -> bytes:
     for name in ("href", "src"):
         reference = child.get(name)
         if reference is not None:
-            child.set(name, uri_of(resolve(base, reference)))
+            child.set(name, resolve_uri(base, reference))
     if base and child.tag not in (atom.LINK, atom.IN_REPLY_TO):
         child.set(XML_BASE, base)
     return _prefixed(xml.canonical(child))

@@ -62,6 +62,12 @@ def test_web_address_needs_no_publisher(ready: Run) -> None:
     assert rows(ready)[0]["address"] == WEB
 
 
+def test_web_address_may_have_the_scheme_of_a_reader(ready: Run) -> None:
+    """[SRC-014]"""
+    ready("mirror", "add", f"feed:{WEB}", "--node", "plans", "--allow-private")
+    assert rows(ready)[0]["address"] == WEB
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

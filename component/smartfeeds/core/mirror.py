@@ -15,6 +15,7 @@ from typing import Final
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.feed_address import FeedAddress, parse_address
 from smartfeeds.core.view import names_view
+from smartfeeds.core.web_address import read_address
 from smartfeeds.errors import ConfigError
 
 # The view that a mirror reads: every change, with tombstones and sync data.
@@ -96,6 +97,9 @@ def is_web(address: str) -> bool:
 def check_address(text: str) -> str:
     """Returns the address of a feed in the form that a mirror stores. Raises ConfigError with advice."""
     text = text.strip()
+    # Without a scheme a text is more likely an XMPP address whose scheme is missing.
+    if ":" in text and not text.lower().startswith("xmpp:"):
+        text = read_address(text) or text
     if is_web(text):
         if _WEB.fullmatch(text) is None:
             raise ConfigError(f"{text!r} is not a web address; write it like https://feeds.example/feeds/plans/")

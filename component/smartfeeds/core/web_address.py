@@ -29,16 +29,15 @@ _WRAPPERS: Final = re.compile(
     r"(feeds?|rss|podcast|itpc|pcast|itms-pcasts?|web\+(?:feed|rss|podcast)|ext\+(?:feed|rss)|view-source|url):", re.I
 )
 _SECURE: Final = frozenset({"feeds", "itms-pcasts"})
-_WEB: Final = re.compile(r"(https?)(?::[/\\]*|//)(?=[^/\\])", re.I)
+_WEB: Final = re.compile(r"(https?)(?::[/\\]{0,2}|//)(?=[^/\\])", re.I)
 _ESCAPED_WEB: Final = re.compile(r"https?%3a", re.I)
 _HOST_ALONE: Final = re.compile(
     r"(?P<host>[^\s/?#@:\[\]]+\.[^\s/?#@:\[\].]+|localhost|\[[0-9a-f:.]+\])\.?(?P<port>:[0-9]+)?(?:[/?#].*)?", re.I
 )
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.\-]*:(?:/|$|\D)|https?//", re.I)
 _ESCAPED: Final = f" {_JOINERS}"
-_NAME: Final = re.compile(
-    r"[^\[].*\.[^.]*[^0-9.][^.]*"
-)  # no IP address, whose last label is a number, and not localhost
+# The last label of an IP address is a number.
+_NAME: Final = re.compile(r"[^\[].*\.[^.]*[^0-9.][^.]*")
 _DOTS: Final = re.compile("[\u3002\uff0e\uff61]")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED_OR_RESERVED: Final = "-._~:/?#[]@!$&'()*+,;="
@@ -146,7 +145,7 @@ def host_spellings(url: str) -> set[str]:
 def one_spelling(text: str) -> str:
     """The text with one spelling of escapes: only characters that need one have one (RFC 3986 section 6.2.2)."""
     plain = _ESCAPE.sub(lambda match: _escape_or_character(match[1]), text)
-    return quote(plain, safe=f"{_UNRESERVED_OR_RESERVED}%")
+    return quote(plain, safe=f"{_UNRESERVED_OR_RESERVED}%", errors="surrogatepass")
 
 
 def _escape_or_character(digits: str) -> str:
@@ -174,8 +173,9 @@ def uri_of(address: str) -> str:
     host = netloc[len(login + at) :]
     if not host.isascii() and parts.hostname:
         host = f"{ascii_host(parts)}{host[len(host.rpartition(':')[0]) :] if _PORT.search(host) else ''}"
-    before, _, behind = text.partition(netloc)
-    return f"{before}{_escaped(login)}{at}{host if _HOST.fullmatch(host) else _escaped(host)}{_escaped(behind)}"
+    start = text.index("//") + 2
+    host = host if _HOST.fullmatch(host) else _escaped(host)
+    return f"{text[:start]}{_escaped(login)}{at}{host}{_escaped(text[start + len(netloc) :])}"
 
 
 def _escaped(text: str) -> str:

@@ -76,7 +76,7 @@ HTTP = "http://blog.example/feed"
         *((text, "") for text in (
             "", "news", "a b", "https://", "https://a b/feed", "ftp://blog.example/feed", "mailto:me@blog.example",
             "me@blog.example", "xmpp:feeds.example?;node=x", "https://a\u200cb.example/", "feed:", "feed:feed:", "http://[",
-            "javascript:alert(1)",
+            "javascript:alert(1)", "https:///blog.example/feed",
             "https://blog.example:x/", "https://blog.example:0/", "/feed", "file:///etc/passwd", "feed:file:///etc/passwd",
             "view-source:", "https://blog.example/\0",
         )),
@@ -181,6 +181,8 @@ def test_feed_of_the_service_is_known_in_each_spelling(url, is_ours):
         ("https://a.example/a\u00a0b\u2026", "https://a.example/a%C2%A0b%E2%80%A6"),
         ("https://a.example/\U0001f3b5", "https://a.example/%F0%9F%8E%B5"),
         ("https://a.example/?q=ä&r=a b#ö", "https://a.example/?q=%C3%A4&r=a%20b#%C3%B6"),
+        ("https://s/ä", "https://s/%C3%A4"),
+        ("//s/ä", "//s/%C3%A4"),
         ("a b.mp3", "a%20b.mp3"),
         ("magnet:?dn=a b", "magnet:?dn=a%20b"),
         ("http://[a b", "http://%5Ba%20b"),

@@ -55,7 +55,9 @@ def test_document_of_another_format_is_a_wrong_argument(run: Run, command: tuple
 
 @pytest.mark.parametrize("command", READERS.values(), ids=READERS)
 def test_damaged_document_is_no_wrong_argument(run: Run, command: tuple[str, ...]) -> None:
-    Path("document").write_bytes(FEED.replace(b"</title>", b"</name>"))
+    """A merge reads nothing that is not well-formed; an import repairs a feed, but not other XML."""
+    is_strict = "--sync" in command or command[0] == "merge"
+    Path("document").write_bytes(FEED.replace(b"</title>", b"</name>") if is_strict else b"<list><name></list>")
 
     result = run(*(part.format(file="document") for part in command), code=Exit.FAILED)
     assert "smartfeeds: document: the document has a start tag and an end tag that do not match" in result.stderr

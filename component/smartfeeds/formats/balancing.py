@@ -235,7 +235,9 @@ class _Balancer:
         if self._is_ended:
             self.faults["behind"] += 1
         elif not self._keys[key]:
-            if self._body is not None:
+            if self._body is not None and self._body is self._stack[-1] and key not in _HTML:
+                self._pop(place)  # a misspelt end tag of the text
+            elif self._body is not None:
                 self._body.broken = True
             else:
                 self.faults["stray"] += 1

@@ -23,6 +23,7 @@ from smartfeeds.formats.loader import load
 from smartfeeds.formats.opml import OutlineDocument, is_outline, outline_of, single_outline
 from smartfeeds.formats.opml_items import read_lines
 from smartfeeds.formats.payload import accept_payload, with_id_and_title
+from smartfeeds.formats.refusals import check_kind, json_refusal, root_refusal
 from smartfeeds.formats.rss import RDF_NS, read_rss, read_rss_item
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element
@@ -33,12 +34,6 @@ _ESS = (
     "the document is an ESS or NNO file, which has neither texts nor addresses of items: smartfeeds nno reads it, "
     "and with --full downloads the items that it means"
 )
-_OTHER_ROOTS = {
-    "opml": "is OPML in a namespace that no OPML has",
-    "html": "is a web page, not a feed",
-    "rss": "is RSS in a namespace that no RSS has",
-    "feed": "is a feed in a namespace that no feed format has",
-}
 
 
 def read_document(
@@ -52,6 +47,7 @@ def read_document(
     """
     if looks_like_ess(data):
         raise FormatError(_ESS)
+    check_kind(data)
     base = rebase("", base)
     data, notes, _ = in_utf8(data, charset)
     head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
@@ -163,7 +159,7 @@ def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
     elif is_collection(value):
         head, entries = read_activities(value, base)
     else:
-        raise FormatError("the document is JSON, but neither a JSON Feed nor ActivityStreams 1.0 activities")
+        raise json_refusal(value)
     head.repairs = warnings
     return head, entries
 
@@ -188,9 +184,7 @@ def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft 
         return head, entries
     if root.tag == f"{{{RDF_NS}}}RDF" or rss_name(root) == "rss":
         return read_rss(root, base)
-    name = root.tag.rpartition("}")[2]
-    other = _OTHER_ROOTS.get(name.lower(), f"is no feed: its root element is {name[:40]}")
-    raise FormatError(f"the document {other}")
+    raise root_refusal(root)
 
 
 def _item(draft: ItemDraft, scope: str) -> ImportedItem:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.balancing import balanced
 from smartfeeds.formats.crowds import CrowdCheck
 from smartfeeds.formats.encodings import in_utf8
+from smartfeeds.formats.refusals import text_refusal
 from smartfeeds.formats.repairs import REPAIRS, UNKNOWN_ENTITIES, feed_start
 from smartfeeds.formats.xml import STRICT_OPTIONS, Element, document_error, fault, replace_by_text, strict_parser
 from smartfeeds.xml_names import parse_xml
@@ -30,7 +31,6 @@ MAX_ENTITY_USES = 10_000
 
 # A repair takes up to 2 us for each byte.
 MAX_REPAIRED_BYTES = 16 * 1024 * 1024
-_HEAD_BYTES = 1024
 _LEADING_SPACE = re.compile(rb"\A(?:\xef\xbb\xbf|[\x20\t\r\n])+(?=<)")
 # Faults that are attacks, or that no repair makes smaller.
 _FINAL = frozenset({etree.ErrorTypes.ERR_ENTITY_LOOP, etree.ErrorTypes.ERR_RESOURCE_LIMIT})
@@ -72,7 +72,7 @@ def load(data: bytes, charset: str = "", *, repair: bool = True) -> LoadedDocume
         root = _parsed(data)
     except etree.XMLSyntaxError as error:
         if not repair or getattr(error, "code", 0) in _FINAL or "epth" in str(error.msg):
-            raise _refusal(data, error) from None
+            raise document_error(error) from None
         root, partial = _repaired(data, error, warnings)
     _settle_entities(root, warnings)
     return LoadedDocument(root, warnings, partial)
@@ -87,7 +87,7 @@ def _repaired(data: bytes, error: etree.XMLSyntaxError, warnings: list[str]) -> 
     """The root of a feed that is not well-formed, and whether something may be missing. Each step adds its note."""
     text = data.decode("utf-8", "replace") if len(data) <= MAX_REPAIRED_BYTES else ""
     if feed_start(text) < 0:
-        raise _refusal(data, error) from None
+        raise text_refusal(data, error) from None
     for repair in REPAIRS:
         changed = repair.run(text)
         if changed is None:
@@ -119,15 +119,6 @@ def _recovered(data: bytes, error: etree.XMLSyntaxError, warnings: list[str]) ->
         f"last resort: the document {fault(error)}; a parser guessed what it means, and items may be missing"
     )
     return root
-
-
-def _refusal(data: bytes, error: etree.XMLSyntaxError) -> FeedError:
-    head = data[:_HEAD_BYTES].lstrip(b"\xef\xbb\xbf\x20\t\r\n").lower()
-    if head.startswith((b"<html", b"<!doctype html")):
-        return FormatError("the document is a web page, not a feed")
-    if head.startswith((b"{", b"[")):
-        return FormatError("the document looks like JSON, not like XML")
-    return document_error(error)
 
 
 def _settle_entities(root: Element, warnings: list[str]) -> None:

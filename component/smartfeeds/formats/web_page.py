@@ -23,6 +23,7 @@ from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.microformats import PROPERTIES, fill
 from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.refusals import page_refusal, page_title
 from smartfeeds.formats.xml import Element
 
 PAGE_FORMAT: Final = "h-feed"
@@ -56,7 +57,7 @@ def read_page(html: bytes, charset: str, url: str) -> FeedDocument:
     feed = next((node for node in root.iter("*") if _FEED in _classes(node)), root)
     entries = list(_entries_in(feed))
     if not entries:
-        raise FormatError("the document is a web page, not a feed")
+        raise page_refusal(page_title(html))
     head = FeedDraft(PAGE_FORMAT, title=_title(feed, root), link=url)
     older = next((node.get("href", "") for node in root.iter("a", "link") if "next" in _words(node, "rel")), "").strip()
     head.paging = Paging(resolve(base, older) if older else "")

@@ -218,7 +218,7 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
     held = held_items(tx, source.source_no)
 
     def words_of(entries: Sequence[SourceEntry]) -> list[EntryWords | None]:
-        payloads = {item_id: Payload(one.item.payload) for item_id, one in held.items()}
+        payloads: dict[str, bytes] = {item_id: one.item.payload for item_id, one in held.items()}
         items = tx.items(node.node_no, [entry.item_id for entry in entries])
         payloads |= {item.id: item.payload for item in items if not item.deleted}
         rows = [payloads.get(entry.item_id) for entry in entries]

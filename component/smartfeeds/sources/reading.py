@@ -150,10 +150,13 @@ def _read(body: bytes, charset: str, url: str, *, may_be_page: bool) -> FeedDocu
     """The feed; the content decides which format it has (SRC-049)."""
     try:
         return read_document(body, url, charset, doubles=True, most=MAX_READ_ITEMS)
-    except FormatError:
+    except FormatError as error:
         if not may_be_page or body.lstrip()[:1] != b"<":
             raise
-        return read_page(body, charset, url)
+        try:
+            return read_page(body, charset, url)
+        except FormatError:
+            raise error from None  # which says what was found
 
 
 def read_push(

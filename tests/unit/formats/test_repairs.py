@@ -62,6 +62,7 @@ FAULTS = {
     "unclosed title": (rss().replace("one</title>", "one"), "one", "first", "without their end tag"),
     "unclosed item": (rss(end=""), "one", "first", "without their end tag"),
     "end tag of another case": (rss().replace("one</title>", "one</Title>"), "one", "first", "repaired"),
+    "misspelt end tag": (rss().replace("one</title>", "one</titel>"), "one", "first", "without their end tag"),
     "duplicate attribute": (rss().replace("<guid>", '<guid a="1" a="2">'), "one", "first", "attributes"),
     "attribute without quotes": (rss().replace("<guid>", "<guid isPermaLink=false x>"), "one", "first", "attributes"),
     "two colons": (rss(extra="<a:b:c>x</a:b:c>"), "one", "first", "element names"),

@@ -225,6 +225,27 @@ def test_edited_item_says_when() -> None:
     assert found.xpath("//time/@datetime") == ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"]
 
 
+@pytest.mark.parametrize(
+    ("payload", "addresses"),
+    [
+        (note("see https://h.example/a", "<link rel='preview' href='https://h.example/p.png'/>"), ["p.png", "a"]),
+        (note("", "<link rel='preview' href='https://h.example/p.png'/>"), ["p.png"]),
+        (note("text", "<link rel='preview' href='javascript:alert(1)'/>"), []),
+        (
+            html_entry(
+                "T", "<img src='https://h.example/own.png'>", "<link rel='preview' href='https://h.example/p.png'/>"
+            ),
+            ["own.png"],
+        ),
+    ],
+)
+def test_picture_of_an_entry_is_above_a_text_that_has_none(payload: str, addresses: list[str]) -> None:
+    """Without pictures on pages it is a link, as those in texts are."""
+    found = tree(article(FRAME, node(), item(payload)).html)
+    shown = [address.rpartition("/")[2] for address in found.xpath("//div[contains(@class, 'body')]//a/@href")]
+    assert shown == addresses
+
+
 def test_entry_shows_its_parts() -> None:
     """Author, tags, files with their sizes, source: each where it is, each safe."""
     more = (

@@ -258,6 +258,8 @@ def test_page_is_no_feed_where_a_feed_was():
         read(PAGE.replace("<head>", f"<head>{links}"), was_feed=True)
     with pytest.raises(FeedError, match="web page, not a feed"):
         read("<html><body><p>Sign in to the hotel</p></body></html>")
+    with pytest.raises(FeedError, match=r"the root element is \{urn:x\}foo; feeds have"):
+        read('<foo xmlns="urn:x"/>')
 
 
 @pytest.mark.parametrize(

@@ -112,11 +112,9 @@ def body_of(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> CleanHtml
     """The text under the title: the content, or the summary if the content is empty. A picture of the entry is above a
     text that has none."""
     limits = limits.below(entry.title.plain)
-    image = f'<p><img src="{attribute(entry.picture)}" alt=""></p>' if entry.picture else ""
+    picture = f'<p><img src="{attribute(entry.picture)}" alt=""></p>' if entry.picture else ""
+    image = clean(EntryText(TextKind.HTML, picture), frame.image, limits).html if picture else ""
     for text in (entry.content, entry.summary):
-        if isinstance(text, EntryText) and text.value.strip():
-            if image and "<img" not in text.value.lower():
-                text = EntryText(TextKind.HTML, image + text.html)
-            if (body := clean(text, frame.image, limits)).html.strip():
-                return body
-    return clean(EntryText(TextKind.HTML, image), frame.image, limits) if image else CleanHtml("", False)
+        if isinstance(text, EntryText) and (body := clean(text, frame.image, limits)).html.strip():
+            return body if "<img" in text.value.lower() else CleanHtml(image + body.html, body.cut)
+    return CleanHtml(image, False)

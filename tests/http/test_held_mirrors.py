@@ -34,8 +34,8 @@ class Publisher:
     """A server of one feed. It answers held pulls as the acts of `script` do, and holds the one after them for ever.
 
     `log` has the requests and the pauses of the mirror. `cursors`: it is a Smart Feed. `sharing`: it is a partial feed,
-    whose complete one is at `/all`. `strict`: it refuses the parameter `timeout`. `fails` are the statuses of the next
-    reads, `ends_at` is the length of the log at which a pause does not end.
+    whose complete one is at `/all`. `strict`: it refuses the parameter `timeout`. `moved`: its address redirects.
+    `fails` are the statuses of the next reads, `ends_at` is the length of the log at which a pause does not end.
     """
 
     site: Site
@@ -45,6 +45,7 @@ class Publisher:
     cursors: bool = True
     sharing: bool = False
     strict: bool = False
+    moved: bool = False
     fails: list[int] = field(default_factory=list)
     ends_at: int = 0
     shift: int = 0
@@ -53,6 +54,8 @@ class Publisher:
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        if self.moved and request.path == "/feed":
+            return web.Response(status=301, headers={"Location": f"/all?{request.query_string}"})
         timeout = request.query.get("timeout")
         if timeout and timeout != "0":
             self.log.append(f"hold {timeout}")
@@ -297,6 +300,7 @@ TABLE = [
         "read, hold 45, read 404, read 404, sleep 2, read, sleep 1, hold 45",
         POLLED,
     ),
+    Row("redirect", [nothing(45), news(3)], "read, hold 45, hold 45, hold 45", publisher={"moved": True}),
     Row("redirect that loses the query", [whole()] * 2, "read, hold 45, sleep 1, hold 45, sleep 2, hold 45", POLLED),
     Row(
         "new cursors without items",

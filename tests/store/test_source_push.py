@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from smartfeeds.core.push_targets import PushOffer, PushTarget
-from smartfeeds.core.source_push import PollHint, PushState, SourcePush, new_push
+from smartfeeds.core.source_push import PollHint, PushState, SourcePush, mirror_source_no, new_push
 from smartfeeds.core.sources import PushKind, SourceState, new_source
 from smartfeeds.store.base import Store
 
@@ -63,11 +63,15 @@ async def test_due_one_a_host(store: Store) -> None:
 
 
 async def test_subscriptions_without_a_source(store: Store) -> None:
-    """[WS-136] Of removed, paused and stopped sources; those that are over do not count."""
+    """[WS-136] Of removed, paused and stopped sources; those that are over, or of a mirror, do not count."""
     numbers = []
     for place, state in enumerate((SourceState.POLLED, SourceState.PAUSED, SourceState.STOPPED, SourceState.SLOWED)):
         source = replace(new_source("news", f"https://blog.example/{place}", T0), state=state)
         numbers.append(await store.write(lambda tx, source=source: tx.add_source(source)))
     rows = [await add(store, f"t{number}", source_no=number) for number in (*numbers, 99)]
     await add(store, "over", source_no=99, state=PushState.ENDED)
+    mirror_no = mirror_source_no("a")
+    mirrored = await add(store, "mirror", source_no=mirror_no, mirror="a")
+    assert mirror_no < 0
+    assert await store.read(lambda tx: tx.source_pushes_of(mirror_no)) == [mirrored]
     assert await store.read(lambda tx: tx.source_pushes_without_source(10)) == [rows[1], rows[2], rows[4]]

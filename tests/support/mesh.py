@@ -33,6 +33,7 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import WRITES, FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.service.syncing import read_shared, sync_of
+from smartfeeds.sources.mirror_hub import HubOptions
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
@@ -231,6 +232,7 @@ class Site:
             self.net.fetch,
             self.net.fetch,
             limit_bytes=200_000,
+            hubs=self.net.hubs,
         )
         self.mirrors = Mirrors(self.service, self.net.configured.get(self.domain, ()), wires, tools, self.dispatcher)
         await self.mirrors.start()
@@ -375,6 +377,7 @@ class Net:
         self.events = 0
         self.limit_bytes = STANZA_LIMIT_BYTES
         self.fetch: Any = None
+        self.hubs = HubOptions()
         self.configured: dict[str, list[Mirror]] = {}
 
     async def add(self, letter: str, store: Store | None = None) -> Site:

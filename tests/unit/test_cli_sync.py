@@ -363,6 +363,20 @@ def test_partial_export_has_what_changed_since_and_says_so(run: Places) -> None:
     assert 'type="complete"' not in all_of_it
 
 
+def test_exports_have_bounds_in_the_form_of_the_node(run: Places) -> None:
+    """[FS-081] [SSE-003] [SSE-006] [SSE-009] [A-47] Both documents, from the empty node on; the bounds of a feed of SSE
+    are dates, and no reader takes the complete document for a partial one."""
+    for dialect, bound in (("feedsync", r"[0-9-]{10}T[0-9:.]{15}Z"), ("sse", r"\w{3}, \d\d \w{3} \d{4} [0-9:]{8} GMT")):
+        run("node", "create", dialect, "--option", f"sync_dialect={dialect}")
+        sharing = re.compile(rf'<sx:sharing [^>]*since="{bound}" until="{bound}"')
+        export = ("export", "--node", dialect, "--to", "atom", "--sync")
+        for options in ((), ("--since", "2026-01-02T10:00:00Z"), ("--since", "0")):
+            given = run(*export, *options).stdout
+            assert len(sharing.findall(given)) == 1
+            assert ('version="0.91"' in given) is (dialect == "sse")
+        assert "partial" not in run("import", "-", "--node", "copy", "--sync", stdin=run(*export).stdout).stderr
+
+
 def test_partial_import_says_where_the_complete_feed_is_and_what_may_be_missing(run: Places) -> None:
     """[FS-078] [FS-079] [FS-021] Nothing is fetched by itself."""
     late = '<sx:sharing since="2100-01-01T00:00:00Z" until="2100-01-02T00:00:00Z">{}</sx:sharing>'

@@ -114,7 +114,7 @@ def assign_items(
             assigned[places[0]] = remembered[0] if remembered else memory.of_identity(key)
             continue
         is_shared = len(places) > 1 or len(remembered) > 1 or document[places[0]].is_home
-        shared.update(places if is_shared else ())
+        shared.update(places if is_shared or remembered else ())
         for place, entry in _Page(document, places, remembered, is_shared=is_shared).matches(words_of).items():
             assigned[place] = entry
     for place, entry in _renames(document, assigned, memory, words_of):
@@ -187,7 +187,7 @@ class _Page:
                 self._match_words(known)
                 self._match_part(known, lambda words: words.title)
                 self._match_part(known, lambda words: words.text)
-            elif compared[0] not in known or _is_version(self._words(self._rest[0]), known[compared[0]]):
+            elif compared[0] not in known or is_version(self._words(self._rest[0]), known[compared[0]]):
                 self._match(self._rest[0], compared[0])
         return self._matches
 
@@ -254,10 +254,10 @@ def _is_rename(one: DocumentEntry, known: EntryWords) -> bool:
     else must be equal."""
     if True not in _agreement(one.words, known):
         return False
-    return _is_version_among_others(one.words, known) if one.is_home else _is_version(one.words, known)
+    return _is_version_among_others(one.words, known) if one.is_home else is_version(one.words, known)
 
 
-def _is_version(one: EntryWords, known: EntryWords) -> bool:
+def is_version(one: EntryWords, known: EntryWords) -> bool:
     """Whether the only entry of a link is a later version of the only one that is remembered."""
     title, text, date = _agreement(one, known)
     if title is False and text is False:

@@ -40,6 +40,7 @@ SOURCE = f"{{{ATOM_NS}}}source"
 AUTHOR = f"{{{ATOM_NS}}}author"
 CATEGORY = f"{{{ATOM_NS}}}category"
 LINK = f"{{{ATOM_NS}}}link"
+URI = f"{{{ATOM_NS}}}uri"  # of a person
 SYNC = f"{{{FEEDSYNC_NS}}}sync"
 # documents of SSE's time have http; drafts after it left "rss" out.
 SSE_NAMESPACES = frozenset(

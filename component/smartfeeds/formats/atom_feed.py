@@ -13,6 +13,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import id_segment
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
 from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
 from smartfeeds.formats.entry import Entry
@@ -120,12 +121,12 @@ def _head(head: FeedHead) -> bytes:
         if href:
             # In other documents `link` can be a page of another site, whose type is not known.
             kind = _LINK_TYPES.get(rel, "") if rel != "alternate" or head.for_readers else ""
-            lines.append(f'<link rel="{rel}"{kind} href="{attribute(href)}"/>')
+            lines.append(f'<link rel="{rel}"{kind} href="{attribute(uri_of(href))}"/>')
     extension = f' xmlns:fo="{FANOUT_NS}"'
     for tag, attributes, text in (
         ("subtitle", language, head.subtitle),
-        ("icon", "", channel.icon),
-        ("logo", "", channel.logo),
+        ("icon", "", uri_of(channel.icon)),
+        ("logo", "", uri_of(channel.logo)),
         ("rights", language, channel.copyright),
         ("generator", "", channel.generator),
         ("fo:total", extension, "" if head.total is None else str(head.total)),

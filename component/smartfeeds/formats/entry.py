@@ -26,12 +26,12 @@ from smartfeeds.formats.xml import XML_BASE, XML_LANG, XML_SPACE, Element
 ACTIVITY_NS = "http://activitystrea.ms/spec/1.0/"
 
 _A = f"{{{ATOM_NS}}}"
-_NAME, _EMAIL, _URI = f"{_A}name", f"{_A}email", f"{_A}uri"
+_NAME, _EMAIL = f"{_A}name", f"{_A}email"
 _CONTRIBUTOR, _RIGHTS = f"{_A}contributor", f"{_A}rights"
 _OBJECT_TYPE, _VERB, _OBJECT = (f"{{{ACTIVITY_NS}}}{name}" for name in ("object-type", "verb", "object"))
 _COMMON = frozenset({XML_BASE, XML_LANG, XML_SPACE})
 _TEXT_ATTRIBUTES = _COMMON | {"type", "src"}
-_PERSON = frozenset({_NAME, _EMAIL, _URI})
+_PERSON = frozenset({_NAME, _EMAIL, atom.URI})
 # Of elements other than persons: the attributes and children that their values have.
 _KNOWN: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     atom.LINK: (_COMMON | {"rel", "href", "type", "title", "length"}, frozenset()),
@@ -442,7 +442,7 @@ def read_text(node: Element, kind: str, base: str) -> EntryText:
 
 def _people(node: Element, base: str) -> list[Person]:
     """The person of a person construct (RFC 4287 3.2); none if the construct has no name, address or URI."""
-    parts = {_NAME: "", _EMAIL: "", _URI: ""}
+    parts = {_NAME: "", _EMAIL: "", atom.URI: ""}
     for child in node:
         if parts.get(child.tag) == "":
             parts[child.tag] = squeeze(child.text or "")

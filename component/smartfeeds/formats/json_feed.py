@@ -14,6 +14,7 @@ from functools import partial
 from smartfeeds.core.text import FORBIDDEN
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import harmless
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
@@ -65,7 +66,7 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument
         "version": VERSION,
         "title": head.title,
         **filled(
-            home_page_url=head.link,
+            home_page_url=uri_of(head.link),
             feed_url=head.self_link,
             description=head.subtitle,
             next_url=head.next_link,

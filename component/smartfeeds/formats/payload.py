@@ -22,9 +22,10 @@ from smartfeeds.formats.xml import Element, canonical, canonical_text, check_lim
 _REQUIRED = frozenset({atom.ID, atom.TITLE, atom.UPDATED})
 _ORIGINAL_CHARACTERS = 200
 _DATES = (atom.UPDATED, atom.PUBLISHED)
-# An attribute for an address that has a character which no URI has, or a percent sign that escapes nothing.
+# What no URI has in an attribute for an address or in the address of a person, and a percent sign that escapes nothing.
 _ODD_ADDRESS = re.compile(
-    rb"""[ ](?:href|src)="[^"]*?(?:[\x00-\x20\x7f-\xff\\|^`{}\[\]]|%(?![0-9A-Fa-f]{2})|&(?:lt|gt|quot|\#))"""
+    rb"""(?:[ ](?:href|src)="[^"]*?|<(?:[^ :>]+:)?uri[^>]*>[^<]*?)"""
+    rb"""(?:[\x00-\x20\x7f-\xff\\|^`{}\[\]]|%(?![0-9A-Fa-f]{2})|&(?:lt|gt|quot|\#))"""
 )
 # C14N writes the white space that some servers do not pass on unchanged as character references.
 _REFERENCE = b"&#x"
@@ -171,10 +172,12 @@ def with_uris(payload: Payload) -> Payload:
     if _ODD_ADDRESS.search(payload) is None:
         return payload
     root = parse_stored(payload)
-    for node in root.iter(atom.LINK, atom.CONTENT, atom.IN_REPLY_TO):
+    for node in root.iter(atom.LINK, atom.CONTENT, atom.IN_REPLY_TO, atom.URI):
         for name in ("href", "src"):
             if name in node.attrib:
                 node.set(name, uri_of(node.get(name, "")))
+        if node.tag == atom.URI and not len(node):
+            node.text = uri_of(node.text or "")
     return Payload.of(root)
 
 

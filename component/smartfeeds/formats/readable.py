@@ -16,7 +16,7 @@ from smartfeeds.formats.links import is_absolute, rebase, resolve_uri
 from smartfeeds.formats.xml import XML_BASE, Element
 
 _A = f"{{{ATOM_NS}}}"
-_NAME, _EMAIL, _URI = f"{_A}name", f"{_A}email", f"{_A}uri"
+_NAME, _EMAIL = f"{_A}name", f"{_A}email"
 _RIGHTS, _CONTRIBUTOR = f"{_A}rights", f"{_A}contributor"
 _ONCE = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE, _RIGHTS})
 
@@ -120,14 +120,14 @@ def _write_person(node: Element, base: str) -> bool:
     values: dict[str, str] = {}
     for part in list(node):
         text = (part.text or "").strip()
-        if part.tag == _URI:
+        if part.tag == atom.URI:
             text = part.text = harmless(resolve_uri(base, text))
-        if part.tag in (_NAME, _EMAIL, _URI):
+        if part.tag in (_NAME, _EMAIL, atom.URI):
             if not text or part.tag in values:
                 xml.replace_by_text(part, "")
             else:
                 values[part.tag] = text
-    label = values.get(_EMAIL) or values.get(_URI)
+    label = values.get(_EMAIL) or values.get(atom.URI)
     if _NAME not in values and label:
         name = xml.new_element(_NAME, {None: ATOM_NS})
         name.text = label

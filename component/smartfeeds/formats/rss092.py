@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import escape
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
@@ -36,7 +37,7 @@ def _channel(head: FeedHead) -> Iterator[str]:
     channel = head.channel
     texts = {
         "title": head.title,
-        "link": head.link or head.self_link or head.id,
+        "link": uri_of(head.link or head.self_link or head.id),
         "description": head.subtitle or head.title,
     }
     optional = {

@@ -13,6 +13,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.urls import harmless
+from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import id_mark
@@ -95,9 +96,9 @@ def write_rss_item(item: Item) -> Payload:
 
 def _channel(head: FeedHead) -> bytes:
     channel = head.channel
-    link = head.link or head.self_link or head.id
+    link = uri_of(head.link or head.self_link or head.id)
     language = head.language or channel.language
-    icon = harmless(channel.icon)
+    icon = uri_of(harmless(channel.icon))
     lines = [
         f"<title>{escape(head.title)}</title>",  # RSS-003: these three always
         f"<link>{escape(link)}</link>",
@@ -115,7 +116,7 @@ def _channel(head: FeedHead) -> bytes:
     for rel, href in {"self": head.self_link, "next": head.next_link, "via": head.via, "hub": channel.hub}.items():
         if href:
             kind = ' type="application/rss+xml"' if rel in ("self", "next") else ""
-            lines.append(f'<atom:link rel="{rel}"{kind} href="{attribute(href)}"/>')
+            lines.append(f'<atom:link rel="{rel}"{kind} href="{attribute(uri_of(href))}"/>')
     text = "".join(f"{line}\n" for line in lines if line).encode()
     return text + b"".join(extension + b"\n" for extension in channel.extensions)
 

@@ -99,16 +99,13 @@ def merge_item(
     version = incoming.sync_item.version.each(_normal_version)
     sync_item = incoming.sync_item._replace(version=version)
     _check_bounds(node, version)
-    existing = tx.item_of_sync(node.node_no, version.sync_id) or _plain_copy(tx, context, node, incoming)
+    existing = tx.item_of_sync(node.node_no, version.sync_id)
     # The version of another service ends the damage of the one here.
     here = read_shared(context, node, existing) if existing and not existing.damaged else None
     local = None if here is None else here.version
-    is_own = partial(is_own_endpoint, context.policy.domain)
-    settled = None if local is None else settle_copy(sync_item.dialect, local, version, is_own)
-    if settled is not None and existing is not None and local is not None:
-        return _store_settled(
-            tx, context, node, existing, sync_item._replace(version=local), settled, incoming, publisher
-        )
+    settled = _settle(tx, context, node, existing, local, sync_item, incoming, publisher)
+    if settled is not None:
+        return settled
     if here is not None and here.dialect is not sync_item.dialect:
         raise FeedError(
             Condition.INVALID_PAYLOAD,
@@ -138,22 +135,31 @@ def merge_item(
     )
 
 
-def _store_settled(
+def _settle(
     tx: WriteTx,
     context: Context,
     node: Node,
-    existing: Item,
-    form: SyncItem,
-    settled: Version,
+    existing: Item | None,
+    local: Version | None,
+    sync_item: SyncItem,
     incoming: IncomingItem,
     publisher: str,
-) -> MergedItem:
-    """Stores what became of a plain copy. `form` has its former version, in the dialect of the new one."""
-    outcome = difference(form.version, settled)
+) -> MergedItem | None:
+    """Stores a version of which the node has a plain copy. Returns None if an ordinary merge must decide."""
+    if existing is None:
+        existing = _plain_copy(tx, context, node, incoming)
+        local = None if existing is None else read_shared(context, node, existing).version
+    if existing is None or local is None:
+        return None
+    version = settle_copy(sync_item.dialect, local, sync_item.version, partial(is_own_endpoint, context.policy.domain))
+    if version is None:
+        return None
+    outcome = difference(local, version)
     if outcome is not Outcome.UNCHANGED:
-        result = MergedVersion(settled, outcome)
-        existing = _store(tx, context, node, existing, form, result, incoming, publisher)
-    return MergedItem(existing, outcome, form.notes)
+        # The item takes over the dialect of the version.
+        form, merged = sync_item._replace(version=local), MergedVersion(version, outcome)
+        existing = _store(tx, context, node, existing, form, merged, incoming, publisher)
+    return MergedItem(existing, outcome, sync_item.notes)
 
 
 def _plain_copy(tx: WriteTx, context: Context, node: Node, incoming: IncomingItem) -> Item | None:
@@ -166,7 +172,7 @@ def _plain_copy(tx: WriteTx, context: Context, node: Node, incoming: IncomingIte
     ids |= dict.fromkeys(digest_id(source.first_url, one) for source in tx.sources_of(node.name) for one in ids)
     is_own = partial(is_own_endpoint, context.policy.domain)
     items = {item.id: item for item in tx.items(node.node_no, list(ids))}
-    copies = (items[one] for one in ids if one in items)
+    copies = (items[one] for one in ids if one in items and not items[one].damaged)
     return next((one for one in copies if is_unbound_copy(read_shared(context, node, one).version, is_own)), None)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from smartfeeds.core import polling
 from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.source_entries import EntryKey, EntryPresence, EntryWords, SourceEntry, assign_items
+from smartfeeds.core.source_entries import EntryKey, EntryPresence, EntryWords, SourceEntry, assign_items, is_version
 from smartfeeds.core.sources import HostPause, Source, SourceState, publisher_of
 from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
 from smartfeeds.formats.items import FeedDocument, ImportedItem
@@ -230,6 +230,10 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
     undated: list[ImportedItem] = []
     for one, entry in zip(live, assigned, strict=True):
         stored = existing.get(entry.item_id)
+        if _is_of_another(entry, one, stored):
+            # The memory of the source was lost, and the link had another entry before.
+            entry = replace(entry, item_id=digest_id(entry.item_id, *one.words[:2]))
+            stored = tx.item(node.node_no, entry.item_id)
         after = replace(entry, digest=one.digest, presence=EntryPresence.PRESENT)
         # The node has the item with its sync data. A source does not change it: documents of strangers could name any.
         origin = origin_of(one.item.payload)
@@ -265,6 +269,13 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
     plan.items += undated
     _plan_retractions(tx, source, content, assigned, known, plan)
     return plan
+
+
+def _is_of_another(entry: SourceEntry, one: SourceItem, stored: Item | None) -> bool:
+    """Whether a new entry without an id would overwrite the item of another entry."""
+    if entry.entry_no or not one.item.by_link or stored is None or stored.deleted:
+        return False
+    return not is_version(one.words, entry_words(stored.payload))
 
 
 def _plan_retractions(

@@ -102,6 +102,7 @@ def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None
         domain = context.policy.domain
         lists = {xmpp_uri(domain, name) for name in own_nodes(text, domain, own_url)}
         matches = sources_of_feed(tx, read_address(text))
+        matches = [source for source in matches if text in (source.first_url, source.url)] or matches
         matches = matches or [source for source in tx.sources(0, NO_LIMIT) if source.first_url in lists]
     matches = [source for source in matches if node in (None, source.node)]
     if len(matches) > 1:

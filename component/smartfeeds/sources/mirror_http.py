@@ -174,7 +174,7 @@ class WebMirrorReader(IncomingMirror):
 
     async def look_for_push(self) -> None:
         """Wakes this mirror if its hub has announced a change to any process. Raises StoreError."""
-        if self.state_store.state.means != HELD_PULL:
+        if self._hub.is_wanted:
             await self._hub.look()
 
     def _note_means(self, means: str) -> None:

@@ -26,9 +26,10 @@ class HubOptions(NamedTuple):
 
 
 class MirrorHub:
-    """The subscription of one mirror. `is_active`: the hub has confirmed it."""
+    """The subscription of one mirror. `is_wanted`: there is one; `is_active`: the hub has confirmed it."""
 
     def __init__(self, mirror: str, service: FeedService, tools: SourceTools, options: HubOptions) -> None:
+        self.is_wanted = False
         self.is_active = False
         self._mirror = mirror
         self._find = partial(find_mirror_push, mirror=mirror)
@@ -64,6 +65,7 @@ class MirrorHub:
     async def look(self) -> None:
         """Wakes the mirror if a push has come to any process. Raises StoreError."""
         push = await self._service.read(self._find)
+        self.is_wanted = push is not None
         self.is_active = push is not None and push.state is PushState.ACTIVE
         if push is not None and push.hint is not None and push.hint.at_us != self._noted_us:
             self._noted_us = push.hint.at_us

@@ -123,4 +123,6 @@ def adopt_own_lists(tx: WriteTx, context: Context, own_url: str) -> None:
         names = own_nodes(source.url, context.policy.domain, own_url) if source.settings.is_list else ()
         node = next(filter(None, map(tx.node, names)), None)
         if node is not None and not source.own_node:
-            tx.put_source(replace(source, url=xmpp_uri(context.policy.domain, node.name), due_us=context.now_us))
+            # A source that is paused has no due time.
+            due_us = None if source.due_us is None else context.now_us
+            tx.put_source(replace(source, url=xmpp_uri(context.policy.domain, node.name), due_us=due_us))

@@ -3,24 +3,23 @@
 The record of such a change has the attribute `copied` in the namespace of Smart Feeds: it stands for a change that was
 made elsewhere. Its value is the counter of the version that was copied, 0 if the document had no sync data. When the
 item comes with its sync data, the copy becomes that item: its own records would make it another item, or a conflict of
-two versions that say the same. Changes that people made to the copy are changes of that item.
+two versions that say the same. Changes that people made to the copy are changes of that item,
+erasures too.
 
 Services that do not know the attribute preserve it as foreign markup (FeedSync 2.4) and see an ordinary change.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import OWN_NS
 from smartfeeds.formats.payload import means_the_same
 from smartfeeds.formats.xml import parse_stored
+from smartfeeds.sync.erasure import has_marks
 from smartfeeds.sync.feedsync import is_subsumed
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Dialect, merge
-from smartfeeds.sync.record import NO_MARKUP, HistoryRecord, Version
-
-COPIED: Final = f"{{{OWN_NS}}}copied"
+from smartfeeds.sync.record import COPIED, NO_MARKUP, HistoryRecord, Version
 
 
 class CopyOrigin(NamedTuple):
@@ -92,7 +91,7 @@ def settle_copy(dialect: Dialect, local: Version, incoming: Version, is_own: Cal
     if not edits:
         return local if incoming.counter < counter else incoming
     same = local.deleted.on is incoming.deleted.on and means_the_same(local.payload, incoming.payload)
-    return incoming if same else _on_top(dialect, local, incoming, edits, counter)
+    return incoming if same and not has_marks(local) else _on_top(dialect, local, incoming, edits, counter)
 
 
 def _is_foreign_copy(local: Version, incoming: Version) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from smartfeeds.formats.atom import OWN_NS
-from smartfeeds.sync.record import MAX_NUMBER, Edit, Flag, ForeignMarkup, HistoryRecord, Version
+from smartfeeds.sync.record import COPIED, MAX_NUMBER, Edit, Flag, ForeignMarkup, HistoryRecord, Version
 
 ERASED: Final = f"{{{OWN_NS}}}erased"
 CONTENT, AUTHOR = "true", "by"  # the values of the mark
@@ -132,7 +132,9 @@ def restored_markup(extra: ForeignMarkup) -> ForeignMarkup:
 
 
 def _marked(record: HistoryRecord, value: str) -> HistoryRecord:
-    return record._replace(written="", extra=ForeignMarkup(((ERASED, value),)))
+    """Returns the record with the mark alone: other markup may hold anything. A number says nothing of a person."""
+    kept = [(name, text) for name, text in record.extra.attributes if name == COPIED and text.isdecimal()]
+    return record._replace(written="", extra=ForeignMarkup(((ERASED, value), *kept)))
 
 
 def _renamed(version: Version, change: Callable[[HistoryRecord], HistoryRecord]) -> Version:

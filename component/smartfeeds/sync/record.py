@@ -12,7 +12,9 @@ from typing import NamedTuple
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.text import is_nss
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import OWN_NS
 
+COPIED = f"{{{OWN_NS}}}copied"  # the attribute of a record that `sync.copies` describes
 MAX_NUMBER = 2**31 - 1  # of a counter or a sequence
 # FeedSync 2.1.3 allows an implementation to set limits (FS-007, A-55).
 MAX_HISTORY = 1_000

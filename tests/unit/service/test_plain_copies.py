@@ -6,17 +6,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime as rfc_822
 from functools import partial
-from itertools import product
+from itertools import count, product
+from pathlib import Path
 
 import pytest
 
 from smartfeeds.core.model import Item, Slice
+from smartfeeds.core.person import Person
 from smartfeeds.core.polling import AnswerKind, PollAnswer
 from smartfeeds.core.sources import Source, new_source
 from smartfeeds.core.view import SHARED
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service import requests as r
+from smartfeeds.service.erasing_items import erase_item
 from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import IncomingItem, merge_items
 from smartfeeds.service.source_import import SourceContent, store_poll
@@ -24,12 +27,12 @@ from smartfeeds.service.sources import add_source
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import read_shared
 from smartfeeds.sources.reading import read_source
+from smartfeeds.store.base import Store
 from smartfeeds.sync.arriving import read_arrived
-from smartfeeds.sync.copies import COPIED
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.lexis import SSE_NS
-from smartfeeds.sync.record import Edit
-from support.world import ALICE, ATOM_NS, FEED, OWNER, SERVICE, S, World, draft, entry, jid, memory_store
+from smartfeeds.sync.record import COPIED, Edit
+from support.world import ALICE, ATOM_NS, FEED, OWNER, SERVICE, S, World, draft, entry, jid, memory_store, sqlite_store
 
 URL = "https://o.example/feed"
 
@@ -69,19 +72,19 @@ class Origin:
         return f"<rss version='2.0'><channel>{head}{items}</channel></rss>".encode()
 
     def _sync(self) -> str:
-        count = len(self.versions)
+        newest = len(self.versions)
         deleted = " deleted='true'" if self.versions[-1][2] else ""
         times = [datetime.fromtimestamp(seconds, UTC) for _, seconds, _ in reversed(self.versions)]
         if self.dialect == "sse":
             top, *older = [f"when='{rfc_822(one, usegmt=True)}' by='ed'" for one in times]
             updates = "".join(f"<x:update {one}/>" for one in older)
             data = f"<x:history {top}>{updates}</x:history>"
-            return f"<x:sync xmlns:x='{SSE_NS}' id='{self.sync_id}' version='{count}'{deleted}>{data}</x:sync>"
+            return f"<x:sync xmlns:x='{SSE_NS}' id='{self.sync_id}' version='{newest}'{deleted}>{data}</x:sync>"
         data = "".join(
-            f"<x:history sequence='{count - place}' when='{one:%Y-%m-%dT%H:%M:%SZ}' by='ed'/>"
+            f"<x:history sequence='{newest - place}' when='{one:%Y-%m-%dT%H:%M:%SZ}' by='ed'/>"
             for place, one in enumerate(times)
         )
-        return f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='{self.sync_id}' updates='{count}'{deleted}>{data}</x:sync>"
+        return f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='{self.sync_id}' updates='{newest}'{deleted}>{data}</x:sync>"
 
 
 @dataclass
@@ -148,6 +151,16 @@ class Place:
         (item,) = await self.items()
         await self.world.service.handle(r.Retract(jid(OWNER), SERVICE, FEED, item.id))
 
+    async def here_erases(self) -> None:
+        """As if the person who imported the item were erased."""
+
+        def work(tx, context):  # type: ignore[no-untyped-def]
+            node = tx.node(FEED)
+            (item,) = tx.slice(node.node_no, Slice(SHARED, 1))
+            erase_item(tx, context, node, item, Person(OWNER))
+
+        await self.world.service.write(work)
+
     async def items(self) -> list[Item]:
         def read(tx, _context):  # type: ignore[no-untyped-def]
             return tx.slice(tx.node(FEED).node_no, Slice(SHARED, 100))
@@ -166,12 +179,16 @@ Start = Callable[..., Awaitable[Place]]
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Start]:
+async def start(blank: Path, tmp_path: Path) -> AsyncIterator[Start]:
     """Starts services with an empty node, and an origin with one item."""
+    numbers = count()
     async with AsyncExitStack() as stack:
 
-        async def started(**origin: str) -> Place:
-            store = memory_store()
+        async def started(*, erases: bool = False, **origin: str) -> Place:
+            store: Store = memory_store()
+            if erases:  # which the store in memory does not
+                (folder := tmp_path / f"{next(numbers)}").mkdir()
+                store = sqlite_store(blank, folder)
             await store.open()
             stack.push_async_callback(store.close)
             world = World(store)
@@ -241,6 +258,12 @@ TABLE = [
     ("plain, here deletes, sync, plain, sync", "-", 0),
     ("sync, here deletes, plain", "-", 0),
     ("sync, here deletes, poll", "-", 0),
+    ("plain, here erases, sync", "-", 0),
+    ("bare, here erases, sync, sync", "-", 0),
+    ("poll, here erases, mirror", "-", 0),
+    ("plain, here erases, origin edits, sync", "-", 0),
+    ("plain, here erases, origin deletes, sync", "-", 0),
+    ("sync, here erases, plain, sync", "-", 0),
 ]
 FORMS = tuple(product(("atom", "rss"), ("feedsync", "sse"), ("urn:x:entry", "s1", "o.example:s 1")))
 
@@ -250,11 +273,11 @@ async def test_document_is_one_item_in_any_order(start: Start, steps: str, title
     """[FS-022] [FS-026] [FS-041] [A-154] [SRC-069] No duplicate, and a conflict only where both sides changed the item
     apart. The name of the entry equals its sync id, or differs from it."""
     for form, dialect, name in FORMS:
-        place = await start(form=form, dialect=dialect, name=name)
+        place = await start(form=form, dialect=dialect, name=name, erases="erases" in steps)
         for step in steps_of(steps):
             await place.step(step)
-        count, found, end = await place.ends()
-        assert (count, found) == (1, conflicts), (form, dialect, name)
+        number, found, end = await place.ends()
+        assert (number, found) == (1, conflicts), (form, dialect, name)
         assert not title or end == title, (form, dialect, name)
         if "sync" in steps or "mirror" in steps:
             (item,) = await place.items()

@@ -5,8 +5,11 @@ import pytest
 from smartfeeds.core.polling import DAY_S, HOUR_S, UNLISTED, paused
 from smartfeeds.core.sources import Reach, SourceState, new_source
 from smartfeeds.errors import ConfigError
+from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.service import source_lists
 from smartfeeds.service import sources as use_cases
+from smartfeeds.sources.source_lists import read_source_list
+from smartfeeds.sync.lexis import SSE_NS
 from support.polling import NODE, atom, running_polling, tagged
 
 LIST = "/list.opml"
@@ -152,3 +155,21 @@ async def test_two_services_follow_the_list_of_each_other(polling, site, world):
 def test_feed_still_needs_a_node():
     with pytest.raises(ConfigError, match="node"):
         new_source("", "https://a.example/", 0)
+
+
+SYNC = '<s:sync xmlns:s="{}" id="{}" version="2" deleted="{}"><s:history by="peer"/></s:sync>'
+
+
+@pytest.mark.parametrize("namespace", [FEEDSYNC_NS, SSE_NS])
+async def test_outline_that_its_sync_data_calls_deleted_is_not_in_the_list(polling, site, world, namespace):
+    """[SRC-083] [SSE-019] A list with sync data keeps what was removed from it, with its address and what is in it."""
+    lines = {}
+    for name, deleted in (("a", "false"), ("b", "true"), ("c", ""), ("d", "false")):
+        sync = SYNC.format(namespace, name, deleted)
+        lines[name] = f'<outline text="{name}" xmlUrl="{site.url(f"/{name}")}">{sync}</outline>'
+    folder = f'<outline text="folder">{SYNC.format(namespace, "folder", "true")}{lines["d"]}</outline>'
+    body = f'<opml version="2.0"><head/><body>{lines["a"]}{lines["b"]}{lines["c"]}{folder}</body></opml>'
+    site.pages[LIST] = body.encode()
+    await polling.poll(await polling.add(LIST, node=NODE, is_list=True))
+    assert set(await states(world)) == {"a", "c"}
+    assert [feed.url for feed in read_source_list(body.encode(), "")] == [site.url("/a"), site.url("/c")]

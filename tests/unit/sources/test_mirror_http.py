@@ -10,9 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from smartfeeds.core.jid import ANONYMOUS
-from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.source_push import PollHint, PushState
-from smartfeeds.core.sources import PushKind
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.formats.additions import FANOUT_NS
@@ -21,11 +19,10 @@ from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
-from smartfeeds.service.mirror_push import follow_offer
 from smartfeeds.service.mirrors import remove_mirror
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
-from smartfeeds.service.source_push import PolledOffer
 from smartfeeds.sources import mirror_http, mirror_in
+from smartfeeds.sources.mirror_hub import HubOptions
 from smartfeeds.store.base import ReadTx
 from support.mesh import NODE, OWNER, Net, Site, Timers
 from support.world import ATOM_NS, S, jid
@@ -582,11 +579,9 @@ async def test_mirror_is_woken_by_a_push_to_any_process_and_leaves_its_hub_when_
     net: Net, web: Web
 ) -> None:
     """[WS-136] Its subscription is a row in the store, as are the pushes that have come."""
-    web.pages[FILE] = feed(entry("a"))
+    net.hubs = HubOptions("https://b.example", lambda size: f"key of {size} bytes")
+    web.pages[FILE] = feed(entry("a"), sharing="<link rel='hub' href='https://hub.example/'/>")
     b = await mirror_of(net, name="a")
-    offer = PushOffer((PushTarget(PushKind.HUB, "https://hub.example/", FILE),))
-    polled = PolledOffer(0, offer, "token", "secret")
-    await b.service.write(partial(follow_offer, mirror="a", polled=polled, has_news=False))
     (push,) = await b.store.read(lambda tx: tx.source_pushes(0, 10))
     hinted = replace(push, state=PushState.ACTIVE, hint=PollHint(net.clock()))
     await b.store.write(lambda tx: tx.put_source_push(hinted))

@@ -4,17 +4,25 @@ The table has the ways in which a list is held and changed. The rules for a list
 `test_followed_lists.py`; a list here must have the same results.
 """
 
+import asyncio
+
 import pytest
 
+from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.options import KIND
 from smartfeeds.core.polling import HOUR_S, UNLISTED, paused
 from smartfeeds.core.sources import Reach, SourceSettings, SourceState, new_source
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import ConfigError
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.service.sources import add_source, find_source
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
+from smartfeeds.sources.mirror_http import WebMirrorReader
+from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.own_lists import add_list
+from smartfeeds.sources.tools import SourceTools
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.outlines import pieces_of, read_sync_outline
 from support.polling import NODE, atom, running_polling
@@ -277,9 +285,12 @@ async def test_list_that_was_stored_under_its_web_address_works_after_a_restart(
     """[SRC-083] Earlier versions accepted it and never read it."""
     await bring(world, line(site, "a"))
     source = new_source(NODE, f"{OWN_URL}/feeds/blogs.opml", world.clock(), LIST_SETTINGS)
+    other = paused(new_source("other", source.url, world.clock(), LIST_SETTINGS), "the operator", world.clock())
     row = await world.service.write(lambda tx, context: add_source(tx, context, source))
+    stopped = await world.service.write(lambda tx, context: add_source(tx, context, other))
     await polling.look()
-    assert (await polling.source(row)).url == xmpp_uri(SERVICE, LIST)
+    assert (await polling.source(row)).url == (await polling.source(stopped)).url == xmpp_uri(SERVICE, LIST)
+    assert (await polling.source(stopped)).due_us is None
     assert await states(world) == {"a": "polled"}
 
 
@@ -290,3 +301,25 @@ async def test_long_list_with_tombstones(polling, site, world):
     row = await follow(world)
     await polling.poll(row)
     assert len(await states(world)) == sum(name <= "feed-2" for name in names) > 100
+
+
+async def test_mirrored_list_is_followed(polling, site, world):
+    """[SRC-083] [SSE-002] A peer with files publishes its list; the mirror brings it, and its removals."""
+    mirror = make_mirror(node=LIST, address=site.url("/peer.opml"), allow_private=True)
+    await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
+    tools = SourceTools(world.clock, asyncio.sleep, lambda: 0.0)
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as fetcher:
+        state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
+        reader = WebMirrorReader(mirror, world.service, fetcher, state_store, tools)
+
+        async def publish(*lines):
+            site.pages["/peer.opml"] = f"<opml version='2.0'><head/><body>{''.join(lines)}</body></opml>".encode()
+            await reader.read()
+            await polling.look(5)
+
+        await publish(line(site, "news", 1, line(site, "a")), line(site, "b"))
+        await follow(world)
+        await polling.look()
+        assert await states(world) == {"a": "polled", "b": "polled"}
+        await publish(line(site, "news", 2, line(site, "a"), deleted=True), line(site, "b"), line(site, "c"))
+        assert await states(world) == {"a": "paused", "b": "polled", "c": "polled"}

@@ -18,7 +18,7 @@ from support.world import OWNER
 
 RAW = 'https://bücher.example/my song|[1] 100% "ä".mp3?a=1&b=%20#x y'
 URI = "https://xn--bcher-kva.example/my%20song%7C%5B1%5D%20100%25%20%22%C3%A4%22.mp3?a=1&b=%20#x%20y"
-HEAD = FeedHead("urn:x:feed", "Feed", 0)
+HEAD = FeedHead("urn:x:feed", "Feed", 0, link=RAW)
 
 
 @pytest.fixture
@@ -58,6 +58,7 @@ async def test_documents_have_uris(polling, world, write):
     for data in (
         write_rss(HEAD, [item]).data,
         write_rss092(HEAD, [item]).data,
+        b"".join(write_feed(HEAD, [item])),
         write_json_feed(HEAD, [read_entry(item)]).data,
         b"".join(write_items(HEAD, [item], [])),
     ):

@@ -116,7 +116,7 @@ async def test_closed_feeds_are_searched_for_their_readers_only(web: Web) -> Non
         "q=%00",
         "q=%21%21",
         "q",
-        "colour=red",
+        "kidn=new",
         "order=created",
         "after=x&q=a",
         "after=1_a&after=1_a&q=a",

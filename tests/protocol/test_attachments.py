@@ -1,5 +1,6 @@
 """Attachments to items and their summaries (XEP-0470)."""
 
+from functools import partial
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
@@ -11,6 +12,7 @@ from smartfeeds.service import attachments, expiry, nodes
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Configure, CreateNode, DeleteNode, FeedPage, Publish, Pull, PullFeed
 from smartfeeds.service.steps import MoreSteps
+from smartfeeds.store.base import WriteTx
 from support.component import (
     ALICE,
     BOB,
@@ -91,6 +93,21 @@ async def test_attachments_are_stored_and_summarised(blog: Component) -> None:
     page = await pull(blog, node_of(), user=EVE)
     assert page.ids == [bare(BOB), bare(CAROL), bare(EVE)]
     assert [item.get("publisher") for item in page.items] == page.ids
+
+
+async def test_damaged_attachment_counts_as_none(blog: Component) -> None:
+    """The summary is written anew with the next attachment, also if it is damaged itself."""
+    ok(await attach(blog, BOB, reactions("👍")))
+    for item_id in (bare(BOB), "one"):
+        spoil = partial(_spoil, item_id=item_id)
+        await blog.app.service.store.write(spoil)
+    ok(await attach(blog, BOB, reactions("🎉")))
+    assert await summary(blog) == [("🎉", None)]
+
+
+def _spoil(tx: WriteTx, item_id: str) -> None:
+    """Damages what is stored under this id in the nodes of attachments."""
+    tx._db.run("UPDATE item SET payload = ? WHERE id = ? AND node_no > 1", (b"<", item_id))
 
 
 async def test_summary_follows_every_change_of_an_attachment(blog: Component) -> None:

@@ -197,7 +197,7 @@ async def test_pulls_over_http_go_on_behind_a_damaged_item(start_web: WebStarter
     (item,) = [item for item in await stored(web.component) if item.id == "three"]
     assert item.damaged
     got = await web.get("/feeds/news.json?since=time:2000-01-01T00:00:00Z")
-    shown = got.json()
+    shown = got.json
     assert [one["id"] for one in shown["items"]] == ["one", "two"] and shown["totalItems"] == 3
     assert shown["last_cursor"].startswith("1767225600.000002_0_"), "the cursor of the third item"
 

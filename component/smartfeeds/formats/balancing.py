@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from smartfeeds.core.text import escape
-from smartfeeds.formats.repairs import DOCTYPE, FIELD_PREFIXES
+from smartfeeds.formats.repairs import DOCTYPE, FIELD_PREFIXES, UNKNOWN_PREFIX
 
 _LISTS: Final = frozenset({"rss", "rdf", "rdf:rdf", "channel", "feed", "opml", "body"})
 _ITEMS: Final = frozenset({"item", "entry"})
@@ -41,7 +41,7 @@ _HTML: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[A-Za-z_\u00c0-\U000effff][\w.\-\u00b7]*(?::[A-Za-z_\u00c0-\U000effff][\w.\-\u00b7]*)?")
 _START: Final = re.compile(r"""<([A-Za-z_:\u00c0-\U000effff][^\s<>/"'=&]*)""")
-_END: Final = re.compile(r"""</([^\s<>/"'=&]+)\s*(?:>|(?=<)|\Z)""")
+_END: Final = re.compile(r"""</\s*+([^\s<>/"'=&]+)\s*+(?:>|(?=<)|\Z)""")
 # Repeats are possessive, so that an attempt never goes back. A value has no "<" in it, so a tag ends at the next one.
 _ATTRIBUTE: Final = re.compile(r"""[\s/]*+([^\s<>/"'=&]++)(?:\s*+=\s*+(?:"([^"<]*+)"|'([^'<]*+)'|([^\s<>"']++)))?""")
 _TAG_END: Final = re.compile(r"\s*+(/?)\s*+>")
@@ -195,7 +195,8 @@ class _Balancer:
             is_plain = is_plain and is_quoted and is_name and attribute not in attributes
             if is_name:
                 value = next((value for value in (double, single, bare) if value is not None), attribute)
-                attributes.setdefault(attribute, value)
+                attributes.setdefault(attribute, _namespace(attribute, value))
+                is_plain = is_plain and attributes[attribute] == value
         if self._is_ended:
             self.faults["behind"] += 1
             return close.end()
@@ -294,6 +295,14 @@ class _Balancer:
         self._body = None
         while self._stack:
             self.parts.append(f"</{self._stack.pop().name}>")
+
+
+def _namespace(attribute: str, value: str) -> str:
+    """The value of an attribute; a namespace is a URI, and only that of a default namespace may be empty."""
+    prefix = attribute.removeprefix("xmlns:")
+    if prefix == attribute:
+        return value
+    return value.strip().replace(" ", "%20") or FIELD_PREFIXES.get(prefix.lower(), f"{UNKNOWN_PREFIX}{prefix}")
 
 
 def _clean(name: str) -> str:

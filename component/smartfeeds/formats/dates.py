@@ -8,7 +8,7 @@ a note. Other spellings have a note with the time that they were read as, and an
 - a date without a time is midnight, a time without a zone is UTC, a year of two digits is 1950 to 2049 (RFC 2822 4.3);
 - `3/5/2024` is a date only with AM or PM, because only the United States write both, or if a number is more than 12;
   `5.3.2024` has its day in front;
-- a number of 9 or 10 digits is Unix seconds, one of 12 or 13 digits milliseconds.
+- a number of 9 or 10 digits is Unix seconds, one of 12 or 13 digits milliseconds, one of 15 or 16 digits microseconds.
 """
 
 import re
@@ -69,8 +69,9 @@ _WORD = re.compile(r"[^\W0-9_]+(?:'[^\W0-9_]+)?")
 _TOKEN = re.compile(rf"[0-9]+|{_WORD.pattern}")
 _ORDINAL_DAY = re.compile(r"(?<=[0-9])(?:st|nd|rd|th|er|e|o|a|°)(?!\w)")
 _BASIC = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[t ]?([0-9]{2})([0-9]{2})([0-9]{2})?(?:[.,][0-9]{1,9})?(z?))?")
-_UNIX = re.compile(r"([0-9]{9,10})(?:[.][0-9]{1,9})?|([0-9]{12,13})")
+_UNIX = re.compile(r"([0-9]{9,10})(?:[.][0-9]{1,9})?|([0-9]{12,13})|([0-9]{15,16})")
 _ISO_DATE = re.compile(r"(?<![0-9])([0-9]{4})([-/.])\s?([0-9]{1,2})\2\s?([0-9]{1,2})(?![0-9])")
+_BASIC_DATE = re.compile(r"(?<![0-9])([0-9]{4})()([0-9]{2})([0-9]{2})(?![0-9])")
 _ISO_WEEK = re.compile(r"(?<![0-9])([0-9]{4})-?w([0-9]{2})(?:-?([1-7]))?(?![0-9])")
 _ISO_DAY_OF_YEAR = re.compile(r"(?<![0-9])([0-9]{4})-?([0-9]{3})(?![0-9])")
 _NUMERIC = re.compile(r"(?<![0-9])([0-9]{1,2})([-/.])\s?([0-9]{1,2})\2\s?([0-9]{4}|[0-9]{2})(?![0-9])")
@@ -237,7 +238,9 @@ def _number(text: str) -> int | None:
     unix = _UNIX.fullmatch(text)
     if unix is None:
         return None
-    return int(unix[1]) * US_PER_S if unix[1] else int(unix[2]) * (US_PER_S // 1000)
+    if unix[1]:
+        return int(unix[1]) * US_PER_S
+    return int(unix[2]) * (US_PER_S // 1000) if unix[2] else int(unix[3])
 
 
 def _sign(match: re.Match[str]) -> str:
@@ -356,6 +359,7 @@ def _iso_day(match: re.Match[str], _is_half: bool) -> date | None:
 
 _DAY_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], bool], date | None]], ...] = (
     (_ISO_DATE, _iso_day),
+    (_BASIC_DATE, _iso_day),
     (_ISO_WEEK, _week_day),
     (_NUMERIC, _numeric_day),
     (_ISO_DAY_OF_YEAR, _day_of_year),

@@ -153,7 +153,7 @@ def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
 
 
 def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
-    value, warnings = load_json(data)
+    value, warnings = load_json(data, repair=True)
     if is_json_feed(value):
         head, entries = read_json_feed(value, base)
     elif is_collection(value):
@@ -182,7 +182,7 @@ def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft 
         head, entries = read_atom(from_atom03(root), base)
         head.format = head.format.replace("1.0", "0.3")
         return head, entries
-    if root.tag == f"{{{RDF_NS}}}RDF" or rss_name(root) == "rss":
+    if root.tag == f"{{{RDF_NS}}}RDF" or rss_name(root) in ("rss", "channel"):
         return read_rss(root, base)
     raise root_refusal(root)
 

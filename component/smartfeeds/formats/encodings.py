@@ -64,8 +64,14 @@ _WIDE: Final = (
 )
 _EBCDIC: Final = b"\x4c\x6f\xa7\x94"
 # The text before a declaration is skipped by `loader`, so its encoding counts all the same.
-_DECLARED: Final = re.compile(rb"""<\?xml\s[^>]{0,200}?encoding\s*=\s*(?:"([^"<>]{1,60})"|'([^'<>]{1,60})')""")
-_DECLARATION: Final = re.compile(r"""(<\?xml\s[^>]{0,200}?)\s+encoding\s*=\s*(?:"[^"<>]{0,60}"|'[^'<>]{0,60}')""")
+_DECLARED: Final = re.compile(
+    rb"""<\?xml\s[^>]{0,200}?encoding\s*=\s*(?:"([^"<>]{1,60})"|'([^'<>]{1,60})'|([A-Za-z0-9._:-]{1,60}))""",
+    re.IGNORECASE,
+)
+_DECLARATION: Final = re.compile(
+    r"""(<\?xml\s[^>]{0,200}?)\s+encoding\s*=\s*(?:"[^"<>]{0,60}"|'[^'<>]{0,60}'|[A-Za-z0-9._:-]{1,60})""",
+    re.IGNORECASE,
+)
 _META: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _C1: Final = re.compile(rb"[\x80-\x9f]")
 _WRONG_BYTES: Final = "bytes that are not UTF-8 were read as windows-1252"
@@ -88,7 +94,7 @@ def in_utf8(data: bytes, charset: str = "") -> Recoded:
     this function again. Raises FeedError(INVALID_PAYLOAD) for UTF-7 and EBCDIC.
     """
     declaration = _DECLARED.search(data[:HEAD_BYTES])
-    declared = "" if declaration is None else (declaration[1] or declaration[2]).decode("ascii", "replace")
+    declared = "" if declaration is None else next(filter(None, declaration.groups())).decode("ascii", "replace")
     if declared.strip().lower().replace("_", "-") in _UTF7:
         raise FeedError(Condition.INVALID_PAYLOAD, "the document declares UTF-7, which is never read")
     return _recoded(data, charset, declared)

@@ -26,6 +26,15 @@ _SPACE = b" \t\r\n"
 # A string, which has no structure in it, or a sign of structure. A string without end reaches to the end, and nothing
 # is looked at twice: possessive repeats keep no way back.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+# What a strict parser refuses, and the note about it. Strings are matched first, so that a comma in one stays.
+_REPAIRS = (
+    (re.compile("[\x00-\x1f]"), " ", "control characters in JSON were read as blanks"),
+    (
+        re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re.DOTALL),
+        lambda match: match[1] or "",
+        "commas before the end of an array or object were left out",
+    ),
+)
 _OPENING = frozenset({b"[", b"{"})
 _CLOSING = frozenset({b"]", b"}"})
 # Line ends in JavaScript but not in JSON, and what UTF-8 has no bytes for; in JSON text they occur in strings only.
@@ -45,10 +54,14 @@ def looks_like_json(data: bytes) -> bool:
     return data[:1024].removeprefix(_BOM).lstrip(_SPACE).startswith((b"{", b"["))
 
 
-def load_json(data: bytes, *, max_depth: int = MAX_JSON_DEPTH, max_values: int = MAX_JSON_VALUES) -> LoadedJson:
+def load_json(
+    data: bytes, *, max_depth: int = MAX_JSON_DEPTH, max_values: int = MAX_JSON_VALUES, repair: bool = False
+) -> LoadedJson:
     """Parses a whole document. Of members of one name the last counts, as in JavaScript.
 
-    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG).
+    With `repair`, for documents of the web: control characters in strings are read as blanks, commas before the end of
+    an array or object and what comes after the end are left out. Raises FeedError(INVALID_PAYLOAD) or
+    FeedError(PAYLOAD_TOO_BIG).
     """
     if len(data) > MAX_DOCUMENT_BYTES:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document is larger than {MAX_DOCUMENT_BYTES} bytes")
@@ -62,21 +75,42 @@ def load_json(data: bytes, *, max_depth: int = MAX_JSON_DEPTH, max_values: int =
             repeats.append("")
         return value
 
+    decoder = json.JSONDecoder(
+        object_pairs_hook=members, parse_int=_integer, parse_float=_number, parse_constant=_constant
+    )
+    notes: list[str] = []
     try:
-        value = json.loads(
-            data.decode(),
-            object_pairs_hook=members,
-            parse_int=_integer,
-            parse_float=_number,
-            parse_constant=_constant,
-        )
+        text = data.decode()
+        try:
+            value = decoder.decode(text)
+        except json.JSONDecodeError:
+            if not repair:
+                raise
+            repeats.clear()
+            text = _repaired(text, notes)
+            value, end = decoder.raw_decode(text)
+            if text[end:].strip():
+                notes.append("what comes after the end of the JSON was left out")
     except UnicodeDecodeError:
         raise FeedError(Condition.INVALID_PAYLOAD, "the document is no JSON in UTF-8") from None
     except json.JSONDecodeError as error:
         raise FeedError(
             Condition.INVALID_PAYLOAD, f"the document is not well-formed JSON (line {error.lineno})"
         ) from None
-    return LoadedJson(value, ["a member stands twice in an object; the last one was read"] if repeats else [])
+    return LoadedJson(
+        value, [*notes, *(["a member stands twice in an object; the last one was read"] if repeats else [])]
+    )
+
+
+def _repaired(text: str, notes: list[str]) -> str:
+    """The text without faults that have one remedy."""
+    text = text.lstrip(" \t\r\n")
+    for pattern, replacement, note in _REPAIRS:
+        changed = pattern.sub(replacement, text)
+        if changed != text:
+            text = changed
+            notes.append(note)
+    return text
 
 
 def _check_structure(data: bytes, max_depth: int, max_values: int) -> None:

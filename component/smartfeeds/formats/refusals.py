@@ -135,15 +135,15 @@ def _beginning(head: bytes) -> str:
 def json_refusal(value: object) -> FormatError:
     """The error for JSON that is no feed."""
     if not isinstance(value, dict):
-        kind = f"an array of {len(value)} values" if isinstance(value, list) else "a single value"
-        return FormatError(f"the document is JSON, {kind}; a JSON Feed is an object with version and items")
-    version = value.get("version")
-    if isinstance(version, str) and "items" in value:
-        return FormatError(
-            f"the document is JSON of the version {version[:_SHOWN]!r}; that of a JSON Feed begins with "
-            "https://jsonfeed.org/version/"
-        )
-    return FormatError(f"the document is JSON with {_members(value)}; a JSON Feed has version and items")
+        what = f", an array of {len(value)} values" if isinstance(value, list) else ", a single value"
+    elif "version" in value and "items" in value:
+        what = f" of the version {value['version']!r:.{_SHOWN}}"
+    else:
+        what = f" with {_members(value)}"
+    return FormatError(
+        f"the document is JSON{what}: neither a JSON Feed nor ActivityStreams 1.0 activities; "
+        "a JSON Feed has version (https://jsonfeed.org/version/1.1) and items"
+    )
 
 
 def _members(names: Iterable[str]) -> str:

@@ -44,26 +44,28 @@ _OTHER_PREFIXES: Final = {
     "xlink": "http://www.w3.org/1999/xlink",
     "xsi": "http://www.w3.org/2001/XMLSchema-instance",
 }
-_UNKNOWN_PREFIX: Final = "urn:x-smartfeeds:prefix:"
+UNKNOWN_PREFIX: Final = "urn:x-smartfeeds:prefix:"
 _MAX_PREFIXES: Final = 32
 _MAX_DIGITS: Final = 7  # of the last character of Unicode
 
 # A section without an end reaches to the end of the text, so that nothing is looked at twice.
-_SECTION: Final = r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)"
+_SECTION: Final = r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|<\?(?:xml\s[^<>]*+>|.*?(?:\?>|\Z))"
 DOCTYPE: Final = r"<!DOCTYPE(?:\s+(html)\b)?[^\[<>]*(?:\[[^\]<]*(?:<!(?:ENTITY|ELEMENT|ATTLIST)[^<>]*>[^\]<]*)*\]\s*)?>"
 _HEAD: Final = re.compile(
     rf"{_SECTION}|(?P<doctype>{DOCTYPE})"
     r"|</?(?P<name>[A-Za-z_][\w.:-]{0,60})",
     re.DOTALL | re.IGNORECASE,
 )
-_ROOTS: Final = frozenset({"rss", "rdf", "feed", "opml"})
+_ROOTS: Final = frozenset({"rss", "rdf", "feed", "opml", "channel"})
 # HTML in which programs on the server write their warnings, or that a server puts into each page.
 _MESSAGE_TAGS: Final = frozenset(
     {"br", "b", "i", "u", "p", "div", "span", "pre", "font", "table", "tbody", "tr", "th", "td", "a", "em", "strong"}
     | {"hr", "center", "script", "style", "noscript", "small", "code"}
 )
 _PROLOG: Final = re.compile(
-    r"\s*(?:<\?xml\s[^<>]{0,200}\?>)?(?:\s+|<!--.*?-->|<!DOCTYPE[^\[<>]*>|<\?(?!xml\s).*?\?>)*", re.DOTALL
+    r"\s*(?:<\?xml\s+version\s*=\s*[\"'][0-9.]+[\"'](?:\s+encoding\s*=\s*[\"'][\w.:-]+[\"'])?"
+    r"(?:\s+standalone\s*=\s*[\"'](?:yes|no)[\"'])?\s*\?>)?(?:\s+|<!--.*?-->|<!DOCTYPE[^\[<>]*>|<\?(?!xml\s).*?\?>)*",
+    re.DOTALL,
 )
 _CHARACTER: Final = re.compile(
     rf"{_SECTION}|(?P<pair>&#(?:x(?P<h>d[89ab]..)|(?P<hd>5[56][0-9]{{3}}));&#(?:x(?P<l>d[c-f]..)|(?P<ld>5[67][0-9]{{3}}));)"
@@ -208,7 +210,7 @@ def _prefixes(text: str) -> str | None:
         return None
     known = FIELD_PREFIXES | _OTHER_PREFIXES
     attributes = "".join(
-        f' xmlns:{prefix}="{declared.get(prefix) or known.get(prefix.lower(), _UNKNOWN_PREFIX + prefix)}"'
+        f' xmlns:{prefix}="{declared.get(prefix) or known.get(prefix.lower(), UNKNOWN_PREFIX + prefix)}"'
         for prefix in sorted(missing)[:_MAX_PREFIXES]
     )
     return text[: root.end("name")] + attributes + text[root.end("name") :]

@@ -51,11 +51,14 @@ class RssScope(NamedTuple):
 
 def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head and the items of a document whose root is rss or rdf:RDF."""
-    channel = next(iter(rss_children(root, "channel")), None)
+    # Some feeds lack the root element.
+    channel = root if rss_name(root) == "channel" else next(iter(rss_children(root, "channel")), None)
     is_rdf = root.tag.startswith(f"{{{RDF_NS}}}")
     version = "1.0" if is_rdf else squeeze(root.get("version", ""))[:10]
     head = FeedDraft(f"RSS {version}".strip())
     outer = inner = RssScope(rebase(base, root.get(XML_BASE)), language_of(root))
+    if channel is root:
+        head.warnings.append("the root element rss is missing")
     if channel is None:
         head.warnings.append("there is no channel")
     else:
@@ -67,7 +70,7 @@ def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
         language = head.channel.language if is_language_range(head.channel.language) else ""
         outer, inner = (RssScope(scope.base, scope.language or language) for scope in (outer, inner))
     nodes = [] if channel is None else rss_children(channel, "item")
-    outside = rss_children(root, "item")
+    outside = rss_children(root, "item") if channel is not root else []
     # RSS 1.0 has its items beside the channel (5.1), the other versions in it.
     if outside and not is_rdf:
         head.warnings.append("there are items outside the channel; they were read all the same")

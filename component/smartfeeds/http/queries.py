@@ -148,6 +148,8 @@ def read_pairs(raw: str, names: Collection[str], elsewhere: Collection[str] = ()
         if name not in names:
             expected = ", ".join(names) or "no parameters"
             raise FeedError(Condition.BAD_REQUEST, f"this takes {expected}{_hint(_pair(field)[0], names)}")
+        if "=" not in field:
+            raise FeedError(Condition.BAD_REQUEST, f"{name} has no value")
         pairs.append((name, _pair(field)[1]))
     return pairs
 

@@ -186,7 +186,7 @@ def summarise(tx: WriteTx, context: Context, target: AttachmentTarget, old: Item
     counts.update(_counted(new))
     if len(counts) > max(MAX_COUNTS, len(before)):
         raise FeedError(Condition.POLICY_VIOLATION, "the item has as many different reactions as this service counts")
-    if existing is None or existing.deleted or counts != before:
+    if existing is None or existing.deleted or existing.damaged or counts != before:
         # The payload of a generic node has no sync data, so its column is free for the counts.
         state = ItemState(_write_summary(counts), sync=json.dumps(counts, ensure_ascii=False).encode())
         write_state(tx, context, node, existing, target.item_id, state, context.policy.domain)
@@ -194,7 +194,7 @@ def summarise(tx: WriteTx, context: Context, target: AttachmentTarget, old: Item
 
 def _counted(item: Item | None) -> list[str]:
     """What the summary counts of an attachment."""
-    if item is None or item.deleted:
+    if item is None or item.deleted or item.damaged:
         return []
     root = payload_of(item.payload).root
     reactions = countable_reactions(each.text or "" for each in root.iterfind(f"{_REACTIONS}/{_REACTION}"))

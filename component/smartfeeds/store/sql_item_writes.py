@@ -82,7 +82,8 @@ class ItemWrites(FileWrites, ItemReads):
         row = self._edit(node_no)
         old: Item | None = None
         added = int(not item.deleted)
-        item = item._replace(left=False) if item.left else item
+        if item.left or item.damaged:
+            item = item._replace(left=False, damaged=False)  # made of an item that was read
         if item.item_no:
             old = self._replace(row, item)
             added -= int(not old.deleted)

@@ -124,7 +124,10 @@ def test_entity_uses_are_bounded():
         ),
         (b"<html xmlns='http://www.w3.org/1999/xhtml'><title>Sign in</title></html>", "its title is 'Sign in'"),
         (b"<br>Not Found", "web page"),
-        (b'{"error": 1, "message": 2}', "JSON with the members error, message; a JSON Feed has version and items"),
+        (
+            b'{"error": 1, "message": 2}',
+            "JSON with the members error, message: neither a JSON Feed nor ActivityStreams 1.0",
+        ),
         (b'{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}', "members a, b, c, d, e and 1 more"),
         (b'{"version": "3.0", "items": []}', "JSON of the version '3.0'"),
         (b"{}", "JSON with no members"),

@@ -56,6 +56,11 @@ CASES = {
     ),
     "default header against utf-8": (feed(WESTERN, "utf-8").encode(), "iso-8859-1", WESTERN, False),
     "default header alone": (feed(WESTERN).encode("cp1252"), "us-ascii", WESTERN, False),
+    "declaration without quotes": (
+        feed(RUSSIAN, "koi8-r").replace('"koi8-r"', "koi8-r").encode("koi8-r"), "", RUSSIAN, False,
+    ),
+    "declaration in capitals": (feed(RUSSIAN, "koi8-r").replace("enc", "ENC").encode("koi8-r"), "", RUSSIAN, False),
+    "declaration behind a message": (feed(RUSSIAN, "koi8-r", "<b>Notice</b>").encode("koi8-r"), "", RUSSIAN, True),
     "declares latin1, is utf-8": (feed(WESTERN, "iso-8859-1").encode(), "", WESTERN, True),
     "declares cp1251, is utf-8": (feed(RUSSIAN, "windows-1251").encode(), "", RUSSIAN, True),
     "declares utf-8, is cp1252": (feed(WESTERN, "utf-8").encode("cp1252"), "", WESTERN, True),

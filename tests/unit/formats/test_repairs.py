@@ -69,6 +69,17 @@ FAULTS = {
     "]]> in a text": (rss("a ]]> b"), "a ]]> b", "first", '"]]>"'),
     "CDATA without end": (rss(text="<![CDATA[<b>x"), "one", "<b>x", "CDATA"),
     "comment with --": (rss(text="a<!-- b -- c --->d"), "one", "ad", "comments"),
+    "no root element": (
+        rss(extra="<br>").replace('<rss version="2.0">', "").replace("</rss>", ""),
+        "one", "first", "without their end tag",
+    ),
+    "blank in an end tag": (rss().replace("one</title>", "one</ title>"), "one", "first", "repaired"),
+    "declaration without its end": (WHOLE.replace("?>", ">", 1), "one", "first", "before the feed"),
+    "declaration without quotes": (WHOLE.replace('"1.0"', "1.0", 1), "one", "first", "before the feed"),
+    "empty namespace": (
+        rss(extra="<dc:creator>X</dc:creator>").replace("<rss ", '<rss xmlns:dc="" '), "one", "first", "attributes",
+    ),
+    "namespace with a blank": (WHOLE.replace("<rss ", '<rss xmlns:x="a b" '), "one", "first", "attributes"),
     "XML 1.1": (rss("a&#1;b").replace('"1.0"', '"1.1"', 1), "ab", "first", "references to characters"),
     "messages of PHP": (
         "<br />\n<b>Warning</b>:  foo() in <b>/var/www/x.php</b> on line <b>3</b><br />\n" + WHOLE,

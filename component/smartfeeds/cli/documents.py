@@ -44,7 +44,7 @@ from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.context import Context, LocatedNode, check_expired, locate
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.importing import ImportCounts, import_document
+from smartfeeds.service.importing import ImportCounts, import_document, index_import
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -182,9 +182,11 @@ async def _import(service: FeedService, node: str, document: FeedDocument, owner
     with progress_bar() as progress:
         task = progress.add_task(f"{document.format} into {node}", total=len(document.items))
         actor = actor_of(service, owner)
-        return await import_document(
+        result = await import_document(
             service, node, document, actor, on_progress=lambda count: progress.advance(task, count)
         )
+        await index_import(service, node)
+        return result
 
 
 def _skipped(document: FeedDocument, result: ImportCounts) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ row reads facets that the index does not have yet (see migration 0011).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from smartfeeds.core.text import LANGUAGE_RANGE_PATTERN, MAX_LANGUAGE_CHARACTERS, is_language_range, words
 from smartfeeds.errors import Condition, FeedError
@@ -114,7 +115,7 @@ class ViewFilter:
 
 def facet(kind: str, value: str) -> str:
     """Returns a facet, one comparable property of a version: its kind and the folded value."""
-    return f"{kind}:{fold(value)}"
+    return f"{kind}:{_known_fold(value) if len(value) <= _KNOWN_CHARACTERS else fold(value)}"
 
 
 def fold(value: str) -> str:
@@ -123,6 +124,11 @@ def fold(value: str) -> str:
     while folded.startswith("xmpp:"):
         folded = folded.removeprefix("xmpp:").strip()
     return folded
+
+
+# Most items share their authors and categories. Longer values could fill the memory.
+_KNOWN_CHARACTERS = 100
+_known_fold = lru_cache(1_024)(fold)
 
 
 def category_names(term: str) -> set[str]:
@@ -225,13 +231,21 @@ FILTERS: Mapping[str, ViewFilter] = {
     )
 }
 _INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]
+_KNOWN_PUBLISHERS = 1_024
 
 
 def entry_facets(entry: EntryMeta) -> frozenset[str]:
     """Returns the facets of a version that come from the content of the item."""
-    return frozenset(facet(index.kind, value) for index in _INDEXES for value in index.entry(entry) if value)
+    # Loops: an entry is indexed for each publish, and a generator is a call for each of its values.
+    facets: set[str] = set()
+    for index in _INDEXES:
+        for value in index.entry(entry):
+            if value:
+                facets.add(facet(index.kind, value))
+    return frozenset(facets)
 
 
+@lru_cache(_KNOWN_PUBLISHERS)
 def change_facets(publisher: str, change: LastChange) -> frozenset[str]:
     """Returns the facets of a version that come from its publisher and its last change."""
     return frozenset(

@@ -15,7 +15,7 @@ from smartfeeds.errors import FeedError
 
 # The documents that say where their hub is, and so are topics. The others name no hub.
 TOPIC_SUFFIXES = ("atom", "rss", "jsonfeed")
-OTHER_SUFFIXES = ("json", "ess", "opml", "rss092")
+OTHER_SUFFIXES = ("json", "ess", "nno", "opml", "rss092")
 _SUFFIX = re.compile(rf"(.+)\.({'|'.join((*TOPIC_SUFFIXES, *OTHER_SUFFIXES))})", re.DOTALL)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_TOPIC_BYTES = 2_048

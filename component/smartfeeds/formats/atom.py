@@ -197,7 +197,8 @@ def read_meta(payload: bytes) -> EntryMeta:
             unread.discard(tag)
             texts[tag] = _text(child)
         elif tag == AUTHOR:
-            authors.update(squeeze(part.text or "") for part in child.iterchildren(*_PERSON))
+            for part in child.iterchildren(*_PERSON):
+                authors.add(squeeze(part.text or ""))
         elif tag == CATEGORY:
             categories.add(child.get("term", "").strip())
         elif tag == IN_REPLY_TO:
@@ -242,4 +243,4 @@ def address_of_source(payload: bytes) -> str:
 
 def string_of(node: Element) -> str:
     """All character data of an element, without that of its tail."""
-    return "".join(str(text) for text in node.itertext())
+    return "".join(map(str, node.itertext()))

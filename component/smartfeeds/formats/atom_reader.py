@@ -179,6 +179,7 @@ def _date(draft: ItemDraft, tag: str) -> int | None:
             xml.replace_by_text(child, "")
             draft.warnings.append(f"atom:{name} is no date-time and was left out")
             continue
+        del child[:]
         if parse_datetime(text) is None:
             child.text = format_datetime(time_us)
             customary = f"atom:{name} is not in RFC 3339 format and was read as {child.text}"

@@ -14,7 +14,7 @@ from smartfeeds.core.text import escape
 from smartfeeds.formats.repairs import DOCTYPE, FIELD_PREFIXES, UNKNOWN_PREFIX
 
 _LISTS: Final = frozenset({"rss", "rdf", "rdf:rdf", "channel", "feed", "opml", "body"})
-_ITEMS: Final = frozenset({"item", "entry"})
+_ITEMS: Final = frozenset({"item", "entry", "at:deleted-entry"})
 _CONTAINERS: Final = _LISTS | _ITEMS | {"image", "textinput", "source", "head"}
 # Elements whose text is HTML, or may be.
 _TEXTS: Final = frozenset(
@@ -27,6 +27,22 @@ _FIELDS: Final = _TEXTS | {
     *("generator", "managingeditor", "webmaster", "docs", "cloud", "skiphours", "skipdays", "image", "textinput"),
     *("id", "updated", "published", "issued", "modified", "created", "contributor"),
 }
+# Fields that hold nothing but a short text.
+_LEAVES: Final = frozenset(
+    {
+        "guid",
+        "pubdate",
+        "lastbuilddate",
+        "comments",
+        "language",
+        "ttl",
+        "generator",
+        "managingeditor",
+        "webmaster",
+        "docs",
+    }
+    | {"id", "updated", "published", "issued", "modified", "created"}
+)
 _PREFIXES: Final = FIELD_PREFIXES.keys() - {"source"}  # which is an element of HTML and of RSS
 _HTML: Final = frozenset(
     {"a", "abbr", "acronym", "address", "area", "article", "aside", "audio", "b", "base", "bdi", "bdo", "big"}
@@ -210,6 +226,8 @@ class _Balancer:
 
     def _open(self, name: str, attributes: dict[str, str], *, is_empty: bool, place: int, end: int) -> None:
         key = name.lower()
+        while self._body is None and self._stack and self._stack[-1].key in _LEAVES:
+            self._pop(place)
         if key in _ITEMS or key == "channel":
             lists = _LISTS - {"channel"} if key == "channel" else _LISTS
             while self._stack and self._stack[-1].key not in lists and not self._keys.keys().isdisjoint(lists):

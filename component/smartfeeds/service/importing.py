@@ -75,9 +75,14 @@ async def import_document(
         chunk = items[start : start + CHUNK]
         total += await service.write(partial(import_items, name=node, actor=actor, items=chunk))
         on_progress(len(chunk))
-    # Otherwise the first filtered pull of a large import would wait for its index.
-    await service.read(partial(_index_read, name=node))
     return total
+
+
+async def index_import(service: FeedService, node: str) -> None:
+    """Brings the filter index of a node up to date, for commands: no service does so in the background. Otherwise the
+    first filtered pull of a large import would wait for it.
+    """
+    await service.read(partial(_index_read, name=node))
 
 
 def _index_read(tx: ReadTx, _context: Context, name: str) -> IndexFirst | None:

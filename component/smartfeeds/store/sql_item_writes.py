@@ -169,7 +169,7 @@ class ItemWrites(FileWrites, ItemReads):
         if items:
             row.indexed_us, row.indexed_no = items[-1].modified_us, items[-1].item_no
         row.stale = more
-        return max(len(items), sum(len(item.payload) for item in items) // INDEX_ITEM_BYTES)
+        return max(len(items), sum([len(item.payload) for item in items]) // INDEX_ITEM_BYTES)
 
     def _version(self, item: Item) -> Traits:
         content = NO_TRAITS if item.deleted else self._indexer(item.payload)
@@ -201,8 +201,8 @@ class ItemWrites(FileWrites, ItemReads):
             for facet in version.facets:
                 key = digests[facet]
                 states[key] = states.get(key, 0) | 1
-            position = item.modified_us, item.item_no, item.created_us
-            rows += [(node_no, key, *position, bits) for key, bits in states.items()]
+            for key, bits in states.items():
+                rows.append((node_no, key, item.modified_us, item.item_no, item.created_us, bits))
             for number, text in changed.items():
                 changes[item.item_no, number] = text
         if states_of:

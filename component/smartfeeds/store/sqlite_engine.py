@@ -238,11 +238,11 @@ class SqliteEngine:
     def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
         # In ascending order, because FTS5 flushes its buffer whenever a number is below the previous one.
         changes = sorted(
-            (item_no * STATES + number, " ".join(documents[item_no, number])) for item_no, number in documents
+            [(item_no * STATES + number, " ".join(tokens)) for (item_no, number), tokens in documents.items()]
         )
-        self.run_many("DELETE FROM word WHERE rowid = ?", ((document,) for document, text in changes if not text))
+        self.run_many("DELETE FROM word WHERE rowid = ?", [(document,) for document, text in changes if not text])
         self.run_many(
-            "INSERT OR REPLACE INTO word (rowid, tokens) VALUES (?, ?)", (change for change in changes if change[1])
+            "INSERT OR REPLACE INTO word (rowid, tokens) VALUES (?, ?)", [change for change in changes if change[1]]
         )
 
     def drop_documents(self, item_nos: Sequence[int]) -> None:

@@ -13,13 +13,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.payload import means_the_same
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sync.erasure import has_marks
 from smartfeeds.sync.feedsync import is_subsumed
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Dialect, merge
-from smartfeeds.sync.record import COPIED, NO_MARKUP, HistoryRecord, Version
+from smartfeeds.sync.record import COPIED, NO_MARKUP, HistoryRecord, Version, highest
 
 
 class CopyOrigin(NamedTuple):
@@ -65,9 +63,12 @@ def copied_counter(record: HistoryRecord) -> int | None:
 
 
 def is_unbound_copy(version: Version, is_own: Callable[[str], bool]) -> bool:
-    """Returns whether an item came here from documents without sync data, and has never met its shared version."""
+    """Returns whether an item came here from documents without sync data, or from a service where it did, and has never
+    met its shared version.
+    """
     counters = [copied_counter(record) for record in version.history]
-    return 0 in counters and not any(counters) and all(is_own(record.by) for record in version.records)
+    others = [record for record in version.records if copied_counter(record) is None and not is_own(record.by)]
+    return 0 in counters and not any(counters) and not others
 
 
 def settle_copy(dialect: Dialect, local: Version, incoming: Version, is_own: Callable[[str], bool]) -> Version | None:
@@ -75,42 +76,51 @@ def settle_copy(dialect: Dialect, local: Version, incoming: Version, is_own: Cal
 
     `is_own` returns whether an endpoint is one of this service.
     """
-    if _is_foreign_copy(local, incoming):
-        return local
+    if _is_foreign_copy(incoming, local):
+        # Of two copies all services keep the same one.
+        return highest((local, incoming)) if _is_copy(local) else local
     # A version that was made from a copy knows its records: an ordinary merge compares them.
     if any(is_own(record.by) or copied_counter(record) is not None for record in incoming.records):
         return None
-    marks = [copied_counter(record) if is_own(record.by) else None for record in local.history]
+    marks = [copied_counter(record) for record in local.history]
     newest = next((place for place, mark in enumerate(marks) if mark is not None), None)
     if newest is None or local.conflicts or is_subsumed(incoming.top, local.history):
         return None
-    shared = next((record for record in local.history if not is_own(record.by)), None)
-    if shared is not None and not is_subsumed(shared, incoming.history):
+    below = [record for record in local.history[newest:] if copied_counter(record) is None]
+    edits = local.history[:newest]
+    if all(is_own(record.by) for record in below):
+        # A later copy may have replaced changes that people made here; they stay in the history.
+        edits = local.history[: max((place + 1 for place, mark in enumerate(marks) if mark is None), default=0)]
+    elif not all(is_subsumed(record, incoming.history) for record in below):
         return None
-    edits, counter = local.history[:newest], marks[newest] or 0
     if not edits:
-        return local if incoming.counter < counter else incoming
-    same = local.deleted.on is incoming.deleted.on and means_the_same(local.payload, incoming.payload)
-    return incoming if same and not has_marks(local) else _on_top(dialect, local, incoming, edits, counter)
+        # Also an older version than that of the copy: the others have no later one with its history yet.
+        return incoming
+    # Only this service may give its changes other numbers.
+    own = all(is_own(record.by) for record in edits)
+    return _on_top(dialect, local, incoming, edits, local.history[newest]) if own else None
 
 
-def _is_foreign_copy(local: Version, incoming: Version) -> bool:
-    """Whether another service has copied an item that is known here otherwise."""
-    endpoints = {record.by for record in local.records}
-    return all(
-        copied_counter(record) is not None and record.by not in endpoints for record in incoming.records
-    ) and any(copied_counter(record) is None for record in local.history)
+def _is_copy(version: Version) -> bool:
+    return all(copied_counter(record) is not None for record in version.records)
+
+
+def _is_foreign_copy(version: Version, other: Version) -> bool:
+    """Whether a version is a plain copy, and the other one was not made from it."""
+    return _is_copy(version) and {record.by for record in version.records}.isdisjoint(
+        record.by for record in other.records
+    )
 
 
 def _on_top(
-    dialect: Dialect, local: Version, incoming: Version, edits: tuple[HistoryRecord, ...], counter: int
+    dialect: Dialect, local: Version, incoming: Version, edits: tuple[HistoryRecord, ...], copy: HistoryRecord
 ) -> Version:
     """Returns the item after changes of a copy, as if they had been made to the version that was copied.
 
     This is a conflict if the item was changed elsewhere since. Without sync data of the copied version, the time of the
     copy says which version it was.
     """
-    copied_us = local.history[len(edits)].when_us or 0
+    counter, copied_us = copied_counter(copy), copy.when_us or 0
 
     def is_base(record: HistoryRecord) -> bool:
         return record.sequence <= counter if counter else (record.when_us or 0) <= copied_us

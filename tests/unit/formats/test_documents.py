@@ -368,3 +368,10 @@ def test_language_of_a_feed_selects_its_imported_entries(document):
     items = read_document(document.format("<id>urn:x:1</id>").encode()).items
     languages = [{one for one in atom.read_traits(item.payload).facets if one.startswith("l:")} for item in items]
     assert sorted(languages, key=len) == [{"l:fr"}, {"l:en", "l:en-gb"}]
+
+
+def test_date_with_elements_in_it_is_a_date():
+    """An entry in a node has dates that readers can read."""
+    entry = "<entry><id>urn:1</id><updated>2024-03-05T10:15:00Z<x/></updated></entry>"
+    (item,) = read_document(f"<feed xmlns='{atom.ATOM_NS}'>{entry}</feed>".encode()).items
+    assert item.payload.shape.valid_dates and b"<updated>2024-03-05T10:15:00Z</updated>" in item.payload

@@ -1,170 +1,156 @@
-"""Title, text and picture from where the large publishers put them."""
+"""The modules of RSS and Atom that feeds on the web use: what is read of them, what is kept, and what is reported."""
+
+import json
 
 import pytest
+from lxml import etree
 
 from smartfeeds.core.model import Item
-from smartfeeds.formats import atom
-from smartfeeds.formats.atom import read_traits
+from smartfeeds.core.sources import new_source
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.json_feed import write_json_feed
+from smartfeeds.formats.losses import EXTENSIONS
+from smartfeeds.formats.writers import WRITERS, FeedExport
+from smartfeeds.sources.reading import read_source
 
-NAMESPACES = (
-    'xmlns:media="http://search.yahoo.com/mrss/" xmlns:yt="http://www.youtube.com/xml/schemas/2015" '
-    'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:dc="http://purl.org/dc/elements/1.1/" '
-    'xmlns:dcterms="http://purl.org/dc/terms/" xmlns:googleplay="http://www.google.com/schemas/play-podcasts/1.0" '
-    'xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:yandex="http://news.yandex.ru" '
-)
-VIDEO = (
-    "<yt:videoId>x</yt:videoId><media:group><media:title>Video</media:title>"
-    '<media:content url="https://video.example/v/x" type="application/x-shockwave-flash" width="640"/>'
-    '<media:thumbnail url="http://i/hq" width="480" height="360"/>'
-    "<media:description>First line\nhttp://a/ second line</media:description>"
-    "<media:community><media:statistics views='1'/></media:community></media:group>"
-)
+NAMESPACES = {
+    "media": "http://search.yahoo.com/mrss/",
+    "itunes": "http://www.itunes.com/dtds/podcast-1.0.dtd",
+    "podcast": "https://podcastindex.org/namespace/1.0",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "content": "http://purl.org/rss/1.0/modules/content/",
+    "slash": "http://purl.org/rss/1.0/modules/slash/",
+    "wfw": "http://wellformedweb.org/CommentAPI/",
+    "georss": "http://www.georss.org/georss",
+    "gml": "http://www.opengis.net/gml",
+    "thr": "http://purl.org/syndication/thread/1.0",
+    "sy": "http://purl.org/rss/1.0/modules/syndication/",
+}
+# What has no place in Atom, as it stands in an item.
+KEPT = {
+    "Media RSS": "<media:group><media:content url='http://x.example/v.mp4' medium='video' duration='12'/>"
+    "<media:thumbnail url='http://x.example/t.jpg' width='75'/><media:title type='plain'>V</media:title></media:group>",
+    "iTunes": "<itunes:duration>1:02:03</itunes:duration><itunes:episode>7</itunes:episode><itunes:explicit>no"
+    "</itunes:explicit><itunes:image href='http://x.example/e.jpg'/>",
+    "Podcast 2.0": "<podcast:transcript url='http://x.example/t.vtt' type='text/vtt'/><podcast:chapters "
+    "url='http://x.example/c.json' type='application/json+chapters'/><podcast:person role='guest'>Bo</podcast:person>",
+    "slash and wfw": "<slash:comments>3</slash:comments><wfw:commentRss>http://x.example/1/comments</wfw:commentRss>",
+    "GeoRSS": "<georss:point>45.256 -71.92</georss:point><georss:where><gml:Point><gml:pos>45 -71</gml:pos></gml:Point>"
+    "</georss:where>",
+    "Dublin Core": "<dc:rights>free</dc:rights><dc:publisher>P</dc:publisher><dc:identifier>x-1</dc:identifier>",
+}
+DECLARED = "".join(f" xmlns:{prefix}='{namespace}'" for prefix, namespace in NAMESPACES.items())
 
 
-def atom_entry(inside: str) -> Item:
-    return item_of(
-        f'<feed xmlns="http://www.w3.org/2005/Atom" {NAMESPACES}><id>urn:f</id><title>F</title>'
-        f"<updated>2024-03-05T10:15:00Z</updated><entry><id>urn:1</id><updated>2024-03-05T10:15:00Z</updated>"
-        f'<link rel="alternate" href="https://video.example/watch"/>{inside}</entry></feed>'
+def rss(inside: str, channel: str = "") -> bytes:
+    item = f"<item><title>T</title><guid isPermaLink='false'>a</guid>{inside}</item>"
+    head = f"<title>F</title><link>http://x.example/</link><description>D</description>{channel}"
+    return f"<rss version='2.0'{DECLARED}><channel>{head}{item}</channel></rss>".encode()
+
+
+def atom(inside: str) -> bytes:
+    entry = f"<entry><id>urn:x:a</id><title>T</title><updated>2011-05-09T12:00:00Z</updated>{inside}</entry>"
+    return (
+        f"<feed xmlns='http://www.w3.org/2005/Atom'{DECLARED}><id>urn:x:f</id><title>F</title>"
+        f"<updated>2011-05-09T12:00:00Z</updated>{entry}</feed>"
+    ).encode()
+
+
+def item_of(data: bytes) -> Item:
+    (one,) = read_document(data).items
+    return Item(1, one.id, 0, 0, one.payload, "", deleted=False)
+
+
+def canonical(elements: list[etree._Element]) -> list[bytes]:
+    return sorted(etree.tostring(element, method="c14n", exclusive=True, with_tail=False) for element in elements)
+
+
+def elements(text: str) -> list[bytes]:
+    return canonical(list(etree.fromstring(f"<x{DECLARED}>{text}</x>")))
+
+
+def foreign(parent: etree._Element) -> list[bytes]:
+    """The elements of modules in an item."""
+    own = {"", "http://www.w3.org/2005/Atom", "http://fanout.org/protocol/atom", "urn:x-smartfeeds:export"}
+    return canonical([child for child in parent if (etree.QName(child).namespace or "") not in own])
+
+
+@pytest.mark.parametrize("make", [rss, atom], ids=["RSS", "Atom"])
+@pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
+def test_modules_are_kept_by_rss_and_atom_and_reported_by_the_others(text, make):
+    """[RSS-014] Every element comes out as it went in, where the format has a place for it."""
+    item = item_of(make(text))
+    for form in WRITERS:
+        job = FeedExport(FeedHead("urn:x:f", "F", 0, "http://x.example/f", link="http://x.example/"), [item], 0)
+        data = b"".join(WRITERS[form].write(job))
+        if form in ("rss", "atom"):
+            root = etree.fromstring(data)
+            (node,) = root.iterfind("channel/item" if form == "rss" else "{*}entry")
+            assert foreign(node) == elements(text), form
+        elif form in ("json", "jsonfeed", "rss092"):
+            assert EXTENSIONS in {loss.what for loss in job.losses}, form
+
+
+def test_dublin_core_is_read_as_what_atom_has():
+    """dc:creator is an author, dc:date the date and dc:subject a category; dcterms:modified is the last change."""
+    entry = read_entry(
+        item_of(
+            rss(
+                "<dc:creator>Ann</dc:creator><dc:creator>Bob</dc:creator><dc:date>2011-05-09T12:00:00Z</dc:date>"
+                "<dc:subject>news/local</dc:subject><dcterms:modified>2011-05-10T12:00:00Z</dcterms:modified>"
+            )
+        )
     )
+    assert [person.name for person in entry.authors] == ["Ann", "Bob"]
+    assert [category.term for category in entry.categories] == ["news/local"]
+    assert (entry.changed_us - entry.issued_us) == 24 * 60 * 60 * 1_000_000
 
 
-def rss_item(inside: str) -> Item:
-    return item_of(
-        f'<rss version="2.0" {NAMESPACES}><channel><title>F</title><item><guid>1</guid>{inside}</item></channel></rss>'
+def test_encoded_content_is_the_content_and_the_description_the_summary():
+    """[A-125]"""
+    entry = read_entry(
+        item_of(rss("<description>short</description><content:encoded><![CDATA[<b>long</b>]]></content:encoded>"))
     )
+    assert entry.content is not None and entry.summary is not None
+    assert (entry.content.value, entry.summary.value) == ("<b>long</b>", "short")
 
 
-def rdf_item(inside: str) -> Item:
-    return item_of(
-        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/" '
-        f"{NAMESPACES}>"
-        f'<channel rdf:about="http://a/"><title>F</title></channel><item rdf:about="http://a/1">{inside}</item></rdf:RDF>'
-    )
+def test_modules_of_the_channel_are_kept():
+    """[RSS-014] [FS-012] What a podcast says of itself."""
+    text = "<itunes:author>Ann</itunes:author><itunes:category text='News'/><podcast:guid>x</podcast:guid>"
+    document = read_document(rss("", text + "<sy:updatePeriod>hourly</sy:updatePeriod>"))
+    assert document.channel is not None
+    kept = [etree.fromstring(data) for data in document.channel.extensions]
+    assert canonical(kept) == elements(text + "<sy:updatePeriod>hourly</sy:updatePeriod>")
 
 
-def item_of(document: str) -> Item:
-    (item,) = read_document(document.encode(), "https://base.example/feed").items
-    return Item(1, item.id, 0, 0, item.payload, "")
+def test_attachments_of_json_feed_are_enclosures():
+    """[RSS-010] Read with their type, title and length, and written again."""
+    attachment = {"url": "http://x.example/1.mp3", "mime_type": "audio/mpeg", "title": "One", "size_in_bytes": 9}
+    feed = {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": "F",
+        "items": [{"id": "a", "content_text": "t", "attachments": [attachment]}],
+    }
+    item = item_of(json.dumps(feed).encode())
+    (link,) = read_entry(item).enclosures
+    assert (link.href, link.type, link.title, link.length) == tuple(attachment.values())
+    job = FeedExport(FeedHead("urn:x:f", "F", 0, "http://x.example/f"), [item], 0)
+    (written,) = json.loads(b"".join(WRITERS["jsonfeed"].write(job)))["items"]
+    assert written["attachments"] == [attachment]
 
 
-def shown(item: Item) -> tuple[str, str, str]:
-    """Title, text and picture, as pages show them."""
-    entry = read_entry(item)
-    text = entry.content or entry.summary
-    return entry.title.plain, "" if text is None else text.plain, entry.picture
-
-
-MRSS = 'xmlns:m="{}"'
-CASES = [
-    # an Atom feed of a video channel, with and without the elements of Atom
-    (atom_entry, f"<title>Video</title>{VIDEO}", "Video", "First line http://a/ second line", "http://i/hq"),
-    (atom_entry, VIDEO, "Video", "First line http://a/ second line", "http://i/hq"),
-    (atom_entry, f"<title/><content/><summary/>{VIDEO}", "Video", "First line http://a/ second line", "http://i/hq"),
-    (atom_entry, f"<title>Own</title><content type='html'>&lt;p>own&lt;/p></content>{VIDEO}",
-     "Own", "own", "http://i/hq"),
-    (atom_entry, f"<title>Own</title><summary>short</summary>{VIDEO}", "Own", "short", "http://i/hq"),
-    (atom_entry, "<title>T</title><summary>short</summary><content:encoded>&lt;p>long&lt;/p></content:encoded>",
-     "T", "long", ""),
-    (atom_entry, "<title>T</title><content src='https://a.example/x'/><media:description>d</media:description>",
-     "T", "d", ""),
-    # several groups and descriptions: the longest text, the widest picture
-    (rss_item, "<title>T</title><media:group><media:description>a</media:description></media:group><media:group>"
-     "<media:description>longer</media:description><media:thumbnail url='http://i/1' width='1'/>"
-     "<media:thumbnail url='http://i/2' width='20'/></media:group>", "T", "longer", "http://i/2"),
-    # Flickr and Vimeo
-    (rss_item, "<media:title>T</media:title><media:description type='html'>&lt;b>d&lt;/b></media:description>"
-     "<media:content url='https://i.example/b.jpg' type='image/jpeg'/><media:thumbnail url='https://i.example/s.jpg'/>",
-     "T", "d", "https://i.example/b.jpg"),
-    (rss_item, "<title>T</title><media:content width='1280'><media:player url='https://p.example/'/>"
-     "<media:thumbnail url='https://i.example/t.jpg'/><media:description>d</media:description></media:content>",
-     "T", "d", "https://i.example/t.jpg"),
-    # news: a text and a picture of its own
-    (rss_item, "<title>T</title><description>d</description><media:thumbnail width='240' url='/i.jpg'/>",
-     "T", "d", "https://base.example/i.jpg"),
-    (rss_item, "<title>T</title><description>d</description><media:content medium='image' url='http://i/x'>"
-     "<media:title>a caption</media:title></media:content>", "T", "d", "http://i/x"),
-    (rss_item, "<description>d</description><media:content medium='image' url='http://i/x'><media:title>a caption"
-     "</media:title></media:content>", "", "d", "http://i/x"),
-    (rss_item, "<title>T</title><description>&lt;img src='http://i/y'>d</description>"
-     "<media:thumbnail url='http://i/x'/>",
-     "T", "d", ""),
-    (rss_item, "<title>T</title><media:content medium='image' url='https://0.gravatar.com/avatar/1'/>", "T", "", ""),
-    (rss_item, "<title>T</title><enclosure url='http://i/e' type='image/png' length='1'/>"
-     "<media:thumbnail url='http://i/x'/>",
-     "T", "", ""),
-    # podcasts
-    (rss_item, "<itunes:title>T</itunes:title><itunes:summary>long</itunes:summary><itunes:subtitle>s</itunes:subtitle>"
-     "<itunes:image href='http://i/x'/>", "T", "long", "http://i/x"),
-    (rss_item, "<title>T</title><itunes:subtitle>s</itunes:subtitle>", "T", "s", ""),
-    (rss_item, "<title>T</title><description> </description><itunes:summary>&lt;p>long&lt;/p></itunes:summary>",
-     "T", "long", ""),
-    (rss_item, "<title>T</title><googleplay:description>d</googleplay:description>"
-     "<googleplay:image href='http://i/x'/>",
-     "T", "d", "http://i/x"),
-    # blogs and journals
-    (rss_item, "<title>T</title><description>short</description>"
-     "<body xmlns='http://www.w3.org/1999/xhtml'><p>long</p></body>",
-     "T", "long", ""),
-    (rss_item, "<title>T</title><body xmlns='http://www.w3.org/1999/xhtml'><p>a<br/>b</p></body>", "T", "a b", ""),
-    (rss_item, "<title>T</title><div xmlns='http://www.w3.org/1999/xhtml'><img src='http://i/1'/>a</div>",
-     "T", "a", ""),
-    (rss_item, "<title>T</title><yandex:full-text>long</yandex:full-text>", "T", "long", ""),
-    (rdf_item, "<dc:title>T</dc:title><dc:description>d</dc:description>", "T", "d", ""),
-    (rdf_item, "<title>T</title><dcterms:abstract>d</dcterms:abstract>", "T", "d", ""),
-    # other spellings of the namespace
-    *[(rss_item, f"<title>T</title><m:group xmlns:m='{uri}'><m:description>d</m:description></m:group>", "T", "d", "")
-      for uri in ("http://search.yahoo.com/mrss", "https://search.yahoo.com/mrss/", "http://www.search.yahoo.com/MRSS/")],
-    # no address of the web
-    (rss_item, "<title>T</title><media:thumbnail url='javascript:alert(1)'/>", "T", "", ""),
-    (rss_item, "<title>T</title><media:thumbnail url=''/><media:thumbnail/>", "T", "", ""),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("read", "inside", "title", "text", "picture"), CASES)
-def test_title_text_and_picture_are_found(read, inside, title, text, picture):
-    assert shown(read(inside)) == (title, text, picture)
-
-
-@pytest.mark.parametrize("read", [atom_entry, rss_item, rdf_item])
-def test_text_is_in_searches_and_json_feed_and_its_element_stays(read):
-    item = read(VIDEO)
-    assert "second" in read_traits(item.payload).words
-    written = write_json_feed(FeedHead("urn:f", "F", 0), [read_entry(item)]).data.decode()
-    assert "second line" in written and '"image":"http://i/hq"' in written
-    assert b"<media:description" in item.payload and b"<media:statistics" in item.payload
-
-
-def test_line_ends_of_a_plain_text_stay():
-    entry = read_entry(atom_entry(VIDEO))
-    assert entry.content is not None and "First line<br/>\nhttp" in entry.content.html
-
-
-def test_entry_without_modules_is_not_touched():
-    inside = "<title>T</title><summary>s</summary>"
-    assert rss_item("<title>T</title><description>s</description>").payload.count(b"<link") == 0
-    assert atom_entry(inside).payload.endswith(f"{inside}</entry>".encode())
-
-
-def test_image_of_json_feed_is_the_picture():
-    feed = (
-        '{"version": "https://jsonfeed.org/version/1.1", "title": "F", "items": ['
-        '{"id": "1", "content_text": "a", "image": "/i.png"}, {"id": "2", "banner_image": "http://i/b"},'
-        '{"id": "3", "image": "javascript:1"}]}'
-    )
-    items = read_document(feed.encode(), "https://base.example/feed").items
-    entries = [read_entry(Item(1, item.id, 0, 0, item.payload, "")) for item in items]
-    assert [entry.picture for entry in entries] == ["https://base.example/i.png", "http://i/b", ""]
-
-
-def test_our_own_export_is_read_as_it_was_stored():
-    """Its entries are complete, also where a publisher has put nothing but media into them."""
-    exported = atom_entry(VIDEO).payload.decode()
-    stored = exported.replace("<content>", "<gone>").replace("</content>", "</gone>")
-    keys = '<sf:keys xmlns:sf="urn:x-smartfeeds:export" created="1" modified="1"></sf:keys>'
-    (item,) = read_document(stored.replace("</entry>", f"{keys}</entry>").encode()).items
-    assert item.payload.root.find(atom.CONTENT) is None
+def test_item_of_a_source_credits_its_channel():
+    """[RSS-008] [RSS-007] An aggregate names the channel of each item, also in RSS; a source that is there stays."""
+    address = "http://x.example/feed.xml"
+    credited = "<source url='http://y.example/f'>Other</source>"
+    for inside, expected in (("", ("F", address)), (credited, ("Other", "http://y.example/f"))):
+        (read,) = read_source(rss(inside), "", address, new_source("planet", address, 0)).items
+        item = Item(1, read.item.id, 0, 0, read.item.payload, "", deleted=False)
+        job = FeedExport(FeedHead("urn:x:f", "Planet", 0, "http://p.example/f"), [item], 0)
+        for form in ("rss", "rss092"):
+            root = etree.fromstring(b"".join(WRITERS[form].write(job)))
+            (source,) = root.iterfind("channel/item/source")
+            assert (source.text, source.get("url")) == expected, form

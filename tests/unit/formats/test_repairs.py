@@ -165,6 +165,7 @@ ATOM = (
     ("inside", "kind", "text"),
     [
         ('<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">a<br>b</div></content>', "html", "a<br>b"),
+        ("<published>2024-03-05T10:15:00Z<x:y xmlns:x='urn:x'>z</x:y><content>c</content>", None, "c"),
         ('<content type="html">a &lt;b> & c</content>', "html", "a <b> & c"),
         ("<summary>a <b>c</summary>", "html", "a <b>c"),
         ('<link rel="alternate" href="http://a/"><content>c</content>', None, "c"),

@@ -13,7 +13,7 @@ from smartfeeds.formats.feed_details import FeedDetails, load_details
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.documents import version_of
-from smartfeeds.service.importing import ImportCounts, import_document, import_items
+from smartfeeds.service.importing import ImportCounts, import_document, import_items, index_import
 from support.world import ALICE, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, draft, entry, jid, refusal
 
 DAY_US = 86_400 * S
@@ -95,6 +95,15 @@ async def test_import_in_several_chunks_tells_how_far_it_is(world: World) -> Non
 
     assert sum(counts) == 130 and len(counts) == 3
     assert await world.ids_of(CREATED) == " ".join(one.id for one in items)
+
+
+async def test_import_leaves_no_backlog_of_the_filter_index(world: World) -> None:
+    """The first filtered pull of a large import does not wait for its index."""
+    await bring(world, *(item(str(number), 1 + number) for number in range(150)))
+    node = await world.node()
+    assert not await world.store.read(lambda tx: tx.index_current(node.node_no))
+    await index_import(world.service, FEED)
+    assert await world.store.read(lambda tx: tx.index_current(node.node_no))
 
 
 async def test_import_into_a_node_that_goes_away_is_refused(world: World) -> None:

@@ -19,6 +19,7 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service import requests as r
+from smartfeeds.service.context import Policy
 from smartfeeds.service.erasing_items import erase_item
 from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import IncomingItem, merge_items
@@ -380,3 +381,30 @@ async def test_change_of_a_copy_that_was_mirrored_comes_back(start: Start) -> No
     )
     assert result.reason == ""
     assert (await place.ends())[:2] == (1, 1)
+
+
+async def test_mirror_of_a_copy_becomes_the_item_too(start: Start) -> None:
+    """[A-154] A node that a source fills is mirrored elsewhere. Then it becomes a mirror of the origin. The other place
+    has the item once, under the same id."""
+    place, other = await start(), await start()
+    other.world.service.policy = Policy("feeds.b.example")
+
+    async def send() -> None:
+        def read(tx, context):  # type: ignore[no-untyped-def]
+            node = tx.node(FEED)
+            items = tx.slice(node.node_no, Slice(SHARED, 100))
+            return [IncomingItem(item.id, read_shared(context, node, item), names=()) for item in items]
+
+        items = await place.world.service.read(read)
+        results = await other.world.service.write(lambda tx, context: merge_items(tx, context, FEED, SERVICE, items))
+        assert not any(one.reason for one in results)
+
+    await place.step("poll")
+    await send()
+    await place.step("mirror")
+    await send()
+    here, there = await place.items(), await other.items()
+    assert [(item.id, item.sync_id, item.sync) for item in here] == [
+        (item.id, item.sync_id, item.sync) for item in there
+    ]
+    assert len(here) == 1

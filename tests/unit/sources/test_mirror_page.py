@@ -14,6 +14,8 @@ SPEAKERS = (
     ROOT / "component/smartfeeds/cli/mirrors.py",
     ROOT / "component/smartfeeds/service/merging.py",
     ROOT / "component/smartfeeds/service/mirrors.py",
+    ROOT / "component/smartfeeds/core/mirror.py",
+    ROOT / "component/smartfeeds/sync/sharing.py",
 )
 
 

@@ -202,7 +202,6 @@ async def test_list_is_followed_and_found_in_each_spelling(polling, site, world,
         (f"{OWN_URL}/feeds.opml?sources=true", "no feed is there"),
         (f"{OWN_URL}/feeds/blogs.opml?category=x", "is a view of a feed"),
         ("xmpp:feeds.example.org?;node=blogs%3Fcategory=x", "is a view of a feed"),
-        ("missing.example/list", "starts with http"),
         ("xmpp:other.example?;node=blogs", "mirror it"),
     ],
 )

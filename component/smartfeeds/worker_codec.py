@@ -4,6 +4,7 @@ Whoever takes over such a process must not take over the service, too. So result
 the service calls one function while it reads them: `make`, which sets the fields of a value and calls no code of it.
 """
 
+import inspect
 import io
 import pickle
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final, cast
 
 from smartfeeds.errors import SmartfeedsError
 
@@ -33,8 +34,37 @@ class _Encoder(pickle.Pickler):
         return make, (module, name, _state(value, _admitted(module, name)))
 
 
-class _Decoder(pickle.Unpickler):
-    """Reads what `_Encoder` wrote, and refuses any other function or class."""
+_OPCODES: Final = (
+    *(pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK),
+    *(pickle.MEMOIZE, pickle.BINGET, pickle.LONG_BINGET, pickle.STACK_GLOBAL, pickle.REDUCE),
+    *(pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2),
+    *(pickle.LONG1, pickle.LONG4, pickle.BINFLOAT),
+    *(pickle.SHORT_BINUNICODE, pickle.BINUNICODE, pickle.BINUNICODE8),
+    *(pickle.SHORT_BINBYTES, pickle.BINBYTES, pickle.BINBYTES8, pickle.BYTEARRAY8),
+    *(pickle.EMPTY_TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.TUPLE),
+    *(pickle.EMPTY_LIST, pickle.APPEND, pickle.APPENDS, pickle.EMPTY_DICT, pickle.SETITEM, pickle.SETITEMS),
+    *(pickle.EMPTY_SET, pickle.ADDITEMS, pickle.FROZENSET),
+)
+
+
+class _Decoder(pickle._Unpickler):
+    """Reads what `_Encoder` wrote, and refuses any other operation, function or class.
+
+    It is the reader in Python, which has a table of operations. The reader in C also sets attributes of any object,
+    such as a member of an enumeration, which the service shares. Other threads run meanwhile.
+    """
+
+    dispatch: ClassVar[dict[int, Any]] = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _OPCODES}
+
+    def load_reduce(self) -> None:
+        """Calls `make`, also where another value of the stack could be called."""
+        stack: list[Any] = vars(self)["stack"]
+        arguments = stack.pop()
+        if stack[-1] is not make:
+            raise pickle.UnpicklingError("the result calls a value")
+        stack[-1] = make(*arguments)
+
+    dispatch[pickle.REDUCE[0]] = load_reduce
 
     def find_class(self, module: str, name: str) -> Callable[..., object]:
         if (module, name) != (make.__module__, make.__name__):
@@ -50,21 +80,21 @@ def dump_value(value: object) -> bytes:
 
 
 def load_value(data: bytes) -> Any:
-    """Decodes a value. Raises Exception of any type for data that `dump_value` did not write."""
+    """Decodes a value. Raises an exception of any type for data that `dump_value` did not write."""
     return _Decoder(io.BytesIO(data)).load()
 
 
 def make(module: str, name: str, state: Any) -> object:
     """Makes a value of its type and its state."""
     kind = _admitted(module, name)
-    if state is None:
+    if not inspect.isclass(kind):
         return kind  # the only instance of its type
     if issubclass(kind, Enum):
         return kind(state)
     if issubclass(kind, SmartfeedsError):
         arguments, attributes = state
         error = kind.__new__(kind, *arguments)
-        for attribute in _slots(kind):
+        for attribute in _slots(cast("Any", kind)):
             setattr(error, attribute, attributes[attribute])
         return error
     if issubclass(kind, tuple):
@@ -75,7 +105,7 @@ def make(module: str, name: str, state: Any) -> object:
         vars(text).update(attributes)
         return text
     value = object.__new__(kind)
-    for field, content in zip(_fields(kind), state, strict=True):
+    for field, content in zip(_fields(cast("Any", kind)), state, strict=True):
         object.__setattr__(value, field, content)
     return value
 
@@ -116,12 +146,12 @@ def _is_constant(value: object, name: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _fields(kind: type) -> tuple[str, ...]:
+def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
 @lru_cache(maxsize=256)
-def _slots(kind: type) -> tuple[str, ...]:
+def _slots(kind: Any) -> tuple[str, ...]:
     return tuple(name for base in kind.__mro__ for name in base.__dict__.get("__slots__", ()))
 
 

@@ -7,6 +7,7 @@ result or the error, with its length. The process ends when standard input does,
 import os
 import pickle
 import resource
+import signal
 import time
 import traceback
 from contextlib import suppress
@@ -60,6 +61,9 @@ def write_frame(stream: IO[bytes], data: bytes) -> None:
 
 def main() -> None:
     """Serves requests until standard input ends."""
+    # systemd sends SIGTERM to all processes of a service. A document that is being read would become an error of its
+    # source, before the service ends.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not be taken for a reply

@@ -39,6 +39,7 @@ STATES = {
     "app.App": LOCAL,
     "background.BackgroundTasks": LOCAL,
     "bot.delivery.ChatSender": OWNED,
+    "bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
     "bot.rooms.Rooms": Checked("protocol/test_room_processes.py::test_each_process_answers_what_it_receives"),
     "core.fairness.FairOrder": LOCAL,
     "core.interests.Interests": Checked("protocol/test_notify.py::test_newest_item_comes_once_from_several_processes"),
@@ -138,6 +139,7 @@ CONTAINERS = {
 PURE = {
     "bot.schedule": {"_zones"},
     "core.person": {"_pattern", "hint"},
+    "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},
     "core.topics": {"read_topic"},
     "core.urls": {"_quoted"},
@@ -154,6 +156,7 @@ PURE = {
     "http.web.feed_page": {"_code"},
     "http.web.frame": {"_environment"},
     "http.web.static_files": {"static_files"},
+    "service.damage": {"_log_once"},  # the log of a process has each damaged version once
     "service.networks": {"network_of"},
     "service.syncing": {"endpoint", "is_own_endpoint"},
     "store.postgres_engine": {"_returning"},

@@ -191,6 +191,15 @@ async def test_process_ends_when_the_service_is_killed(how: signal.Signals) -> N
     await until_ended(pid)
 
 
+async def test_end_of_the_service_does_not_end_a_document(workers: DocumentWorkers) -> None:
+    """systemd sends the signal to all processes of a service."""
+    await read(workers, SMALL)
+    (pid,) = workers.pids
+    os.kill(pid, signal.SIGTERM)
+    assert await read(workers, SMALL) == 1
+    assert pid in workers.pids
+
+
 async def test_interrupt_at_the_terminal_is_not_for_the_process(workers: DocumentWorkers) -> None:
     await read(workers, SMALL)
     (pid,) = workers.pids
@@ -262,7 +271,7 @@ async def test_cancelled_request_is_not_read() -> None:
         *(None, True, 1, -1.5, "ä", b"\x00", (1, (2,)), [1], {"a": [1]}, {1}, frozenset({2})),
         *(Condition.GONE, SOURCE, FEEDSYNC, {"sources": [SOURCE, SOURCE]}),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_codec_keeps_values(value: object) -> None:
     copy = load_value(dump_value(value))
@@ -304,13 +313,28 @@ class _Call:
         _Call(make, "smartfeeds.sources.reading", "Sequence", ()),
         _Call(make, "smartfeeds.net.fetch", "Response", ()),
         _Call(make, "smartfeeds.core.sources", "Source", ("one field",)),
+        _Call(make, "smartfeeds.core.sources", "Source", None),
     ],
-    ids=lambda call: str(call.reduced)[:60],
+    ids=lambda call: " ".join([call.reduced[0].__name__, *(part for part in call.reduced[1] if isinstance(part, str))]),
 )
 def test_codec_calls_nothing_for_a_process_that_was_taken_over(value: object) -> None:
     """[xep-map 246]"""
-    with pytest.raises((pickle.UnpicklingError, pickle.PicklingError, ValueError)):
+    with pytest.raises((pickle.UnpicklingError, pickle.PicklingError, ValueError, TypeError)):
         load_value(pickle.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "shared", [("smartfeeds.errors", "Condition", "gone"), ("smartfeeds.sync.feedsync", "FEEDSYNC", None)]
+)
+def test_codec_changes_no_value_that_the_service_shares(shared: tuple[str, str, object]) -> None:
+    """The operation BUILD of pickle would set attributes of a member of an enumeration. [xep-map 246]"""
+    call = pickle.dumps(_Call(make, *shared), protocol=5)
+    frame_bytes = 9  # whose length would be wrong
+    state = b"}\x8c\x04name\x8c\x05owneds"  # {"name": "owned"}
+    attack = call[:2] + call[2 + frame_bytes : -1] + state + pickle.BUILD + pickle.STOP
+    with pytest.raises(KeyError, match=str(pickle.BUILD[0])):
+        load_value(attack)
+    assert FEEDSYNC.name == "FeedSync"
 
 
 def test_frames_end_with_the_stream() -> None:

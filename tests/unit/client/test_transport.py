@@ -14,6 +14,7 @@ from smartfeeds.client import ClientLink, Follower, LoginError, SlixLink
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import BACKOFF, Timeouts
 from smartfeeds.errors import LinkError
+from smartfeeds.sources.stream_link import StreamLink
 from support.fakeserver import FakeServer, Session
 from support.link import linked
 from unit.client.model_link import FakeTimers
@@ -123,7 +124,7 @@ async def test_follower_on_our_stream_answer_that_cannot_be_read_is_no_page(cont
     async with linked(lambda _: False) as (server, stream):
         session = await server.session()
         feed = Follower(
-            stream,
+            StreamLink(stream, 10.0),
             ADDRESS,
             mirror=True,
             page_items=2,

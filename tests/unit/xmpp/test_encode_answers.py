@@ -16,7 +16,7 @@ from unit.xmpp.wire import DATA, ERR, OW, PS, RSM, STANZAS, canonical
 
 PAYLOAD = b'<entry xmlns="http://www.w3.org/2005/Atom"><title>a</title></entry>'
 ENTRY = PAYLOAD.decode()
-HTTP_ONLY = {"files", "river", "sessions", "source_lists", "writing"}
+HTTP_ONLY = {"files", "placing", "river", "sessions", "source_lists", "writing"}
 HOUR_US = 1_304_942_400_500_000
 
 

@@ -8,11 +8,13 @@ from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.store.base import Store
 
 INDEX_STEP = 200  # items in one transaction, which takes about 10 ms: requests wait no longer than that
-# The pause after a step in relation to its duration, while nobody writes: readers get half of the time. While requests
-# write, there is no pause. A step waits for its fair turn among them anyway, and with a pause the index fell 5 s behind
-# 20,000 publishes.
+# The pause after a whole step in relation to its duration, while nobody writes: readers get half of the time. While
+# requests write, there is no pause. A step waits for its fair turn among them anyway, and with a pause the index fell
+# 5 s behind 20,000 publishes.
 QUIET_PAUSE = 1
-INDEX_REST_S = 1.0  # from a publish to its indexing, so that many publishes are indexed together
+# From a publish to its indexing, and from a step that was not whole to the next one. Many publishes are indexed
+# together: with a step for each of them, every publish would wait for a commit of the index.
+INDEX_REST_S = 1.0
 
 
 class Indexer:
@@ -50,7 +52,8 @@ class Indexer:
         self._written.clear()
         began_s = time.monotonic()
         done = await self._store.index_some(INDEX_STEP)
-        if done:
-            pause = 0 if self._written.is_set() else QUIET_PAUSE
-            await asyncio.sleep((time.monotonic() - began_s) * pause)
+        if 0 < done < INDEX_STEP:
+            await asyncio.sleep(INDEX_REST_S)
+        elif done and not self._written.is_set():
+            await asyncio.sleep((time.monotonic() - began_s) * QUIET_PAUSE)
         return done > 0

@@ -168,8 +168,18 @@ async def test_index_begins_with_the_start_and_with_every_change(monkeypatch: py
     assert steps == [2, 1, 0, 0, 0]
 
 
-async def test_publishes_do_not_end_a_run_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index keeps up while somebody publishes all the time: it rests once, and there is no pause between steps."""
+@pytest.mark.parametrize(
+    ("done", "pauses"),
+    [(indexing.INDEX_STEP, []), (1, [indexing.INDEX_REST_S] * 4)],
+    ids=["many publishes", "few publishes"],
+)
+async def test_publishes_do_not_end_a_run_of_the_index(
+    monkeypatch: pytest.MonkeyPatch, done: int, pauses: list[float]
+) -> None:
+    """The index keeps up while somebody publishes all the time: there is no pause between whole steps.
+
+    Few publishes do not wait for a commit of the index each.
+    """
     world = World(memory_store())
     indexer = Indexer(world.store)
     sleeps: list[float] = []
@@ -184,11 +194,11 @@ async def test_publishes_do_not_end_a_run_of_the_index(monkeypatch: pytest.Monke
         left -= 1
         if not left:
             raise asyncio.CancelledError
-        return 1
+        return done
 
     monkeypatch.setattr(world.store, "index_some", index_some)
     monkeypatch.setattr(indexing.asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         await indexer.run()
 
-    assert sleeps == [indexing.INDEX_REST_S, 0, 0, 0, 0]
+    assert sleeps == [indexing.INDEX_REST_S, *pauses]

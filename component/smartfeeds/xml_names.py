@@ -28,7 +28,9 @@ _thread_state.argtypes = []
 class _Parsed(threading.local):
     """The bytes that this thread may still parse with its dictionary."""
 
-    left_bytes: int = DICTIONARY_BYTES
+    # A new thread has no dictionary. lxml would give it that of the parser, which belongs to the thread that used the
+    # parser last. Two threads that write into one dictionary end the process.
+    left_bytes: int = 0
 
 
 _parsed = _Parsed()

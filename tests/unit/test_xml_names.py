@@ -77,6 +77,24 @@ def test_parser_does_not_hand_on_its_dictionary() -> None:
     assert len({id(entry) for entry in entries}) == 3
 
 
+def test_new_thread_does_not_share_the_dictionary_of_a_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has its own dictionary before its first document. Two threads that write into one would end the process."""
+    order: list[str] = []
+    parser = etree.XMLParser()
+    parse_xml(b"<x/>", parser)  # the parser has a dictionary of this thread
+    monkeypatch.setattr(xml_names, "renew_names", lambda: (order.append("renewed"), renew_names()))
+
+    def work() -> None:
+        for _ in range(2):
+            parse_xml(b"<x/>", parser)
+            order.append("parsed")
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert order == ["renewed", "parsed", "parsed"]
+
+
 def test_documents_outlive_their_dictionary() -> None:
     """Trees of several dictionaries are searched, copied, written, and joined."""
     trees = []

@@ -5,7 +5,6 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.urls import entry_path
-from smartfeeds.service import damage as damage_module
 from smartfeeds.store.base import WriteTx
 from support.chat import body_of, write
 from support.component import ALICE, BOB, NS, Component, Element, bare, entry, ok, text_of
@@ -27,11 +26,6 @@ DAMAGES = {
     "longer": lambda data: data + b"<x/>",
     "payload of another item": lambda data: data.replace(b"two", b"one"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _logs_again() -> None:
-    damage_module._log_once.cache_clear()
 
 
 async def spoil(component: Component, damage: str = "one bit", item: str = "two", column: str = "payload") -> None:

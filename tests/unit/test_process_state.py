@@ -81,6 +81,7 @@ STATES = {
     "recent.RecentEvents": LOCAL,
     "recent.RecentRates": LOCAL,
     "service.admin_process.ServiceOperations": LOCAL,
+    "service.damage.DamageLog": LOCAL,
     "service.sign_ins.SignIns": Checked(
         "http/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
     ),
@@ -156,7 +157,6 @@ PURE = {
     "http.web.feed_page": {"_code"},
     "http.web.frame": {"_environment"},
     "http.web.static_files": {"static_files"},
-    "service.damage": {"_log_once"},  # the log of a process has each damaged version once
     "service.networks": {"network_of"},
     "service.syncing": {"endpoint", "is_own_endpoint"},
     "store.postgres_engine": {"_returning"},

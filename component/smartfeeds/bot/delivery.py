@@ -40,7 +40,7 @@ from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
 from smartfeeds.service.context import Context, recipient_access, refusal_of
-from smartfeeds.service.damage import log_damaged
+from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -145,6 +145,7 @@ def read_batch(
     # Of the first document of a blog people are told of the newest entries only (SRC-057).
     quiet = [one.progress.quiet_us for one in tx.sources_of(node.name) if one.progress.quiet_us is not None]
     told = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
+    note_damaged(context, node, told)
     items = tuple(item for item in told if _is_sent(tx, node, item, jid, rows))
     chat = tx.chat(consumer.target) or ChatRow(consumer.target)
     former = tx.batch(consumer)
@@ -172,7 +173,6 @@ def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscript
 
 def _is_sent(tx: ReadTx, node: Node, item: Item, jid: Jid, rows: list[Subscription]) -> bool:
     """Whether one of the views contains the item. Deletions are not sent, nor are the recipient's own items."""
-    log_damaged(node, (item,))
     if item.deleted or item.damaged or item.publisher == str(jid):
         return False
     rows = [row for row in rows if item.modified_us > row.since_us]

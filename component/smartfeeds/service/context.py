@@ -102,6 +102,7 @@ class Context:
     """One run of a use case. It collects what must happen after the commit, because the store may run a use case twice.
 
     `changed` are the numbers of the nodes with changes to deliver, `degraded` the cursors whose checksum did not match.
+    `damaged` are the node, id and time of change of the damaged items that were read (`service.damage`).
     """
 
     policy: Policy
@@ -109,6 +110,7 @@ class Context:
     new_id: Callable[[], str]
     changed: set[int] = field(default_factory=set)
     degraded: set[Cursor] = field(default_factory=set)
+    damaged: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,43 +5,54 @@ that its count and its cursors stay true and a follower can go on. Documents of 
 the item itself fails. Publishing the item again, or retracting it, ends the damage (docs/decisions.md).
 """
 
+from collections import deque
 from collections.abc import Iterable
-from functools import lru_cache
+from typing import Final
 
 import structlog
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import tombstone
+from smartfeeds.service.context import Context
 
-_ADVICE = "publish or retract the item again, or restore a backup; smartfeeds doctor lists all damaged items"
+_ADVICE: Final = "publish or retract the item again, or restore a backup; smartfeeds doctor lists all damaged items"
+_REMEMBERED: Final = 1_024  # versions that were logged
 
-log = structlog.get_logger()
-
-
-def log_damaged(node: Node, items: Iterable[Item]) -> None:
-    """Logs the damaged ones among the items of a node, once for each version."""
-    for item in items:
-        if item.damaged:
-            _log_once(node.name, item.id, item.modified_us)
+_log = structlog.get_logger()
 
 
-def without_content(node: Node, item: Item) -> Item:
+class DamageLog:
+    """Logs damaged items, each version once: a reader who repeats a request must not fill the log."""
+
+    def __init__(self) -> None:
+        self._logged: deque[tuple[str, str, int]] = deque(maxlen=_REMEMBERED)
+
+    def write(self, damaged: Iterable[tuple[str, str, int]]) -> None:
+        """Logs what use cases have read (`Context.damaged`)."""
+        for version in damaged:
+            if version not in self._logged:
+                self._logged.append(version)
+                node, item, _modified_us = version
+                _log.error("item_damaged", node=node, item=item, advice=_ADVICE)
+
+
+def note_damaged(context: Context, node: Node, items: Iterable[Item]) -> None:
+    """Notes the damaged ones among the items of a node for the log."""
+    context.damaged += tuple([(node.name, item.id, item.modified_us) for item in items if item.damaged])
+
+
+def without_content(context: Context, node: Node, item: Item) -> Item:
     """Returns a damaged item as pages show it. The content of a tombstone follows from its columns. The publisher may
     be damaged, too, and counts for the rights to replace the item only.
     """
-    log_damaged(node, (item,))
+    note_damaged(context, node, (item,))
     payload = tombstone(item.id, item.modified_us, b"") if item.deleted else b""
     return item._replace(payload=payload, publisher="")
 
 
-def check_whole(node: Node, item: Item) -> None:
+def check_whole(context: Context, node: Node, item: Item) -> None:
     """Raises FeedError(INTERNAL) if an item is damaged."""
     if item.damaged:
-        log_damaged(node, (item,))
+        note_damaged(context, node, (item,))
         raise FeedError(Condition.INTERNAL, f"the item {item.id} is damaged in the database of this service")
-
-
-@lru_cache(1_024)
-def _log_once(node: str, item: str, _modified_us: int) -> None:
-    log.error("item_damaged", node=node, item=item, advice=_ADVICE)

@@ -43,6 +43,7 @@ from smartfeeds.service import (
 )
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
+from smartfeeds.service.damage import DamageLog
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
@@ -177,6 +178,7 @@ class FeedService:
         self._clock = clock
         self._new_id = new_id
         self._on_change = on_change
+        self._damage_log = DamageLog()
 
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
@@ -202,6 +204,8 @@ class FeedService:
         finally:
             _READ_SECONDS.observe(perf_counter() - began_s)
             CURSOR_DEGRADATIONS.inc(len(context.degraded))
+            if context.damaged:
+                self._damage_log.write(context.damaged)
 
     async def _read(
         self, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, turn: str, touch: Touch | None
@@ -235,6 +239,8 @@ class FeedService:
 
         def announce() -> None:
             CURSOR_DEGRADATIONS.inc(len(steps.context.degraded))
+            if steps.context.damaged:
+                self._damage_log.write(steps.context.damaged)
             if steps.context.changed:
                 self._on_change(steps.context.changed)
 

@@ -67,7 +67,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
     item = in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    check_whole(located.node, item)
+    check_whole(context, located.node, item)
     older, newer = _neighbours(tx, located, item) if request.neighbours else (None, None)
     local_files = local_files_of(tx, context, located.node, (item,)) if request.neighbours else ()
     item = shown(context, located.node, view, item)
@@ -193,7 +193,7 @@ def items_by_id(tx: ReadTx, context: Context, located: LocatedNode, item_ids: It
         for item_id in ids:
             item = in_view(tx, located.node, located.view, items.get(item_id))
             if item is not None and not (item.deleted and hidden):
-                check_whole(located.node, item)
+                check_whole(context, located.node, item)
                 item = shown(context, located.node, located.view, item)
                 found.append(item)
                 size_bytes += _written_size_bytes(item)

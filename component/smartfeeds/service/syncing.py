@@ -232,7 +232,7 @@ def shown(context: Context, node: Node, view: View, item: Item) -> Item:
         payload = departed(item.id, item.modified_us, item.payload, sync=view.sync)
         return item._replace(payload=payload, publisher="", deleted=True, conflicts=0)
     if item.damaged:
-        return without_content(node, item)
+        return without_content(context, node, item)
     if not view.sync:
         return item
     return item._replace(payload=with_child(shared_payload(item), sync_of(context, node, item)))

@@ -22,7 +22,7 @@ from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context
-from smartfeeds.service.damage import log_damaged
+from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import shown
 from smartfeeds.sources.mirror_in import NO_RIGHT
@@ -240,7 +240,7 @@ def _outgoing(tx: ReadTx, context: Context, node: Node, item: Item) -> OutgoingI
     """An item with its sync data. The item that describes the feed itself is each service's own and is not sent, nor is
     a damaged item."""
     mark, sync_id = mark_at(tx, node.node_no, Order.MODIFIED, item), item.sync_id or item.id
-    log_damaged(node, (item,))
+    note_damaged(context, node, (item,))
     if item.damaged or tells_of_feed(item.id, item.payload):
         return OutgoingItem(item.id, mark, sync_id, b"", b"")
     payload = shown(context, node, SHARED, item).payload

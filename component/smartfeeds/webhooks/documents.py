@@ -18,7 +18,7 @@ from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.formats.writers import ATOM_TYPE, WRITERS, FeedExport
 from smartfeeds.service.context import Context
-from smartfeeds.service.damage import log_damaged
+from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.pulls import WHOLE, cursor_of, fitting, in_view, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -92,7 +92,7 @@ def read_topic_batch(tx: ReadTx, context: Context, key: DocumentKey) -> TopicBat
     more = more or len(batch) < len(changes)
     visible = [item for item in batch if not (item.deleted and view.hides_tombstones)]
     inside = [item for item in (in_view(tx, node, view, item) for item in visible) if item is not None]
-    log_damaged(node, inside)
+    note_damaged(context, node, inside)
     inside = [item for item in inside if not item.damaged]
     if not inside:
         return TopicBatch(node, topic, (), end, more)

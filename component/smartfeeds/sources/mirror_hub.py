@@ -73,13 +73,6 @@ class MirrorHub:
 
     async def wait(self, timeout_s: float) -> bool:
         """Waits for a push. Returns whether one came."""
-        waits = [asyncio.ensure_future(wait) for wait in (self._pushed.wait(), self._tools.sleep(timeout_s))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
-        is_pushed = self._pushed.is_set()
+        is_pushed = await self._tools.wait(self._pushed, timeout_s)
         self._pushed.clear()
         return is_pushed

@@ -113,16 +113,9 @@ class Poller:
     async def _sleep(self, pause_s: float) -> None:
         """Waits until the next look, or until a poll has ended and perhaps others with it."""
         self._free.clear()
-        waits = [asyncio.ensure_future(self._tools.sleep(pause_s)), asyncio.ensure_future(self._free.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if self._free.is_set():
-                # With thousands of sources that are due, a look costs as much as some polls.
-                await self._tools.sleep(_LEAST_PAUSE_S)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+        if await self._tools.wait(self._free, pause_s):
+            # With thousands of sources that are due, a look costs as much as some polls.
+            await self._tools.sleep(_LEAST_PAUSE_S)
 
     async def settle(self) -> bool:
         """Waits for the polls in progress. Returns whether there were any."""

@@ -115,13 +115,7 @@ class Prefetcher:
                 with failures_logged():
                     await self.look()
                 self._free.clear()
-                waits = [asyncio.ensure_future(self._tools.sleep(LOOK_S)), asyncio.ensure_future(self._free.wait())]
-                try:
-                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    for wait in waits:
-                        wait.cancel()
-                    await asyncio.gather(*waits, return_exceptions=True)
+                await self._tools.wait(self._free, LOOK_S)
         finally:
             # Another process counts from now on. A dashboard adds the numbers of all processes.
             self._readings, self._counted_us = (), None

@@ -1,5 +1,6 @@
 """The clock, the timers and the processes that sources use; tests pass their own."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -35,3 +36,14 @@ class SourceTools:
     spread: Callable[[], float]
     timers: Timers | None = None
     aside: DocumentRunner = read_here
+
+    async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
+        """Waits for an event, for so many seconds at most. Returns whether it is set."""
+        waits = [asyncio.ensure_future(wait) for wait in (event.wait(), self.sleep(timeout_s))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+        return event.is_set()

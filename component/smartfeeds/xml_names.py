@@ -45,12 +45,12 @@ def parse_xml(data: bytes | str, parser: etree.HTMLParser) -> etree._Element | N
 
 
 def parse_xml(data: bytes | str, parser: etree.XMLParser | etree.HTMLParser) -> etree._Element | None:
-    """Parses a document as `etree.fromstring` does, whose results and exceptions it has.
+    """Parses a document. Results and exceptions are those of `etree.fromstring`.
 
     Every document of others is parsed by this function or by a `PullParser`.
     """
     _parsed.left_bytes -= len(data)
-    if _parsed.left_bytes < 0:
+    if _parsed.left_bytes <= 0:
         renew_names()
     return etree.fromstring(data, parser)
 

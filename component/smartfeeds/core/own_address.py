@@ -1,4 +1,4 @@
-"""Addresses of this service, in all spellings that a person may type or a document may have (SRC-082; RFC 3986 6.2)."""
+"""Recognises the addresses of this service and its feeds in any spelling (SRC-082; RFC 3986 6.2)."""
 
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -22,7 +22,7 @@ def own_path(url: str, own_url: str) -> str | None:
 
 
 def own_nodes(text: str, domain: str, own_url: str) -> tuple[str, ...]:
-    """The names that a feed of this service may have to which a text leads, the exact one first.
+    """The names of nodes of this service that a text may mean, the exact one first.
 
     The text is an address over HTTP or XMPP, or the name itself; each may end like a document (`blogs.opml`). The
     result is empty for an address elsewhere, and for one of this service that is no feed.

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from smartfeeds.core.sources import MAX_URL_BYTES, PushKind, is_own
-from smartfeeds.core.web_address import DEFAULT_PORTS, one_spelling
+from smartfeeds.core.web_address import DEFAULT_PORTS, address_key
 
 MAX_TARGETS: Final = 8
 HTTP_POST: Final = "http-post"
@@ -87,13 +87,6 @@ def same_address(one: str, other: str) -> bool:
     return one == other or _normal(one) == _normal(other)
 
 
-def _normal(url: str) -> tuple[str, ...]:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return (url,)
-    if not parts.hostname:
-        return (url,)
-    shown_port = "" if port in (None, DEFAULT_PORTS.get(parts.scheme)) else str(port)
-    return parts.hostname, shown_port, one_spelling(parts.path).rstrip("/"), one_spelling(parts.query)
+def _normal(url: str) -> tuple[str, str]:
+    path, _, query = address_key(url).partition("?")
+    return path.rstrip("/"), query

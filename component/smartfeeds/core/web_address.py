@@ -1,6 +1,8 @@
-"""Addresses of the web that people and programs have written: reading, comparing and writing them (RFC 3986; SRC-014).
+"""Web addresses of any server, as people and programs write them: reads, compares and escapes them (RFC 3986; SRC-014).
 
-An address that is usable is requested as it was written. Only what no request could use is repaired.
+An address that is usable is requested as it was written. Only what no request could use is repaired. `urls` makes the
+addresses of this service, `own_address` recognises them, `public_address` removes secrets, `formats.links` resolves
+relative references.
 """
 
 import re
@@ -113,8 +115,8 @@ def address_key(url: str) -> str:
     if not parts.hostname:
         return url
     place = "" if port in (None, DEFAULT_PORTS.get(parts.scheme)) else f":{port}"
-    query = f"?{one_spelling(parts.query)}" if parts.query else ""
-    return f"{ascii_host(parts)}{place}{one_spelling(parts.path) or '/'}{query}"
+    query = f"?{_normal_escapes(parts.query)}" if parts.query else ""
+    return f"{ascii_host(parts)}{place}{_normal_escapes(parts.path) or '/'}{query}"
 
 
 def ascii_host(parts: SplitResult) -> str:
@@ -142,7 +144,7 @@ def host_spellings(url: str) -> set[str]:
     return {host, ".".join(labels)} - {""}
 
 
-def one_spelling(text: str) -> str:
+def _normal_escapes(text: str) -> str:
     """The text with one spelling of escapes: only characters that need one have one (RFC 3986 section 6.2.2)."""
     plain = _ESCAPE.sub(lambda match: _escape_or_character(match[1]), text)
     return quote(plain, safe=f"{_UNRESERVED_OR_RESERVED}%", errors="surrogatepass")

@@ -1,4 +1,4 @@
-"""Relative references: xml:base and the address a document came from."""
+"""Resolves relative references in documents, by xml:base and by the address that the document came from."""
 
 import re
 from urllib.parse import urljoin, urlsplit

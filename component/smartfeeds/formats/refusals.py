@@ -1,4 +1,4 @@
-"""What a document is that is no feed: the texts of refusals say what was found, not what it might be."""
+"""Errors for documents that are no feeds. Each says what the document is, not what it might be."""
 
 import re
 from collections.abc import Iterable

@@ -187,7 +187,7 @@ def sharing_of(answer: FeedPage, place: PageAddress, suffix: str) -> Sharing:
     if answer.view.order is Order.MODIFIED and answer.before_us is not None:
         window = replace(window, since_us=answer.before_us)
     elif answer.older or (not items_of(answer) and total_of(answer) != 0):
-        # An item outside the window may have been changed last: in the order of creation any item, and with max=0 each.
+        # The item that was changed last may be outside the window: the order is another one, or max is 0.
         window = replace(window, since_us=window.until_us)
     return _with_origins(window.sharing(place.complete_url(suffix), sse=is_sse), answer)
 

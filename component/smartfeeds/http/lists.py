@@ -262,7 +262,7 @@ class Lists:
 
     async def _newest_of(self, actor: Jid, node: Node, count: int, floor_us: int | None) -> list[NnoEntry]:
         """The `count` entries of a feed that were created last, without those that were created at `floor_us` or
-        before. None at all if the caller may not read the feed.
+        before. An empty list if the caller may not read the feed.
         """
         entries: list[NnoEntry] = []
         before, step = "", FIRST_READ

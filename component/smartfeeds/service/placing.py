@@ -47,8 +47,11 @@ class OutlineShown(Answer):
 
 @dataclass(frozen=True, slots=True)
 class MoveItem(NodeRequest):
-    """Moves an item by a step, or into `parent` and behind `after`, which are item ids, "" for the root and the first
-    place. None: it stays with its parent, or becomes the last one there."""
+    """Moves an item by a step, or into `parent` and behind `after`.
+
+    `parent` is an item id, "" for the root, None for the present parent. `after` is an item id, "" for the first place,
+    None for the last.
+    """
 
     item_id: str
     step: MoveStep | None = None

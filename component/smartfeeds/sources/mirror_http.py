@@ -4,7 +4,7 @@ A document is read whole before anything of it is merged. If its publisher lets 
 read on the first time and after a gap (FS-079, A-46). What the complete feed no longer has stays here all the same,
 because Smart Feeds never lose items (A-150); the state tells how many those are. A Smart Feed is read page by page,
 and the next time from its last cursor. Between two polls its publisher holds a pull, and answers when it has news
-(`holding`).
+(`held_pulls`).
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -32,7 +32,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.documents import ACCEPT_FEED, mirror_reader
-from smartfeeds.sources.holding import Holding
+from smartfeeds.sources.held_pulls import HeldPullTiming
 from smartfeeds.sources.mirror_documents import HeldPage, WebDocument, WebPosition, parse_position
 from smartfeeds.sources.mirror_hub import HubOptions, MirrorHub
 from smartfeeds.sources.mirror_in import BATCH, IncomingBatch, IncomingMirror
@@ -102,7 +102,7 @@ class WebMirrorReader(IncomingMirror):
         self._sharing = Sharing()
         self._reader = mirror_reader(mirror.node)
         self._in_step = False
-        self._holding = Holding(tools.now_us, tools.spread)
+        self._timing = HeldPullTiming(tools.now_us, tools.spread)
         self._held: HeldPage | None = None
         self._sends_timeout = True
         self._hub = MirrorHub(mirror.name, service, tools, hubs)
@@ -120,7 +120,7 @@ class WebMirrorReader(IncomingMirror):
         if held is not None:
             after = self.state_store.state
             has_news = (after.items, after.refused) != (before.items, before.refused)
-            self._holding.after_read(held.took_s, has_moved=after.position != before.position, has_news=has_news)
+            self._timing.after_read(held.took_s, has_moved=after.position != before.position, has_news=has_news)
         await self._wait()
 
     async def _rest(self, pause_s: float) -> None:
@@ -134,17 +134,17 @@ class WebMirrorReader(IncomingMirror):
         polled."""
         left_s = min(self._next_s(), AGAIN_S) if self._is_hinted else self._next_s()
         while left_s > 0:
-            pause_s = self._holding.pause_s
-            timeout_s = self._holding.timeout_s(left_s - pause_s)
+            pause_s = self._timing.pause_s
+            timeout_s = self._timing.timeout_s(left_s - pause_s)
             place = parse_position(self.state_store.state.position)
             url = self._held_address(place, timeout_s)
-            announces = HELD_PULL if url and self._holding.works else HUB if self._hub.is_active else POLLED
+            announces = HELD_PULL if url and self._timing.works else HUB if self._hub.is_active else POLLED
             self._note_means(announces)
             pause_s = pause_s if url and timeout_s else left_s
             if pause_s:
                 if await self._hub.wait(pause_s):
                     return
-                self._holding.after_pause(pause_s)
+                self._timing.after_pause(pause_s)
                 left_s -= pause_s
                 continue
             began_us = self._tools.now_us()
@@ -162,12 +162,12 @@ class WebMirrorReader(IncomingMirror):
         try:
             page = await self._get(url, max_bytes=HELD_BYTES, hold_s=timeout_s)
         except FetchError as error:
-            return self._holding.after_failure(took_s(), error)
+            return self._timing.after_failure(took_s(), error)
         except FeedError:
-            return self._holding.after_failure(took_s())
+            return self._timing.after_failure(took_s())
         assert page is not None
         if not page.pieces or page.cursor == (place.cursor or place.after):
-            self._holding.after_nothing(took_s())
+            self._timing.after_nothing(took_s())
             return False
         self._held = HeldPage(place, page, took_s())
         return True
@@ -195,7 +195,7 @@ class WebMirrorReader(IncomingMirror):
         began_us, before = self._tools.now_us(), self.state_store.state.items
         await self._ensure_node()
         page = await self._read_from(parse_position(self.state_store.state.position), held)
-        if self._holding.works and self._held_address(parse_position(self.state_store.state.position)):
+        if self._timing.works and self._held_address(parse_position(self.state_store.state.position)):
             self._is_hinted = False
         else:
             has_news = self.state_store.state.items != before

@@ -125,7 +125,7 @@ class SqliteStore(SqlStore):
         self._start(writers, readers, [long_reader], SLOW_READ_S)
 
     async def watch(self) -> None:
-        """Returns never. Raises StoreLostError when the files were removed, replaced or moved; later writes fail.
+        """Never returns. Raises StoreLostError when the files were removed, replaced or moved; later writes fail.
 
         Nobody has to do anything before the process ends: SQLite does not touch the files of a path that has changed.
         """

@@ -145,8 +145,9 @@ def _above(one: str, parents: Mapping[str, str]) -> Collection[str]:
 
 
 def _misplaced(tree: Tree, result: Tree, changed: Collection[str]) -> set[str]:
-    """Returns items beside those that were changed which are in `result` under another parent than in `tree`, or whose
-    order differs: as few as possible of them."""
+    """Returns items that must change, too, because `result` has them under another parent or in another order than
+    `tree`: as few as possible, and none of `changed`.
+    """
     misplaced: set[str] = set()
     for parent, ids in tree.items():
         now = result.get(parent, [])

@@ -115,7 +115,7 @@ def pieces_of(outlines: SyncOutline) -> Iterator[DocumentPiece]:
 
 
 def _place(outlines: SyncOutline, item: SyncItem, shown: Place) -> Place:
-    """Returns the place of an item that the document shows at a place.
+    """Returns the place of an item. The document shows it at the place `shown`.
 
     A part of an outline may lack the parent or the sibling of an item. The item then says where it is (`publishing`),
     unless somebody has moved it in the document since.

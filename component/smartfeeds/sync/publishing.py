@@ -120,8 +120,9 @@ class SharedOutline(SharedDocument):
         return b"".join(write_sync_outline(outline, self.sharing_markup.strip()))
 
     def _written(self, sync_id: str) -> SyncItem:
-        """Returns an item without its place, which the document shows; with it, if the document is a part of the
-        outline and lacks the parent or the sibling."""
+        """Returns an item without its place, because the document shows it. A part of an outline may lack the parent or
+        the sibling; then the item has its place.
+        """
         _order, item, place = self._items[sync_id]
         known = place is None or not {place.parent, place.after} - {ROOT} - self._items.keys()
         return item._replace(version=with_place(item.version, None)) if known else item

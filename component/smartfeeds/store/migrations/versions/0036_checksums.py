@@ -1,6 +1,7 @@
 """A checksum of the content of each item, by which damage is found before it is sent.
 
-What is damaged already gets the checksum of what is there; `smartfeeds doctor` finds it if it is not well-formed.
+An item that is damaged already gets a checksum of the damaged content. `smartfeeds doctor` reports it if its payload is
+not well-formed XML.
 """
 
 from alembic import op

@@ -33,7 +33,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _INVALID: Final = frozenset({400, 422})
 
 
-class Holding:
+class HeldPullTiming:
     """What one mirror has learned about held pulls at its publisher. `now_us` and `spread` are those of `SourceTools`.
 
     `pause_s` are the seconds before the next held pull. The methods after an answer get the seconds that it took.

@@ -29,8 +29,6 @@ from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
 from smartfeeds.xml_names import parse_xml
 
-ATOM03_NS = "http://purl.org/atom/ns#"
-
 # RFC 5023, and the draft that servers of Atom 0.3 implement.
 _CONTROLS = {
     f"{{{uri}}}control": f"{{{uri}}}draft" for uri in ("http://www.w3.org/2007/app", "http://purl.org/atom/app#")

@@ -318,9 +318,10 @@ class _Balancer:
 def _namespace(attribute: str, value: str) -> str:
     """The value of an attribute; a namespace is a URI, and only that of a default namespace may be empty."""
     prefix = attribute.removeprefix("xmlns:")
+    name = value.strip().replace(" ", "%20")
     if prefix == attribute:
-        return value
-    return value.strip().replace(" ", "%20") or FIELD_PREFIXES.get(prefix.lower(), f"{UNKNOWN_PREFIX}{prefix}")
+        return name if attribute == "xmlns" else value
+    return name or FIELD_PREFIXES.get(prefix.lower(), f"{UNKNOWN_PREFIX}{prefix}")
 
 
 def _clean(name: str) -> str:

@@ -17,6 +17,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.balancing import balanced
 from smartfeeds.formats.crowds import CrowdCheck
 from smartfeeds.formats.encodings import in_utf8
+from smartfeeds.formats.namespaces import NAMESPACE_NOTE, with_known_namespaces
 from smartfeeds.formats.refusals import text_refusal
 from smartfeeds.formats.repairs import REPAIRS, UNKNOWN_ENTITIES, feed_start
 from smartfeeds.formats.xml import STRICT_OPTIONS, Element, document_error, fault, replace_by_text, strict_parser
@@ -75,6 +76,10 @@ def load(data: bytes, charset: str = "", *, repair: bool = True) -> LoadedDocume
             raise document_error(error) from None
         root, partial = _repaired(data, error, warnings)
     _settle_entities(root, warnings)
+    renamed = with_known_namespaces(root) if repair else None
+    if renamed is not None:
+        root = renamed
+        warnings.append(NAMESPACE_NOTE)
     return LoadedDocument(root, warnings, partial)
 
 

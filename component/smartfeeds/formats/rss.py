@@ -21,12 +21,12 @@ from smartfeeds.formats.growth import check_scope
 from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.modules import complete_from_modules, is_whole_text
+from smartfeeds.formats.namespaces import RDF_NS
 from smartfeeds.formats.paging import paging_of
 from smartfeeds.formats.plain import LOOKS_LIKE_HTML, html_text, squeeze
 from smartfeeds.formats.rss_channel import first_text, read_channel, rss_children, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, language_of, parse_stored
 
-RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 CONTENT_NS = "http://purl.org/rss/1.0/modules/content/"
 CONTENT_ENCODED = f"{{{CONTENT_NS}}}encoded"
 DC = "{http://purl.org/dc/elements/1.1/}"

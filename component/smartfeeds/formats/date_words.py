@@ -3,6 +3,7 @@
 Words are compared without case and accents. A shorter form of a month counts if it means one month only.
 """
 
+import re
 import unicodedata
 from datetime import timedelta
 from typing import Final
@@ -35,9 +36,40 @@ _LANGUAGES: Final = (
     "januari februari maret april mei juni juli agustus september oktober november desember",
     "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesäkuuta heinäkuuta elokuuta syyskuuta lokakuuta "
     "marraskuuta joulukuuta",
+    # Slovak, Bulgarian, Catalan, Estonian, Lithuanian, Malay
+    "januára februára marca apríla mája júna júla augusta septembra októbra novembra decembra",
+    "януари февруари март април май юни юли август септември октомври ноември декември",
+    "gener febrer març abril maig juny juliol agost setembre octubre novembre desembre",
+    "jaanuar veebruar märts aprill mai juuni juuli august september oktoober november detsember",
+    "sausio vasario kovo balandžio gegužės birželio liepos rugpjūčio rugsėjo spalio lapkričio gruodžio",
+    "januari februari mac april mei jun julai ogos september oktober november disember",
+    # Arabic of Egypt and the Gulf, the Maghreb, Morocco and the Levant; Persian, Urdu, Hebrew
+    "يناير فبراير مارس أبريل مايو يونيو يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر",
+    "جانفي فيفري مارس أفريل ماي جوان جويلية أوت سبتمبر أكتوبر نوفمبر ديسمبر",
+    "يناير فبراير مارس إبريل ماي يونيه يوليوز غشت شتنبر أكتوبر نونبر دجنبر",
+    "كانونالثاني شباط آذار نيسان أيار حزيران تموز آب أيلول تشرينالأول تشرينالثاني كانونالأول",
+    "ژانویه فوریه مارس آوریل مه ژوئن ژوئیه اوت سپتامبر اکتبر نوامبر دسامبر",
+    "جنوری فروری مارچ اپریل مئی جون جولائی اگست ستمبر اکتوبر نومبر دسمبر",
+    "ינואר פברואר מרץ אפריל מאי יוני יולי אוגוסט ספטמבר אוקטובר נובמבר דצמבר",
+    "בינואר בפברואר במרץ באפריל במאי ביוני ביולי באוגוסט בספטמבר באוקטובר בנובמבר בדצמבר",
+    # Hindi, Bengali, Thai
+    "जनवरी फरवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर",
+    "जनवरी फरवरी मार्च अप्रैल मई जून जुलाई अगस्त सितम्बर अक्तूबर नवम्बर दिसम्बर",
+    "জানুয়ারি ফেব্রুয়ারি মার্চ এপ্রিল মে জুন জুলাই আগস্ট সেপ্টেম্বর অক্টোবর নভেম্বর ডিসেম্বর",
+    "มกราคม กุมภาพันธ์ มีนาคม เมษายน พฤษภาคม มิถุนายน กรกฎาคม สิงหาคม กันยายน ตุลาคม พฤศจิกายน ธันวาคม",
+    "มค กพ มีค เมย พค มิย กค สค กย ตค พย ธค",
 )
 _SHORT: Final = {"mrz": 3, "mrt": 3, "mär": 3, "sept": 9, "set": 9, "setiembre": 9, "янв": 1, "märc": 3, "jui": 6}
 _SHORTEST: Final = 3
+# Letters that Arabic, Persian and Urdu write with different characters.
+_SAME_LETTERS: Final = str.maketrans({"ی": "ي", "ک": "ك", "ى": "ي", "\u200c": "", "\u0640": ""})
+_TWO_WORDS: Final = re.compile("(كانون|تشرين) (?=ال)")
+_DOTS_IN_THAI: Final = re.compile(r"(?<=[\u0e00-\u0e7f])\.")
+# Months that have numbers instead of names: "5 tháng 3 2024", "Tháng Mười Hai", "thg 3".
+_VIETNAMESE: Final = ("gieng", "hai", "ba", "tu", "nam", "sau", "bay", "tam", "chin", "muoi", "muoi mot", "muoi hai")
+_VIETNAMESE_MONTH: Final = re.compile(
+    rf"\b(?:thang|thg)\s?(?:([0-9]{{1,2}})|({'|'.join(sorted(_VIETNAMESE, reverse=True))}))\b"
+)
 
 # Minutes from UTC: RFC 822 with its letters, and names seen in feeds that mean one offset. IST is none of them: it is
 # the time of India, Ireland and Israel.
@@ -74,20 +106,33 @@ ZONES: Final = {
     **{letter: timedelta(hours=-hours) for hours, letter in enumerate("abcdefghiklm", start=1)},
     **{letter: timedelta(hours=hours) for hours, letter in enumerate("nopqrstuvwxy", start=1)},
 }
+# Of zones that are written out, as "Eastern Standard Time". Most of them have several meanings.
+ZONE_WORDS: Final = frozenset(
+    {"atlantic", "eastern", "central", "mountain", "pacific", "european", "western", "british", "greenwich", "mean"}
+    | {"coordinated", "universal", "standard", "daylight", "summer", "time"}
+)
 
 # Words around dates and times, as in "5 de marzo de 2024 a las 10:15" and "5 марта 2024 г. в 10:15".
 FILLERS: Final = frozenset(
     {"at", "um", "uhr", "de", "del", "of", "the", "le", "den", "der", "om", "kl", "klo", "ore", "alle", "las", "as"}
     | {"a", "hs", "hrs", "h", "u", "ur", "on", "godz", "г", "года", "в", "р", "o'clock", "à", "t"}
+    | {"v", "ve", "ngay", "nam", "luc", "الساعة", "ساعت", "בשעה", "น", "เวลา", "พศ"}
 )
-AFTERNOON: Final = frozenset({"pm", "下午", "午後", "오후"})
-MORNING: Final = frozenset({"am", "上午", "午前", "오전"})
+AFTERNOON: Final = frozenset({"pm", "下午", "午後", "오후", "مساء", "م", "μμ"})
+MORNING: Final = frozenset({"am", "上午", "午前", "오전", "صباحا", "ص", "πμ"})
 
 
 def fold(text: str) -> str:
-    """A text without case and accents, with digits of ASCII in the place of wide ones."""
-    marked = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFC", "".join(c for c in marked if not unicodedata.combining(c))).replace("ı", "i")
+    """A text without case and accents, with digits of ASCII, and with one spelling of each month."""
+    marked = unicodedata.normalize("NFKD", text.casefold()).translate(_SAME_LETTERS)
+    letters = (c if (digit := unicodedata.decimal(c, None)) is None else str(digit) for c in marked)
+    text = unicodedata.normalize("NFC", "".join(c for c in letters if not unicodedata.combining(c))).replace("ı", "i")
+    return _VIETNAMESE_MONTH.sub(_vietnamese, _DOTS_IN_THAI.sub("", _TWO_WORDS.sub(r"\1", text)))
+
+
+def _vietnamese(match: re.Match[str]) -> str:
+    number = int(match[1]) if match[1] else _VIETNAMESE.index(match[2]) + 1
+    return f" {_ENGLISH[number - 1]} " if 1 <= number <= 12 else match[0]
 
 
 def _months() -> dict[str, int]:
@@ -104,8 +149,8 @@ def _months() -> dict[str, int]:
     return months | {fold(name): number for name, number in _SHORT.items()}
 
 
-MONTHS: Final = _months()
 _ENGLISH: Final = _LANGUAGES[0].split()
+MONTHS: Final = _months()
 ENGLISH_MONTHS: Final = {
     **{name[:3]: number for number, name in enumerate(_ENGLISH, start=1)},
     **{name: number for number, name in enumerate(_ENGLISH, start=1)},

@@ -11,6 +11,7 @@ a note. Other spellings have a note with the time that they were read as, and an
 - a number of 9 or 10 digits is Unix seconds, one of 12 or 13 digits milliseconds, one of 15 or 16 digits microseconds.
 """
 
+import html
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -18,10 +19,10 @@ from email.utils import format_datetime as format_rfc2822
 from typing import NamedTuple
 
 from smartfeeds.core.times import EPOCH, US_PER_S, format_datetime, parse_datetime, within_years
-from smartfeeds.formats.date_words import AFTERNOON, ENGLISH_MONTHS, FILLERS, MONTHS, MORNING, ZONES, fold
+from smartfeeds.formats.date_words import AFTERNOON, ENGLISH_MONTHS, FILLERS, MONTHS, MORNING, ZONE_WORDS, ZONES, fold
 
 _DAY = r"(?:[a-z]{3,9}\.?(?:\s?,\s?|\s))?"
-_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?"
+_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d+)?)?"
 _ZONE = r"(?:\s*(?P<zone>[a-z]{1,5}|(?:gmt|utc?)?\s?[+-]\d{1,2}:?\d{2}))?"
 _FORMS = tuple(
     re.compile(form, re.ASCII | re.IGNORECASE)
@@ -42,6 +43,7 @@ _OFFSET = re.compile(r"(?:gmt|utc?)?\s?([+-])(\d{1,2}):?(\d{2})", re.ASCII | re.
 _MAX_LENGTH = 200
 _NO_YEAR = "-0001"  # what PHP makes of the date 0000-00-00
 _MAX_OFFSET_H = 15
+_BUDDHIST_YEARS = 543
 
 # Signs of Chinese, Japanese and Korean behind a number, and what stands for them in numeric dates.
 _SIGN = re.compile(r"(?<=[0-9])\s*([年년月월日일時时點点시分분秒초])\s*(?=([0-9])?)")
@@ -54,18 +56,28 @@ _NOT_BEFORE = r"(?<![0-9+:/.-])"
 _CLOCKS = (
     re.compile(
         rf"{_NOT_BEFORE}(?:(?P<before>{_HALF})\s*)?(?P<hour>[0-9]{{1,2}})(?:\s?h\s?|:)(?P<minute>[0-9]{{1,2}})"
-        rf"(?::(?P<second>[0-9]{{1,2}})(?:[.,][0-9]{{1,9}})?)?(?:\s*(?P<after>{_HALF})(?![a-z]))?"
+        rf"(?::(?P<second>[0-9]{{1,2}})(?:[.,][0-9]+)?)?(?:\s*(?P<after>{_HALF})(?![a-z]))?"
     ),
     re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-9]{{1,2}})\s*(?P<after>{_HALF})(?![a-z])"),
     re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-9]{{1,2}})[.](?P<minute>[0-9]{{2}})(?=\s*uhr)"),
+    # A dot or nothing between hour and minute is a time only behind a year, or a word such as "kl.".
+    re.compile(
+        r"(?:(?<=[0-9]{4}\s)|(?<=[0-9]{4},\s)|(?<=\bkl\s)|(?<=\bkl\.\s)|(?<=\b(?:klo|ore)\s)|(?<=\balle\s))"
+        r"(?P<hour>[0-9]{1,2})[.](?P<minute>[0-9]{2})(?:[.](?P<second>[0-9]{2}))?(?![0-9.])"
+    ),
+    re.compile(r"(?<=[a-z] [0-9]{4} )(?P<hour>[0-2][0-9])(?P<minute>[0-5][0-9])(?P<second>[0-5][0-9])?(?![0-9.:/-])"),
 )
 _LOG_CLOCK = re.compile(r"([0-9]{4}):(?=[0-9]{2}:[0-9]{2})")  # 05/Mar/2024:10:15:00
 _NUMERIC_ZONE = re.compile(
     r"(?:\b(?:gmt|utc?|z)\s?|:|-)?(?<![0-9])([+-])([0-9]{1,2})(?::?([0-9]{2}))?(?::[0-9]{2})?z?(?![0-9./:-])"
 )
 _ZONE_BEHIND_DATE = re.compile(r"(?<=\s)(?:[+-][0-9]{4}|[a-z]{1,5})\Z")
+_SIGN_BEHIND_CLOCK = re.compile(r"(?<=:[0-9]{2} )([+-]) ?(?=[0-9]{4}\b)|(?<=:[0-9]{2} )0000\b")
+_GO = re.compile(r" m=[+-][0-9.]+\Z")  # the reading of the monotonic clock, which Go writes behind a time
 _PLACE = re.compile(r"\b[a-z]+/[a-z_]+(?:/[a-z_]+)?\b")  # of the tz database, America/New_York
-_WORD = re.compile(r"[^\W0-9_]+(?:'[^\W0-9_]+)?")
+# Vowel signs of India and Thailand are no letters for `re`.
+_LETTERS = r"(?:[^\W0-9_]|[\u0900-\u0dff\u0e00-\u0e7f])+"
+_WORD = re.compile(rf"{_LETTERS}(?:'{_LETTERS})?")
 _TOKEN = re.compile(rf"[0-9]+|{_WORD.pattern}")
 _ORDINAL_DAY = re.compile(r"(?<=[0-9])(?:st|nd|rd|th|er|e|o|a|°)(?!\w)")
 _BASIC = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[t ]?([0-9]{2})([0-9]{2})([0-9]{2})?(?:[.,][0-9]{1,9})?(z?))?")
@@ -91,7 +103,7 @@ def read_date(text: str) -> ReadDate:
     """The time that a text means. The note is empty for customary forms, for an empty text, and for no date at all."""
     if len(text) > _MAX_LENGTH or _NO_YEAR in text:
         return NO_DATE
-    clean = " ".join(_without_comments(text).split())
+    clean = " ".join(_without_comments(html.unescape(text)).split())
     exact_us = parse_datetime(clean)
     if exact_us is not None:
         return ReadDate(exact_us)
@@ -204,10 +216,9 @@ def _day_of(year: int, month: int, day: int) -> date | None:
 
 def _lenient(text: str) -> tuple[int | None, str]:
     """The time of a folded text in another form, and the name of a zone that was read as UTC."""
-    if any(c.isdigit() and not c.isascii() for c in text):
-        return None, ""
     if (time_us := _number(text)) is not None:
         return time_us, ""
+    text = _SIGN_BEHIND_CLOCK.sub(r"\1", _GO.sub("", text))
     text = _LOG_CLOCK.sub(r"\1 ", _MERIDIEM.sub(r"\1m", _SIGN.sub(_sign, text.translate(_DASHES))))
     match = next((match for clock in _CLOCKS if (match := clock.search(text)) is not None), None)
     if match is None:
@@ -223,7 +234,7 @@ def _lenient(text: str) -> tuple[int | None, str]:
     zone = _zone_in(after)
     if zone is None or not _are_known(before):
         return None, ""
-    day = _day_in(f"{before} {zone.rest}", is_half=bool(half))
+    day = _day_in(f"{before} {zone.rest}", is_half=half in ("am", "pm"))
     return (None, "") if day is None else (_moment(day, clock, zone.offset), zone.unknown)
 
 
@@ -287,6 +298,8 @@ def _zone_in(text: str) -> _Zone | None:
             rest.append(word)
         elif word in FILLERS and (word not in ZONES or rest):
             continue
+        elif word in ZONE_WORDS:
+            unknown = unknown or ("" if numeric is not None else word)
         elif is_named or not word.isascii() or len(word) > 5:
             return None
         else:
@@ -299,13 +312,14 @@ def _zone_in(text: str) -> _Zone | None:
 
 
 def _are_known(text: str) -> bool:
-    """Whether all words before a clock are known; at the beginning there may be the name of a weekday."""
+    """Whether the words before a clock are known; before or behind the date there may be the name of a weekday."""
     first = re.search("[0-9]", text)
     begin = len(text) if first is None else first.start()
     if len(_WORD.findall(text[:begin])) > 3:
         return False
     words = _WORD.findall(_ORDINAL_DAY.sub("", text[begin:]))
-    return all(word in MONTHS or word in FILLERS or word in AFTERNOON | MORNING or word == "w" for word in words)
+    known = MONTHS.keys() | FILLERS | AFTERNOON | MORNING | {"w"}
+    return not set(words[:-1]) - known or (not set(words[:-2]) - known and words[-1] in FILLERS)
 
 
 def _day_in(text: str, *, is_half: bool) -> date | None:
@@ -325,12 +339,13 @@ def _day_in(text: str, *, is_half: bool) -> date | None:
     if len(numbers) == 1:
         return _day_of(int(numbers[0]), month, 1) if len(numbers[0]) == 4 else None
     day, year = numbers if len(numbers[0]) <= 2 else numbers[::-1]
-    return _day_of(_year(year), month, int(day)) if len(day) <= 2 else None
+    years = _BUDDHIST_YEARS if any("\u0e00" <= token[0] < "\u0e80" for token in tokens) and int(year) > 2400 else 0
+    return _day_of(_year(year) - years, month, int(day)) if len(day) <= 2 else None
 
 
 def _numeric_day(match: re.Match[str], is_half: bool) -> date | None:
     first, separator, second, year = int(match[1]), match[2], int(match[3]), match[4]
-    if separator == "." or first == second:
+    if (separator == "." and second <= 12) or first == second:
         return _day_of(_year(year), second, first)
     if is_half and first <= 12:
         return _day_of(_year(year), first, second)

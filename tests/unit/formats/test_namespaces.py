@@ -6,7 +6,6 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.loader import load
-from smartfeeds.formats.namespaces import NAMESPACE_NOTE
 from smartfeeds.formats.xml import parse_stored
 
 ATOM = (

@@ -17,7 +17,7 @@ from smartfeeds.formats.ess import looks_like_ess
 from smartfeeds.formats.growth import ItemGrowth, check_scope
 from smartfeeds.formats.items import FeedDocument, FeedDraft, ImportedItem, ItemDraft, SkippedItem
 from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
-from smartfeeds.formats.json_text import load_json, looks_like_json
+from smartfeeds.formats.json_text import json_feed_start, load_json, looks_like_json
 from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.namespaces import ATOM03_NS, RDF_NS
@@ -51,6 +51,10 @@ def read_document(
     check_kind(data)
     base = rebase("", base)
     data, notes, _ = in_utf8(data, charset)
+    start = -1 if looks_like_json(data) else json_feed_start(data)
+    if start > 0:
+        data = data[start:]
+        notes.append("what stands before the feed was skipped")
     head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
     head.repairs = [*notes, *head.repairs]
     if most is not None:
@@ -88,7 +92,7 @@ def collected(
         growth.add(len(item.payload))
         items.append((entry.index, item))
     if head.partial and not items:
-        raise FeedError(Condition.INVALID_PAYLOAD, f"no item is whole: {head.repairs[-1]}")
+        raise FeedError(Condition.INVALID_PAYLOAD, f"no item is whole: {head.repairs[-1].partition(';')[0]}")
     return FeedDocument(
         format=head.format,
         id=head.id,
@@ -154,14 +158,14 @@ def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
 
 
 def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
-    value, warnings = load_json(data, repair=True)
+    value, warnings, partial = load_json(data, repair=True)
     if is_json_feed(value):
         head, entries = read_json_feed(value, base)
     elif is_collection(value):
         head, entries = read_activities(value, base)
     else:
         raise json_refusal(value)
-    head.repairs = warnings
+    head.repairs, head.partial = warnings, partial
     return head, entries
 
 

@@ -34,7 +34,18 @@ _REPAIRS = (
         lambda match: match[1] or "",
         "commas before the end of an array or object were left out",
     ),
+    (
+        re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))|[\ufeff\u00a0]', re.DOTALL),
+        lambda match: match[1] or " ",
+        "spaces that JSON does not have were read as blanks",
+    ),
 )
+_CUT = "the document ends in the middle; items that are whole were read"
+# Before a JSON Feed servers write messages, as text or in these elements, and scripts the name of a function.
+_LEAD_BYTES = 4096
+_FEED_START = re.compile(rb'\{\s*+"[^"\\]{1,40}"\s*+:')
+_FEED_MARK = b"jsonfeed.org/version"
+_LEAD_TAGS = re.compile(rb"<(?!/?(?:br|b|i|p|div|pre|font|hr|strong|em|span|a|code|small)\b)", re.IGNORECASE)
 _OPENING = frozenset({b"[", b"{"})
 _CLOSING = frozenset({b"]", b"}"})
 # Line ends in JavaScript but not in JSON, and what UTF-8 has no bytes for; in JSON text they occur in strings only.
@@ -43,15 +54,24 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 class LoadedJson(NamedTuple):
-    """The value, and what had to be remedied."""
+    """The value, and what had to be remedied. `partial`: the end of the document is missing."""
 
     value: Json
     warnings: list[str]
+    partial: bool = False
 
 
 def looks_like_json(data: bytes) -> bool:
     """Whether the document can only be JSON: it begins as an object or an array."""
     return data[:1024].removeprefix(_BOM).lstrip(_SPACE).startswith((b"{", b"["))
+
+
+def json_feed_start(data: bytes) -> int:
+    """Where a JSON Feed begins behind a message of its server or a call of a function, or -1."""
+    match = _FEED_START.search(data, 0, _LEAD_BYTES)
+    if match is None or _LEAD_TAGS.search(data, 0, match.start()) or data.find(_FEED_MARK, match.start()) < 0:
+        return -1
+    return match.start()
 
 
 def load_json(
@@ -60,7 +80,8 @@ def load_json(
     """Parses a whole document. Of members of one name the last counts, as in JavaScript.
 
     With `repair`, for documents of the web: control characters in strings are read as blanks, commas before the end of
-    an array or object and what comes after the end are left out. Raises FeedError(INVALID_PAYLOAD) or
+    an array or object and what comes after the end are left out, and a document that is cut has the objects that are
+    whole in its array. Raises FeedError(INVALID_PAYLOAD) or
     FeedError(PAYLOAD_TOO_BIG).
     """
     if len(data) > MAX_DOCUMENT_BYTES:
@@ -79,6 +100,7 @@ def load_json(
         object_pairs_hook=members, parse_int=_integer, parse_float=_number, parse_constant=_constant
     )
     notes: list[str] = []
+    partial = False
     try:
         text = data.decode()
         try:
@@ -88,7 +110,12 @@ def load_json(
                 raise
             repeats.clear()
             text = _repaired(text, notes)
-            value, end = decoder.raw_decode(text)
+            try:
+                value, end = decoder.raw_decode(text)
+            except json.JSONDecodeError:
+                text = _whole(text)
+                value, end = decoder.raw_decode(text)
+                partial = True
             if text[end:].strip():
                 notes.append("what comes after the end of the JSON was left out")
     except UnicodeDecodeError:
@@ -97,9 +124,8 @@ def load_json(
         raise FeedError(
             Condition.INVALID_PAYLOAD, f"the document is not well-formed JSON (line {error.lineno})"
         ) from None
-    return LoadedJson(
-        value, [*notes, *(["a member stands twice in an object; the last one was read"] if repeats else [])]
-    )
+    doubles = ["a member stands twice in an object; the last one was read"] if repeats else []
+    return LoadedJson(value, [*notes, *doubles, *([_CUT] if partial else [])], partial)
 
 
 def _repaired(text: str, notes: list[str]) -> str:
@@ -111,6 +137,20 @@ def _repaired(text: str, notes: list[str]) -> str:
             text = changed
             notes.append(note)
     return text
+
+
+def _whole(text: str) -> str:
+    """The text up to its last whole object in an array of the outermost object, if its end is missing."""
+    data = text.encode()
+    stack: list[bytes] = []
+    end = 0
+    for match in _TOKEN.finditer(data):
+        if match[0] in _OPENING:
+            stack.append(match[0])
+        elif match[0] in _CLOSING and stack:
+            stack.pop()
+            end = match.end() if stack == [b"{", b"["] else end
+    return data[:end].decode() + "]}" if stack and end else text
 
 
 def _check_structure(data: bytes, max_depth: int, max_values: int) -> None:

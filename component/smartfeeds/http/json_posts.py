@@ -26,7 +26,7 @@ def read_json_post(data: bytes, item_id: str, *, is_json_feed: bool = False) -> 
     JSON with members that an entry cannot hold is rejected, except for the members of a JSON Feed, which the entry
     stores. Raises FeedError.
     """
-    value, warnings = load_json(data)
+    value, warnings, _ = load_json(data)
     if not isinstance(value, dict):
         raise FeedError(Condition.INVALID_PAYLOAD, "the body is one item, a JSON object")
     if not is_json_feed and not _OF_ACTIVITY.isdisjoint(value):

@@ -505,10 +505,62 @@ def test_faults_of_json_cost_no_item(document, note):
         load_json(document.encode())
 
 
+ONE = JSON_FEED % '{"id": "1", "content_text": "a b c"}'
+CUT = JSON_FEED % '{"id": "1", "content_html": "<p>,]}"}, {"id": "2", "tags": [{}], "authors": [{"name": "x"}]}'
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "<br />\n<b>Warning</b>: Undefined $x in <b>/var/www/x.php</b> on line <b>3</b><br />\n" + ONE,
+        "PHP Notice: Undefined index [x] {y} in x.php\n" + ONE,
+        f"callback({ONE});",
+        f"/**/ callback && callback({ONE})",
+        "// feed of the blog\n" + ONE,
+        ")]}',\n" + ONE,
+        "while(1);" + ONE,
+        "\u00a0" + ONE,
+        ONE.replace('"items"', '\ufeff\u00a0"items"'),
+    ],
+)
+def test_what_stands_around_a_json_feed_costs_no_item(document):
+    """[SRC-051]"""
+    feed = read_document(document.encode())
+    assert [item.id for item in feed.items] == ["1"]
+    assert feed.repairs
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        f"<!DOCTYPE html><title>How to write a JSON Feed</title><pre>{ONE}</pre>",
+        f"<html><script>{ONE}</script></html>",
+        f"<h1>Example</h1><pre>{ONE}</pre>",
+    ],
+)
+def test_page_about_json_feed_is_a_page(document):
+    with pytest.raises(FeedError, match="web page"):
+        read_document(document.encode())
+
+
+@pytest.mark.parametrize("place", range(CUT.index('"2"'), len(CUT)))
+def test_json_feed_that_is_cut_has_the_items_that_are_whole(place):
+    """Wherever the end is missing. The document is partial, so nothing is retracted."""
+    feed = read_document(CUT[:place].encode())
+    assert feed.items[0].id == "1"
+    assert (feed.partial, feed.repairs[-1].startswith("the document ends in the middle")) == (True, True)
+
+
+@pytest.mark.parametrize("place", range(CUT.index('"items"') + 10, CUT.index(', {"id": "2"'), 5))
+def test_json_feed_that_is_cut_before_its_first_item_is_refused(place):
+    with pytest.raises(FeedError, match=r"well-formed JSON|no item is whole: the document ends in the middle$"):
+        read_document(CUT[:place].encode())
+
+
 def test_json_within_its_limits_is_read():
     """Brackets and commas in strings are no structure."""
     text = json.dumps({"a": '[{,\\"' * 400_000, "b": 10**31, "c": 10**40}).encode()
-    value, warnings = load_json(text)
+    value, warnings, _ = load_json(text)
     assert (value["a"], value["b"], value["c"], warnings) == ('[{,\\"' * 400_000, 10**31, 1e40, [])
     depth = b"[" * MAX_JSON_DEPTH + b"]" * MAX_JSON_DEPTH
     assert load_json(depth).value == json.loads(depth)

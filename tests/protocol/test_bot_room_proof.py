@@ -7,7 +7,7 @@ import pytest
 from smartfeeds.bot.room_verifier import VALID_S
 from smartfeeds.core.jid import Jid
 from support.chat import body_of, deliver, write
-from support.component import ALICE, BOB, CONFERENCE_INFO, DOMAIN, NS, Component, Starter, bare
+from support.component import ALICE, BOB, CONFERENCE_INFO, DOMAIN, ITEMS, NS, Component, Starter, bare
 
 MUC = "http://jabber.org/protocol/muc"
 ROOM, SERVICE = "club@rooms.example.org", "rooms.example.org"
@@ -46,6 +46,7 @@ async def pose(
 
 async def enter(component: Component, room: str, claim: str = f"jid='{bare(ALICE)}'", more: str = "") -> None:
     await deliver(component, f"{GUEST}/x", f"/join {room}")
+    await component.settle()  # presence of a room that the bot does not enter yet is ignored
     await presence(component, room, "eve", "jid='eve@guest.example.org'")
     await presence(component, room, "alice", claim, more=more)
     await presence(component, room, "feeds", "", "110")
@@ -156,6 +157,45 @@ async def test_room_of_a_conference_service_is_believed(component: Component, se
     assert await pose(component, ROOM) != [f"alice: {REFUSAL}"]
     assert len(await posts(component)) == 1
     assert sorted(component.asked) == [(ROOM, ""), (SERVICE, "")]
+    assert component.listed == ["example.org"]
+
+
+@pytest.mark.parametrize(
+    "services",
+    [
+        "",
+        "<item jid='evil.example.org'/><item jid='feeds.example.org'/>",
+        "<item jid='conf.evil.example.org' node='rooms'/>",
+        "<item jid='lobby@conf.evil.example.org'/><item jid='conf.evil.example.org/x'/>",
+        "<item name='conf.evil.example.org'/><item jid=''/>",
+        "<item xmlns='urn:example:other' jid='conf.evil.example.org'/>",
+    ],
+    ids=["nothing", "the domain between", "a node", "a room and a resource", "a name", "another namespace"],
+)
+async def test_room_of_a_stranger_below_the_domain_of_the_users_is_not_believed(
+    component: Component, services: str
+) -> None:
+    """A stranger who runs `evil.example.org`, or a domain below it, is no server of the users of `example.org`."""
+    room, domain = "club@conf.evil.example.org", "conf.evil.example.org"
+    component.infos = {domain: CONFERENCE, room: CONFERENCE}
+    component.services["example.org"] = services
+    component.services[domain] = component.services["evil.example.org"] = f"<item jid='{domain}'/>"
+    assert await pose(component, room) == [f"alice: {REFUSAL}"]
+    assert await posts(component) == [] and component.listed == ["example.org"]
+
+
+@pytest.mark.parametrize("item", ["rooms.example.org", "ROOMS.Example.org", "rooms.example.org."])
+async def test_server_may_spell_the_domain_of_its_rooms_as_it_likes(component: Component, item: str) -> None:
+    component.services["example.org"] = f"<item jid='pubsub.example.org'/><item jid='{item}' name='Rooms'/>"
+    await pose(component, ROOM)
+    assert len(await posts(component)) == 1
+
+
+async def test_server_that_does_not_list_its_services_proves_nothing(component: Component) -> None:
+    component.silent = {"example.org"}
+    await pose(component, ROOM)
+    component.silent.clear()
+    assert await posts(component) == []
 
 
 async def test_room_of_the_operator_needs_no_proof(start: Starter) -> None:
@@ -173,7 +213,7 @@ async def test_answers_of_others_prove_nothing_and_the_message_waits(component: 
     await enter(component, GUEST)
     await component.deaf()
     await deliver(component, f"{GUEST}/alice", "feeds: post news I am Alice", type="groupchat")
-    requests = [await component.session.stanzas.get() for _ in range(2)]
+    requests = [await component.session.stanzas.get() for _ in range(3)]
     info = f"<query xmlns='http://jabber.org/protocol/disco#info'>{CONFERENCE}</query>"
     for sender in (f"{GUEST}/alice", f"{GUEST}/x", "guest.example.org/x", "GUEST.example.org.", "example.org", ""):
         for request in requests:
@@ -210,11 +250,12 @@ async def test_nick_that_changes_hands_while_the_proof_is_read_keeps_its_message
     await enter(component, ROOM, f"jid='{bare(BOB)}'")
     await component.deaf()
     await deliver(component, f"{ROOM}/alice", "feeds: post news I am Bob", type="groupchat")
-    requests = [await component.session.stanzas.get() for _ in range(2)]
+    requests = [await component.session.stanzas.get() for _ in range(3)]
     item = f"<x xmlns='{MUC}#user'><item affiliation='owner' jid='{bare(ALICE)}'/></x>"
     await component.send(f"<presence from='{ROOM}/alice' to='{DOMAIN}'>{item}</presence>")
     for request in requests:
-        await component._describe(request, "")
+        is_list = request.find(f"{{{ITEMS}}}query") is not None
+        await (component._list(request) if is_list else component._describe(request, ""))
     component.reading = asyncio.get_running_loop().create_task(component.read())
     await component.settle()
     answer = await component.get(ALICE, "<items node='news'/>")

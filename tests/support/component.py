@@ -122,6 +122,11 @@ class Component:
     presences: list[Element] = field(default_factory=list)
     # By address: the children of its service discovery information. Two servers have conference services.
     infos: dict[str, str] = field(default_factory=lambda: dict.fromkeys(CONFERENCES, CONFERENCE_INFO))
+    # By server: the items of its services.
+    services: dict[str, str] = field(
+        default_factory=lambda: {domain: f"<item jid='rooms.{domain}'/>" for domain in ("example.org", "evil.example")}
+    )
+    listed: list[str] = field(default_factory=list)  # servers that were asked for their services
     asked: list[tuple[str, str]] = field(default_factory=list)  # requests for such information: address and node
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
@@ -342,6 +347,8 @@ class Component:
                     await self._return(stanza, self.returned.get(bare(str(stanza.get("to"))), ""))
             elif (query := stanza.find(f"{{{DISCO_INFO}}}query")) is not None:
                 await self._describe(stanza, query.get("node", ""))
+            elif stanza.find(f"{{{ITEMS}}}query") is not None:
+                await self._list(stanza)
             else:
                 self.faults.append(f"nobody asked for {text_of(stanza)}")
 
@@ -364,6 +371,16 @@ class Component:
         head = f"id={quoteattr(iq.get('id', ''))} from={quoteattr(to)} to='{DOMAIN}'"
         query = f"<query xmlns='{DISCO_INFO}' node={quoteattr(node)}>{self.infos[to]}</query>"
         await self.session.send(f"<iq type='result' {head}>{query}</iq>")
+
+    async def _list(self, iq: Element) -> None:
+        """Answers a request for the services of a server, unless the server is silent."""
+        to = iq.get("to", "")
+        self.listed.append(to)
+        if to in self.silent:
+            return
+        head = f"id={quoteattr(iq.get('id', ''))} from={quoteattr(to)} to='{DOMAIN}'"
+        items = self.services.get(to, "")
+        await self.session.send(f"<iq type='result' {head}><query xmlns='{ITEMS}'>{items}</query></iq>")
 
     def _check(self, stanza: Element) -> None:
         sender = stanza.get("from", "")

@@ -262,7 +262,7 @@ class Bot:
             return None
         if not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
             return None
-        author = claim if claim is not None and await self.rooms.is_believed(room) else None
+        author = claim if claim is not None and await self.rooms.is_believed(room, claim) else None
         if text is None and author is None:
             return None
         if not await self._are_admitted(room, *(() if author is None else (author,))):

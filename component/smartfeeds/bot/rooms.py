@@ -95,7 +95,8 @@ class Rooms:
     """The rooms of the bot. `sender` is its address, `nick` the name that it prefers.
 
     `send` sends one stanza, and `tell` informs a requester. `on_entered` receives the room, `on_removed` the consumers
-    that have ended. `monotonic` returns seconds. `is_room` verifies that an address is a room.
+    that have ended. `monotonic` returns seconds. `is_room` verifies that an address is
+    a room of the server that has a domain.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Rooms:
         on_entered: Callable[[str], None],
         on_removed: Callable[[Iterable[Consumer]], None],
         monotonic: Callable[[], float],
-        is_room: Callable[[Jid], Awaitable[bool]],
+        is_room: Callable[[Jid, str], Awaitable[bool]],
         share: Callable[[RoomNews], object] = lambda _news: None,
         has_others: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -171,12 +172,13 @@ class Rooms:
             return None
         return jid.bare
 
-    async def is_believed(self, room: Jid) -> bool:
-        """Whether the claims of a room about its occupants count: the operator chose it, or it is proved to be a room.
+    async def is_believed(self, room: Jid, author: Jid) -> bool:
+        """Whether the claim of a room about an occupant counts: the operator chose it, or it is proved to be a room of
+        the author's server.
 
         The server has other subdomains with accounts, whose clients can send whatever a room sends.
         """
-        return str(room) in self._configured or await self._is_room(room)
+        return str(room) in self._configured or await self._is_room(room, author.domain)
 
     def note_own(self, message: ChatMessage) -> None:
         """Remembers the id that a room gave to a message of the bot, which the room returns to it."""

@@ -53,6 +53,11 @@ def is_xml_text(text: str) -> bool:
     return FORBIDDEN.search(text) is None
 
 
+def without_forbidden(text: str) -> str:
+    """Returns a text of a damaged database, with U+FFFD in place of the characters that XML 1.0 forbids."""
+    return FORBIDDEN.sub("\ufffd", text)
+
+
 def is_language_tag(text: str) -> bool:
     """Returns whether a text is a well-formed language tag (RFC 5646 2.1) of at most MAX_LANGUAGE_CHARACTERS."""
     return len(text) <= MAX_LANGUAGE_CHARACTERS and _LANGUAGE_TAG.fullmatch(text) is not None

@@ -6,6 +6,7 @@ from functools import partial
 from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
+from smartfeeds.core.text import without_forbidden
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, governor_of, locate_for, recipient_access
 from smartfeeds.service.lists import PagedList, listing_of, number, page_of, shown_bytes
@@ -49,7 +50,10 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
 
 def _of_node(tx: ReadTx, node: Node) -> PagedList[str, AffiliationShown]:
     def read(part: KeyRange[str]) -> list[tuple[str, AffiliationShown]]:
-        return [(jid, AffiliationShown(kind, jid=jid)) for jid, kind in tx.affiliations(node.node_no, part)]
+        return [
+            (jid, AffiliationShown(kind, jid=without_forbidden(jid)))
+            for jid, kind in tx.affiliations(node.node_no, part)
+        ]
 
     return PagedList(str, read, shown_bytes, lambda: tx.affiliation_count(node.node_no))
 

@@ -10,6 +10,7 @@ from smartfeeds.core.model import RELEASE, Item, KeyRange, Node, NodeEvent, Slic
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.suboptions import PRESENCE, apply, for_client, is_temporary, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
+from smartfeeds.core.text import without_forbidden
 from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
@@ -220,7 +221,7 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
     # A subscriber of several views of the node is one entry, because the list cannot express the view.
     def read(part: KeyRange[str]) -> list[tuple[str, SubscriptionShown]]:
         jids = tx.subscribers(node.node_no, part, now_us=context.now_us)
-        return [(jid, SubscriptionShown(node.name, jid, state)) for jid in jids]
+        return [(jid, SubscriptionShown(node.name, without_forbidden(jid), state)) for jid in jids]
 
     listing = PagedList(str, read, lambda shown: listed_bytes(shown.jid), lambda: tx.subscription_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)

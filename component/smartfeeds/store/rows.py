@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from zlib import crc32
 
+import structlog
+
 from smartfeeds.core.filters import LastChange
 from smartfeeds.core.model import (
     NO_OPTIONS,
@@ -19,8 +21,8 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
-from smartfeeds.core.text import FORBIDDEN
-from smartfeeds.core.view import Order, change_of
+from smartfeeds.core.text import is_xml_text, without_forbidden
+from smartfeeds.core.view import BARE, Order, canonical, change_of, from_canonical
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_tables import ITEM_COLUMNS
@@ -50,6 +52,9 @@ _STATE = Subscription._fields.index("state") - 1
 _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
 _KNOWN_OPTIONS = 512  # most nodes share a few combinations of options
+_BARE = canonical(BARE)
+_ADVICE = "subscribe this address again, or restore a backup"
+_log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -77,9 +82,16 @@ def write_options(options: FormFields) -> str:
 def read_options(text: str) -> FormFields:
     """Options from the text that is stored; equal texts may share one value. Raises StoreError for a damaged text."""
     try:
-        return NO_OPTIONS if text == "{}" else {name: tuple(values) for name, values in json.loads(text).items()}
-    except ValueError as error:
-        raise StoreError(f"the options {text[:80]!r} in the database are {CORRUPT}") from error
+        stored = json.loads(text)
+    except (ValueError, RecursionError):
+        stored = None
+    # A changed byte may leave other JSON.
+    if not isinstance(stored, dict) or any(
+        not isinstance(values, list) or any(not isinstance(value, str) for value in values)
+        for values in stored.values()
+    ):
+        raise StoreError(f"the options {text[:80]!r} in the database are {CORRUPT}")
+    return {name: tuple(values) for name, values in stored.items()} or NO_OPTIONS
 
 
 @lru_cache(_KNOWN_OPTIONS)
@@ -110,11 +122,11 @@ def to_items(rows: Iterable[Row]) -> list[Item]:
         else Item(
             *(
                 n,
-                FORBIDDEN.sub("\ufffd", name),
+                without_forbidden(name),
                 created,
                 modified,
                 b"",
-                FORBIDDEN.sub("\ufffd", by),
+                without_forbidden(by),
                 change == DELETED,
                 revision,
                 notify == 1,
@@ -156,11 +168,37 @@ def item_values(item: Item) -> Row:
 
 
 def to_subscription(row: Row) -> Subscription:
-    """A subscription from the columns SUBSCRIPTION."""
-    no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, options = row
+    """A subscription from the columns SUBSCRIPTION. A damaged one gets no events, and those of others go on."""
+    no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, stored = row
     state = _SUBSCRIPTION_STATES[state]
-    options = read_options(options)
+    try:
+        if not is_xml_text(f"{jid}{text}{service}") or not _is_view(view):
+            raise StoreError("a text is damaged")
+        options = read_options(stored)
+    except StoreError:
+        jid, text, service = map(without_forbidden, (jid, text, service))
+        _log_damaged(no, jid)
+        view, state, options = _BARE, SubscriptionState.NONE, NO_OPTIONS
     return Subscription(no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, options)
+
+
+def to_views(rows: Iterable[Row]) -> list[str]:
+    """Canonical views of subscriptions, sorted, without the damaged ones."""
+    return sorted(view for (view,) in rows if _is_view(view))
+
+
+def _is_view(text: str) -> bool:
+    try:
+        from_canonical(text)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(_KNOWN_OPTIONS)
+def _log_damaged(sub_no: int, jid: str) -> None:
+    """Logs a damaged subscription once."""
+    _log.error("subscription_damaged", subscription=sub_no, jid=jid, advice=_ADVICE)
 
 
 def subscription_values(subscription: Subscription, bare: str) -> Row:

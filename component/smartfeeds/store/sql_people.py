@@ -20,7 +20,7 @@ from smartfeeds.core.model import (
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import WITH_PRESENCE_US, prefixed, subscription_values, to_node, to_subscription
+from smartfeeds.store.rows import WITH_PRESENCE_US, prefixed, subscription_values, to_node, to_subscription, to_views
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
@@ -260,7 +260,7 @@ class PeopleReads(NodeReads):
 
     def subscribed_views(self, node_no: int) -> list[str]:
         """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
-        return sorted(str(row[0]) for row in self._db.rows(SUBSCRIBED_VIEWS, (node_no, node_no)))
+        return to_views(self._db.rows(SUBSCRIBED_VIEWS, (node_no, node_no)))
 
 
 class PeopleWrites(NodeWrites, PeopleReads):

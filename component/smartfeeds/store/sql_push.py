@@ -12,7 +12,7 @@ from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge, PushSta
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import KEYS
+from smartfeeds.store.rows import KEYS, to_views
 from smartfeeds.store.sql_nodes import BY_NO, SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
 from smartfeeds.store.sql_people import SUBSCRIBED_VIEWS
 from smartfeeds.store.sql_tables import (
@@ -159,7 +159,7 @@ class PushReads(NodeReads):
         for row in node:
             self._remember(row)
         return PushStart(
-            sorted(str(row[0]) for row in views),
+            to_views(views),
             {Order(row[0]): Mark(*row[1:]) for row in marks},
             [NodeEvent(*row) for row in waiting],
             int(blocks[0][0] or 0) + self._difference(BLOCKS),

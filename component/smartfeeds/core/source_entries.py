@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 _WEB: Final = re.compile(r"^https?://(?:www\.)?", re.IGNORECASE)
+_STARTS: Final = ("http://", "https://", "http://www.", "https://www.")
 _SEPARATOR: Final = "\n"  # no link contains one
 # So many remembered entries of one link are compared by their words, the newest ones; their items must be read.
 _COMPARED: Final = 1_000
@@ -61,13 +62,15 @@ NO_WORDS: Final = EntryWords()
 @dataclass(frozen=True, slots=True)
 class DocumentEntry:
     """An entry of a document. `digest` is that of its content. `by_link`: it has no id, so its identity is its link.
-    `is_home`: its link is that of the whole feed or site, which names no single entry."""
+    `is_home`: its link is that of the whole feed or site, which names no single entry. `respelt`: the identities that
+    it has if its id is an address with the other scheme, or with or without www."""
 
     key: EntryKey
     digest: str = ""
     words: EntryWords = NO_WORDS
     by_link: bool = False
     is_home: bool = False
+    respelt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,12 @@ def link_key(link: str) -> str:
     return _WEB.sub("", link).rstrip("/")
 
 
+def respellings(text: str) -> list[str]:
+    """The address with the other scheme, and with or without www; none if the text is no web address."""
+    place = _WEB.sub("", text)
+    return [] if place == text else [start + place for start in _STARTS if start + place != text]
+
+
 def assign_items(
     document: Sequence[DocumentEntry], known: Iterable[SourceEntry], words_of: WordsOf, new_id: NewId
 ) -> list[SourceEntry]:
@@ -107,15 +116,22 @@ def assign_items(
     """
     memory = _Memory(document, known)
     assigned: list[SourceEntry | None] = [None] * len(document)
+    moved: list[tuple[int, SourceEntry]] = []
     shared: set[int] = set()
     for key, places in memory.places.items():
         remembered = memory.of_page(key)
         if len(places) == 1 and len(remembered) < 2 and not document[places[0]].by_link:
-            assigned[places[0]] = remembered[0] if remembered else memory.of_identity(key)
+            assigned[places[0]] = remembered[0] if remembered else None
+            elsewhere = None if remembered else memory.of_identity(key)
+            moved += [] if elsewhere is None else [(places[0], elsewhere)]
             continue
         is_shared = len(places) > 1 or len(remembered) > 1 or document[places[0]].is_home
         shared.update(places if is_shared or remembered else ())
         for place, entry in _Page(document, places, remembered, is_shared=is_shared).matches(words_of).items():
+            assigned[place] = entry
+    for (place, entry), words in zip(moved, words_of([entry for _, entry in moved]) if moved else (), strict=True):
+        # An id that a feed has for all its entries is none: link and words say that this is another entry.
+        if words is None or {*_agreement(document[place].words, words)} - {None} != {False}:
             assigned[place] = entry
     for place, entry in _renames(document, assigned, memory, words_of):
         assigned[place] = entry
@@ -233,15 +249,16 @@ class _Page:
 def _renames(
     document: Sequence[DocumentEntry], assigned: Sequence[SourceEntry | None], memory: "_Memory", words_of: WordsOf
 ) -> list[tuple[int, SourceEntry]]:
-    """SRC-073: a few new ids are new entries about old pages; many are a feed that has changed all its ids."""
+    """SRC-073: a few new ids are new entries about old pages; many are a feed that has changed all its ids. An id with
+    another scheme is that of the same entry in any case."""
     renames = [
         (place, entry)
         for place, (one, known) in enumerate(zip(document, assigned, strict=True))
-        if known is None and (entry := memory.of_link(one.key)) is not None
+        if known is None and (entry := memory.of_respelt(one) or memory.of_link(one.key)) is not None
     ]
     if 2 * len(renames) <= len(document):
-        return []
-    words = words_of([entry for _place, entry in renames])
+        renames = [(place, entry) for place, entry in renames if entry.key.identity in document[place].respelt]
+    words = words_of([entry for _place, entry in renames]) if renames else ()
     return [
         rename
         for rename, known in zip(renames, words, strict=True)
@@ -306,6 +323,12 @@ class _Memory:
         """The entry whose link has changed; none if several entries have this identity, now or before (SRC-070)."""
         entries = self._by_identity.get(key.identity, [])
         return entries[0] if len(entries) == 1 and self._identities[key.identity] == 1 else None
+
+    def of_respelt(self, one: DocumentEntry) -> SourceEntry | None:
+        """The only entry that has the id with another scheme, and that the document does not have any more."""
+        entries = [entry for identity in one.respelt for entry in self._by_identity.get(identity, [])]
+        is_only = len(entries) == 1 and self._identities[one.key.identity] == 1
+        return entries[0] if is_only and entries[0].key.identity not in self._identities else None
 
     def of_link(self, key: EntryKey) -> SourceEntry | None:
         """The only entry of this link, if the document does not have it under its own identity."""

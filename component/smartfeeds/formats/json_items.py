@@ -27,7 +27,9 @@ def id_of(value: Json) -> str:
     """An id: a string, or the digits of a number, as JSON Feed 1.1 wants it; "" for anything else."""
     if isinstance(value, str):
         return value if is_xml_text(value) else atom.derived_id(value)
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+    # JSON has one kind of numbers: 1.0 is 1.
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    return str(number) if isinstance(number, int | float) and not isinstance(number, bool) else ""
 
 
 class JsonItem(EntryBuilder):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from smartfeeds.core.source_entries import NO_WORDS, DocumentEntry, EntryKey, EntryWords, link_key
+from smartfeeds.core.source_entries import NO_WORDS, DocumentEntry, EntryKey, EntryWords, link_key, respellings
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
@@ -36,13 +36,14 @@ _TEXTS: Final = (atom.TITLE, atom.SUMMARY, atom.CONTENT)
 class SourceItem:
     """An item of a source before it is known which item of the node it is. `item.id` is a digest of the first address
     of the source and the id of the entry, `link` is `link_key` of its page, `digest` that of its content, `words` are
-    those of `entry_words`. `is_home`: the page is that of the feed or the site."""
+    those of `entry_words`. `is_home`: the page is that of the feed or the site. `respelt`: see `DocumentEntry`."""
 
     item: ImportedItem
     link: str = ""
     digest: str = ""
     words: EntryWords = NO_WORDS
     is_home: bool = False
+    respelt: tuple[str, ...] = ()
 
     @property
     def key(self) -> EntryKey:
@@ -52,7 +53,7 @@ class SourceItem:
     @property
     def entry(self) -> DocumentEntry:
         """What is compared with the memory of the source."""
-        return DocumentEntry(self.key, self.digest, self.words, self.item.by_link, self.is_home)
+        return DocumentEntry(self.key, self.digest, self.words, self.item.by_link, self.is_home, self.respelt)
 
 
 class SourceItems(NamedTuple):
@@ -77,12 +78,14 @@ def source_items(document: FeedDocument, first_url: str, ignore: Collection[str]
         root = parse_stored(item.payload)
         link = _page_of(root)
         # A feed without ids has ids made by its reader. White space alone is no id.
-        identity = digest_id(first_url, item.id.strip() or link or canonical(root).decode())
+        entry_id = item.id.strip() or link
+        identity = digest_id(first_url, entry_id or canonical(root).decode())
+        respelt = tuple(digest_id(first_url, text) for text in respellings(entry_id))
         page = link_key(link)
         # A page without a path is that of a site. Entries that link to it may come one after the other.
         is_home = page == home or set(page).isdisjoint("/?")
         item = replace(item, id=identity)
-        entries.append(SourceItem(item, page, content_digest(root, ignore), _words_in(root), is_home))
+        entries.append(SourceItem(item, page, content_digest(root, ignore), _words_in(root), is_home, respelt))
     entries = _distinct(entries, skipped)
     if len(entries) > MAX_ITEMS:
         reason = f"the document has more than {MAX_ITEMS} items; the newest ones were kept"

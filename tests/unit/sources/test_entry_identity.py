@@ -155,6 +155,24 @@ CASES = {
     "links decide": ([[E("x", "y", PAGE), E("x", "y", OTHER)]], [2]),
     "guids appear": ([[outage(1, PAGE)], [outage(1, PAGE, guid="urn:x:1")]], [1, 1]),
     "guids go": ([[outage(1, PAGE, guid="urn:x:1")], [outage(1, PAGE)]], [1, 1]),
+    "https in ids, and most entries are new": (
+        [[outage(n, f"{scheme}://a.example/{n}", guid=f"{scheme}://a.example/{n}") for n in numbers]
+         for scheme, numbers in (("http", (4, 3, 2, 1)), ("https", (7, 6, 5, 4)))],
+        [4, 7],
+    ),
+    "www in permalinks, and most entries are new": (
+        [[outage(n, f"https://a.example/{n}", guid=f"https://{host}/{n}", permalink="true") for n in numbers]
+         for host, numbers in (("a.example", (4, 3, 2, 1)), ("www.a.example", (7, 6, 5, 4)))],
+        [4, 7],
+    ),
+    "one guid for all, one entry at a time": (
+        [[outage(n, f"https://a.example/{n}", guid="latest")] for n in (1, 2, 3)],
+        [1, 2, 3],
+    ),
+    "an edited entry moves to another page": (
+        [[E("Outage", "one", PAGE, 1, "x")], [E("Solved", "two", OTHER, 1, "x")], [E("Solved", "three", PAGE, 1, "x")]],
+        [1, 1, 1],
+    ),
     "https": ([[outage(1, PAGE)], [outage(1, PAGE.replace("https", "http"))]], [1, 1]),
 }  # fmt: skip
 
@@ -171,6 +189,12 @@ async def test_entries_are_one_item_if_nothing_says_that_they_differ(polling, wr
         assert {one.title or one.text for one in document} <= {body for body, _id, _atom_id in poll}, "each can be read"
     last = polls[-1]
     assert len({atom_id for _body, _id, atom_id in last}) == len(last), "readers tell them apart"
+
+
+async def test_numbers_are_ids_in_each_spelling(polling):
+    """[SRC-069] JSON has one kind of numbers."""
+    documents = [json_feed(*(outage(n, guid=kind(n)) for n in (2, 1))) for kind in (int, float, str)]
+    assert [len(poll) for poll in await poll_all(polling, documents)] == [2, 2, 2]
 
 
 async def test_memory_of_an_earlier_version_makes_no_doubles(polling, world):

@@ -126,6 +126,23 @@ async def test_unfollow_ends_the_fetching_if_nobody_else_subscribes(
     assert await sources(component) == []
 
 
+async def test_unfollow_ends_the_feed_of_this_address_alone(component: Component, site: Site) -> None:
+    """[SRC-084] Another channel of the same server is another feed. Each spelling of the address is the feed."""
+    url = site.url("/feed?channel_id=AAA")
+    await write(component, ALICE, f"follow {url}")
+    for other in (
+        site.url("/feed?channel_id=BBB"),
+        site.url("/feed"),
+        site.url("/f"),
+        site.url("/FEED?channel_id=AAA"),
+    ):
+        (answer,) = await write(component, ALICE, f"unfollow {other}")
+        assert "no longer" not in answer and len(await sources(component)) == 1
+    place = url.partition("://")[2].replace("feed", "fee%64")
+    (answer,) = await write(component, ALICE, f"unfollow <feed://{place}#top>")
+    assert answer.startswith("You no longer follow 127.0.0.1/feed.") and await sources(component) == []
+
+
 @pytest.mark.parametrize(
     ("path", "reason"),
     [

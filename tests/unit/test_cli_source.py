@@ -267,14 +267,16 @@ def test_other_feeds_are_not_offered_as_mirrors(ready: Run, pages: Site) -> None
 def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:
     """[SRC-048] The operator's choice becomes the source, not the page."""
     links = "".join(
-        f'<link rel="alternate" type="application/{kind}" href="/{kind}">' for kind in ("rss+xml", "atom+xml", "ess")
+        f'<link rel="alternate" type="application/{kind}" href="/{kind}?a=1&amp;b=2">'
+        for kind in ("rss+xml", "atom+xml", "ess")
     )
     pages.pages["/"] = web.Response(body=f"<html><head>{links}</head></html>".encode(), content_type="text/html")
     result = ready("source", "check", pages.url(), "--allow-private", code=Exit.FAILED)
 
     for kind in ("rss+xml", "atom+xml", "ess"):
         assert pages.url(f"/{kind}") in result.stdout
-    assert f"smartfeeds source add {pages.url('/rss+xml')}" in result.stdout
+    command = result.stdout.splitlines()[-1].partition(": ")[2]
+    assert shlex.split(command) == ["smartfeeds", "source", "add", pages.url("/rss+xml?a=1&b=2")]
 
     ready("source", "add", pages.url("/atom+xml"), "--node", "news", "--allow-private")
     (source,) = stored(ready)

@@ -13,7 +13,6 @@ from smartfeeds.bot.follows import list_follows
 from smartfeeds.bot.grammar import arguments, quote
 from smartfeeds.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
 from smartfeeds.bot.usages import SUBSCRIBE
-from smartfeeds.core.sources import host_of
 from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.admin_sources import (
@@ -117,15 +116,16 @@ async def unfollow(c: Conversation, rest: str) -> Reply:
 
 
 def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
-    """The node that a person means who follows it: by its name, by the address of its feed, or by the only one of
-    the host."""
+    """The node that a person means who follows it: by its name, by the address of its feed, or by that of a page above
+    the only feed of the host. A query names another feed (`channel_id=...`)."""
     nodes = [node.name for node, _ in list_follows(tx, jid)]
     if text in nodes or not url:
         return text
     sources = [(name, source) for name in nodes for source in tx.sources_of(name)]
     feed = address_key(url)
     exact = {name for name, source in sources if feed in (address_key(source.url), address_key(source.first_url))}
-    near = exact or {name for name, source in sources if source.host == host_of(url)}
+    page = f"{feed.rstrip('/')}/"
+    near = exact or {name for name, source in sources if f"{address_key(source.url)}/".startswith(page)}
     return near.pop() if len(near) == 1 else text
 
 

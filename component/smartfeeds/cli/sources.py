@@ -482,7 +482,8 @@ def _report_lines(row: Row) -> Iterator[str]:
     for feed in row["feeds"]:
         yield f"feed: {feed['address']} ({feed['type']}) {feed['title']}".rstrip()
     if row["feeds"]:
-        yield f"This is a web page. Add one of its feeds: smartfeeds source add {row['feeds'][0]['address']}"
+        command = shlex.join(["smartfeeds", "source", "add", row["feeds"][0]["address"]])
+        yield f"This is a web page. Add one of its feeds: {command}"
     if row["mirror"]:
         yield "The feed has sync data (FeedSync or SSE), which a source leaves out. To merge it, run:"
         yield row["mirror"]

@@ -18,7 +18,7 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.own_address import own_path
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
-from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, read_address
+from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, normal_escapes, read_address
 from smartfeeds.errors import ConfigError, FeedError
 
 # The shortest interval that an operator may choose.
@@ -270,17 +270,23 @@ def publisher_of(source: "Source", domain: str) -> Jid:
 def node_names_of(source: Source) -> Iterator[str]:
     """Names for the node of a source, always the same ones: host and path, without www and an ending such as .xml.
 
-    Other addresses may have the first name too, so the other names end with a part of a digest of the address.
+    Other addresses may have the first name too, so the other names end with a part of a digest of the address. The last
+    name is the one that earlier versions gave an address with needless escapes.
     """
-    parts = urlsplit(source.first_url)
-    path = parts.path.rstrip("/").rpartition("/")
-    stem = path[2].rpartition(".")[0] or path[2]
-    host = ascii_host(parts).removeprefix("www.")
-    name = "/".join(filter(None, (host, path[0].strip("/"), stem)))
-    name = re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
+    path = urlsplit(source.first_url).path
+    name = _node_name(source.first_url, normal_escapes(path))
     yield name
     digest = sha256("\n".join(source.identity).encode()).hexdigest()
     yield from (f"{name}-{digest[:length]}" for length in _DIGEST_LENGTHS)
+    yield _node_name(source.first_url, path)
+
+
+def _node_name(url: str, path: str) -> str:
+    folder, _, file = path.rstrip("/").rpartition("/")
+    stem = file.rpartition(".")[0] or file
+    host = ascii_host(urlsplit(url)).removeprefix("www.")
+    name = "/".join(filter(None, (host, folder.strip("/"), stem)))
+    return re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
 
 
 def is_own(url: str, own_url: str) -> bool:
@@ -359,7 +365,7 @@ def _without_login(text: str) -> tuple[str, str, str]:
     """The address without name and password, the name, the password. Raises ConfigError."""
     url = read_address(text)
     if not url:
-        raise ConfigError(f"{text.strip()[:200]!r} is not an address that starts with http:// or https://")
+        raise ConfigError(f"{text.strip()[:200]!r} is not the address of a web page or feed (https://HOST/PATH)")
     if len(url.encode()) > MAX_URL_BYTES:
         raise ConfigError(f"the address is longer than {MAX_URL_BYTES} bytes")
     netloc = urlsplit(url).netloc

@@ -1,6 +1,5 @@
 """Makes the addresses of feeds and items of this service: paths over HTTP and `xmpp:` URIs (SF-057).
 
-
 A feed is at `/feeds/NAME/`; the parameters of a view follow as a query. Its documents are at `/feeds/NAME.SUFFIX`, such
 as `/feeds/NAME.rss`. An item is at `/entries/NAME/ID`, its conflicts at `/conflicts/NAME/ID`; the id is one segment.
 """

@@ -115,8 +115,8 @@ def address_key(url: str) -> str:
     if not parts.hostname:
         return url
     place = "" if port in (None, DEFAULT_PORTS.get(parts.scheme)) else f":{port}"
-    query = f"?{_normal_escapes(parts.query)}" if parts.query else ""
-    return f"{ascii_host(parts)}{place}{_normal_escapes(parts.path) or '/'}{query}"
+    query = f"?{normal_escapes(parts.query)}" if parts.query else ""
+    return f"{ascii_host(parts)}{place}{normal_escapes(parts.path) or '/'}{query}"
 
 
 def ascii_host(parts: SplitResult) -> str:
@@ -130,7 +130,11 @@ def ascii_host(parts: SplitResult) -> str:
 
 
 def host_spellings(url: str) -> set[str]:
-    """The names of the host of an address in ASCII and in Unicode, in lower case; none if it has no host."""
+    """The names of the host of an address in ASCII and in Unicode, in lower case; none if it has no host.
+
+    Databases make lower case of ASCII letters alone, so the Unicode name has a spelling with its other letters in upper
+    case, too.
+    """
     try:
         host = ascii_host(urlsplit(url))
     except ValueError:
@@ -141,10 +145,11 @@ def host_spellings(url: str) -> set[str]:
             labels.append(label[4:].encode().decode("punycode") if label.startswith("xn--") else label)
         except UnicodeError:
             labels.append(label)
-    return {host, ".".join(labels)} - {""}
+    name = ".".join(labels)
+    return {host, name, "".join(one if one.isascii() else one.upper() for one in name)} - {""}
 
 
-def _normal_escapes(text: str) -> str:
+def normal_escapes(text: str) -> str:
     """The text with one spelling of escapes: only characters that need one have one (RFC 3986 section 6.2.2)."""
     plain = _ESCAPE.sub(lambda match: _escape_or_character(match[1]), text)
     return quote(plain, safe=f"{_UNRESERVED_OR_RESERVED}%", errors="surrogatepass")

@@ -60,6 +60,9 @@ def in_own_node(tx: ReadTx, source: Source, may_fill: Callable[[Node], bool]) ->
     The name is made of the address. A node without a source is used if it is empty or has items of the feed, and if
     `may_fill` permits it. Raises ConfigError if all names of the address are taken, and what `may_fill` raises.
     """
+    for row in sources_of_feed(tx, source.first_url):
+        if row.identity == source.identity and row.node in node_names_of(row):
+            return replace(source, node=row.node)
     for name in node_names_of(source):
         rows = tx.sources_of(name)
         if any(row.identity == source.identity for row in rows):

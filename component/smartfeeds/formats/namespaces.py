@@ -24,7 +24,7 @@ _NAMES: Final = (
 _DRAFTS: Final = "purl.org/atom/ns"
 _SCHEME: Final = re.compile(r"https?://(?:www\.)?")
 # As lxml writes them.
-_START_TAG: Final = re.compile(rb"""<[^\s<>/!?]++(?:\s[^\s=<>]++=(?:"[^"]*+"|'[^']*+'))*+""")
+_START_TAG: Final = re.compile(rb"""<[^\s<>/!?]++(?:\s[^\s=<>]++=(?:"[^"]*+"|'[^']*+'))*""")
 _DECLARATION: Final = re.compile(rb'(\sxmlns(?::[^\s=]+)?=")([^"]*)"')
 _ROOT_NAMESPACE: Final = re.compile(rb'(\A<[^\s<>/]+)(?: xmlns="[^"]*")?')
 

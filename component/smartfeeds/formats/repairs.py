@@ -80,6 +80,9 @@ _REFERENCE: Final = re.compile(rf"{_SECTION}|&(?P<name>[A-Za-z_][\w.-]{{0,60}});
 _DECLARED_ENTITY: Final = re.compile(r"<!ENTITY\s+([^\s%\"'<>&]+)")
 _COMMENT: Final = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--(?P<comment>.*?)(?:-->|\Z)", re.DOTALL)
 _CDATA_END: Final = re.compile(rf"{_SECTION}|\]\]>", re.DOTALL)
+# What stands between marks of sections. A section in a section ends twice.
+_PLAIN: Final = r"((?:(?!\]\]>|<!\[CDATA\[).)*)"
+_NESTED: Final = re.compile(rf"<!\[CDATA\[{_PLAIN}<!\[CDATA\[{_PLAIN}\]\]>{_PLAIN}\]\]>", re.DOTALL)
 _TAG: Final = re.compile(rf"{_SECTION}|<!|</?(?P<name>[^\s<>/!?\"'=]+)(?P<rest>[^<>]*)", re.DOTALL)
 _PREFIXED: Final = re.compile(r"\s([A-Za-z_][\w.-]*):[^\s=:<>]+\s*=")
 _DECLARED_PREFIX: Final = re.compile(r"""\sxmlns:([A-Za-z_][\w.-]*)\s*=\s*["']([^"'<>]*)["']""")
@@ -228,6 +231,11 @@ REPAIRS: Final = (
     Repair("ampersands", '"&" was read as a character where it begins no reference', _ampersands),
     Repair("entities", UNKNOWN_ENTITIES, _unknown_names),
     Repair("comments", "comments that XML does not allow were left out", _comments),
+    Repair(
+        "nested sections",
+        "CDATA sections inside others were joined with them",
+        partial(_changed, _NESTED, r"<![CDATA[\1\2\3]]>"),
+    ),
     Repair("section ends", '"]]>" in a text was read as characters', _cdata_ends),
     Repair("prefixes", "namespace prefixes were read that the document does not declare", _prefixes),
 )

@@ -67,6 +67,10 @@ FAULTS = {
     "attribute without quotes": (rss().replace("<guid>", "<guid isPermaLink=false x>"), "one", "first", "attributes"),
     "two colons": (rss(extra="<a:b:c>x</a:b:c>"), "one", "first", "element names"),
     "]]> in a text": (rss("a ]]> b"), "a ]]> b", "first", '"]]>"'),
+    "CDATA in CDATA": (
+        rss("<![CDATA[<![CDATA[one]]>]]>", "<![CDATA[a <![CDATA[<b>b</b>]]> c<br>]]>"),
+        "one", "a <b>b</b> c<br>", "CDATA sections inside",
+    ),
     "CDATA without end": (rss(text="<![CDATA[<b>x"), "one", "<b>x", "CDATA"),
     "comment with --": (rss(text="a<!-- b -- c --->d"), "one", "ad", "comments"),
     "no root element": (

@@ -77,6 +77,7 @@ _GO = re.compile(r" m=[+-][0-9.]+\Z")  # the reading of the monotonic clock, whi
 _PLACE = re.compile(r"\b[a-z]+/[a-z_]+(?:/[a-z_]+)?\b")  # of the tz database, America/New_York
 # Vowel signs of India and Thailand are no letters for `re`.
 _LETTERS = r"(?:[^\W0-9_]|[\u0900-\u0dff\u0e00-\u0e7f])+"
+_KNOWN = MONTHS.keys() | FILLERS | AFTERNOON | MORNING | {"w"}
 _WORD = re.compile(rf"{_LETTERS}(?:'{_LETTERS})?")
 _TOKEN = re.compile(rf"[0-9]+|{_WORD.pattern}")
 _ORDINAL_DAY = re.compile(r"(?<=[0-9])(?:st|nd|rd|th|er|e|o|a|°)(?!\w)")
@@ -101,7 +102,7 @@ NO_DATE = ReadDate(None)
 
 def read_date(text: str) -> ReadDate:
     """The time that a text means. The note is empty for customary forms, for an empty text, and for no date at all."""
-    if len(text) > _MAX_LENGTH or _NO_YEAR in text:
+    if not text or len(text) > _MAX_LENGTH or _NO_YEAR in text:
         return NO_DATE
     clean = " ".join(_without_comments(html.unescape(text)).split())
     exact_us = parse_datetime(clean)
@@ -318,8 +319,9 @@ def _are_known(text: str) -> bool:
     if len(_WORD.findall(text[:begin])) > 3:
         return False
     words = _WORD.findall(_ORDINAL_DAY.sub("", text[begin:]))
-    known = MONTHS.keys() | FILLERS | AFTERNOON | MORNING | {"w"}
-    return not set(words[:-1]) - known or (not set(words[:-2]) - known and words[-1] in FILLERS)
+    # Before "at" in "5 March 2024, Tuesday at 10:15", too.
+    count = 2 if words[-1:] and words[-1] in FILLERS else 1
+    return _KNOWN.issuperset(words[:-count])
 
 
 def _day_in(text: str, *, is_half: bool) -> date | None:

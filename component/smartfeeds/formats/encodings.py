@@ -9,7 +9,8 @@ One function serves polls, pushes, imports and `convert`. The first of these tha
 5. the encoding that the document declares;
 6. ISO-8859-1 or US-ASCII of the header, read as windows-1252;
 7. a multi-byte encoding of 4 or 5 in which a few bytes are wrong;
-8. UTF-8, in which each byte that is wrong is windows-1252.
+8. the encoding that is usual in the language of the document (HTML 13.2.3.2), if most bytes are not UTF-8;
+9. UTF-8, in which each byte that is wrong is windows-1252.
 
 A name that is not known, or whose encoding does not fit the bytes, counts for nothing. UTF-7 and EBCDIC are refused.
 """
@@ -73,6 +74,26 @@ _DECLARATION: Final = re.compile(
     re.IGNORECASE,
 )
 _META: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
+_LANGUAGE_BYTES: Final = 8192
+_LANGUAGE: Final = re.compile(
+    rb"""(?:<(?:dc:)?language>\s*|\sxml:lang\s*=\s*["'])(zh[-_](?:tw|hk)|[a-z]{2})(?![a-z])""", re.IGNORECASE
+)
+# HTML 13.2.3.2, with the supersets that browsers read.
+_BY_LANGUAGE: Final = {
+    **dict.fromkeys((b"ru", b"be", b"bg", b"ky", b"mk", b"sr", b"tg", b"tt", b"uk"), "cp1251"),
+    **dict.fromkeys((b"cs", b"hr", b"sk"), "cp1250"),
+    **dict.fromkeys((b"hu", b"pl", b"sl"), "iso8859-2"),
+    **dict.fromkeys((b"ar", b"fa"), "cp1256"),
+    **dict.fromkeys((b"et", b"lt", b"lv"), "cp1257"),
+    **dict.fromkeys((b"tr", b"ku"), "cp1254"),
+    b"el": "cp1253",
+    b"he": "cp1255",
+    b"th": "cp874",
+    b"ja": "cp932",
+    b"ko": "cp949",
+    b"zh": "gb18030",
+    **dict.fromkeys((b"zh-tw", b"zh-hk"), "big5hkscs"),
+}
 _C1: Final = re.compile(rb"[\x80-\x9f]")
 _WRONG_BYTES: Final = "bytes that are not UTF-8 were read as windows-1252"
 _UNKNOWN: Final = "the declared encoding is not known; the document was read as UTF-8"
@@ -80,7 +101,7 @@ _MAX_WRONG: Final = 0.01  # of the characters of a multi-byte text
 
 
 class Recoded(NamedTuple):
-    """A document in UTF-8 without a byte order mark, and what was wrong with its encoding. `guessed`: rule 7 or 8."""
+    """A document in UTF-8 without a byte order mark, and what was wrong with its encoding. `guessed`: rule 7 to 9."""
 
     data: bytes
     warnings: list[str]
@@ -173,9 +194,25 @@ def _in_named(data: bytes, names: Sequence[str], declared: str) -> Recoded:
         wrong = text.count("\ufffd")
         if 0 < wrong <= max(1, len(text) * _MAX_WRONG):
             return Recoded(_without_declaration(text), [f"{wrong} characters are no {name} and were replaced"], True)
-    text = data.decode("utf-8", _OTHER_BYTES)
     unknown = f"the encoding {declared[:40]} is not known; " if declared and not own else ""
+    codec = _usual_codec(data)
+    text = _decoded(data, codec) if codec else None
+    if text is not None:
+        note = f"{unknown}bytes that are not UTF-8 were read as {codec}, which is usual in the language of the document"
+        return Recoded(_without_declaration(text), [note], True)
+    text = data.decode("utf-8", _OTHER_BYTES)
     return Recoded(_without_declaration(text), [f"{unknown}{_WRONG_BYTES}"], True)
+
+
+def _usual_codec(data: bytes) -> str:
+    """The encoding that is usual in the language of a document, "" where most of its text is UTF-8."""
+    match = _LANGUAGE.search(data, 0, _LANGUAGE_BYTES)
+    codec = "" if match is None else _BY_LANGUAGE.get(match[1].lower().replace(b"_", b"-"), "")
+    if not codec:
+        return ""
+    text = data.decode("utf-8", "replace")
+    wrong = text.count("\ufffd")
+    return codec if sum(not c.isascii() for c in text) < 2 * wrong else ""
 
 
 def _certain(data: bytes, codec: str, proof: str) -> Recoded:

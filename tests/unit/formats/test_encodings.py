@@ -28,6 +28,10 @@ def feed(text: str, declared: str = "", before: str = "") -> str:
     )
 
 
+def in_language(text: str, language: str, declared: str = "") -> str:
+    return feed(text, declared).replace("</link>", f"</link><language>{language}</language>", 1)
+
+
 # body, charset of the header, the text that is meant, whether a note says that something was wrong
 CASES = {
     "utf-8": (feed(RUSSIAN).encode(), "", RUSSIAN, False),
@@ -86,6 +90,20 @@ CASES = {
     "ks_c_5601": (feed(KOREAN, "ks_c_5601-1987").encode("cp949"), "", KOREAN, False),
     "iso-8859-8-i": (feed("שלום", "iso-8859-8-i").encode("iso-8859-8"), "", "שלום", False),
     "unknown name": (feed(RUSSIAN, "x-nobody").encode(), "", RUSSIAN, True),
+    "language ru": (in_language(RUSSIAN, "ru-RU").encode("cp1251"), "", RUSSIAN, True),
+    "language ru, declares utf-8": (in_language(RUSSIAN, "ru", "utf-8").encode("cp1251"), "utf-8", RUSSIAN, True),
+    "language ja": (in_language(JAPANESE, "ja").encode("cp932"), "", JAPANESE, True),
+    "language zh_CN": (in_language(CHINESE, "zh_CN").encode("gb18030"), "", CHINESE, True),
+    "language zh-TW": (in_language("繁體中文", "zh-TW").encode("big5"), "", "繁體中文", True),
+    "language ko": (in_language(KOREAN, "ko").encode("cp949"), "", KOREAN, True),
+    "language el": (in_language("Ελλάδα", "el").encode("cp1253"), "", "Ελλάδα", True),
+    "language cs": (in_language("Příliš žluťoučký", "cs").encode("cp1250"), "", "Příliš žluťoučký", True),
+    "language pl": (in_language("Zażółć gęślą", "pl").encode("iso8859-2"), "", "Zażółć gęślą", True),
+    "language de": (in_language(WESTERN, "de").encode("cp1252"), "", WESTERN, True),
+    "language that does not fit": (in_language(WESTERN, "ja").encode("cp1252"), "", WESTERN, True),
+    "language ru, a wrong byte in utf-8": (
+        in_language(f"{RUSSIAN} @", "ru").encode().replace(b"@", b"\x96"), "", f"{RUSSIAN} –", True,
+    ),
     "unknown name and other bytes": (feed(WESTERN, "x-nobody").encode("cp1252"), "", WESTERN, True),
     "unknown header": (feed(RUSSIAN, "windows-1251").encode("cp1251"), "none", RUSSIAN, False),
     "name of python that is no encoding": (feed(r"\x41", "unicode_escape").encode(), "zlib", r"\x41", True),

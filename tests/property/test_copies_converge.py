@@ -121,6 +121,8 @@ async def play(steps: list[tuple[int, str]]) -> None:
 @example([(0, "origin edits"), (1, "plain"), (1, "edit"), (1, "send"), (0, "sync")])
 @example([(1, "sync"), (0, "origin edits"), (0, "plain")])
 @example([(0, "plain"), (1, "sync"), (0, "send"), (0, "sync"), (1, "edit"), (1, "send")])
+@example([(0, "sync"), (1, "plain"), (0, "origin edits"), (0, "plain"), (0, "send"), (0, "sync")])
+@example([(1, "sync"), (0, "origin edits"), (1, "plain"), (1, "send"), (1, "sync")])
 def test_copies_end_alike(steps: list[tuple[int, str]]) -> None:
     """[FS-068] [A-43] [A-61] Whoever copied what in which way: no refusal, and the same versions everywhere."""
     asyncio.run(play(steps))

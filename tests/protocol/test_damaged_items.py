@@ -1,5 +1,8 @@
 """Items whose bytes are damaged in the database: the link stays, the others are served, and the damage is named."""
 
+import asyncio
+import json
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -69,7 +72,7 @@ async def refused(component: Component, inner: str) -> str:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_shownshows_a_damaged_item_by_its_id_and_keeps_its_cursors(component: Component, damage: str) -> None:
+async def test_page_shows_a_damaged_item_by_its_id_and_keeps_its_cursors(component: Component, damage: str) -> None:
     await feed(component)
     await spoil(component, damage)
     with capture_logs() as logs:
@@ -210,3 +213,47 @@ async def test_chat_bot_leaves_a_damaged_item_out(component: Component) -> None:
     await component.link()
     texts = [body_of(message) for message in await component.events(bare(BOB))]
     assert [text.partition("\n")[0] for text in texts if text] == ["five"]
+
+
+async def test_archive_shows_a_damaged_item_by_its_id(component: Component) -> None:
+    await feed(component)
+    await spoil(component, "truncated")
+    ok(await component.ask(BOB, "set", "<query xmlns='urn:xmpp:mam:2' node='news'/>"))
+    results = {
+        str(item.get("id")): len(item)
+        for message in await component.events(BOB)
+        for item in message.iterfind(".//ev:item", NS)
+    }
+    assert results == {"one": 1, "two": 0, "three": 1}
+    assert len(component.server.sessions) == 1
+
+
+async def test_event_stream_goes_on_behind_a_damaged_item(start_web: WebStarter) -> None:
+    """A stream that begins before the damaged item, and one that is open when an item comes."""
+    web = await start_web()
+    await feed(web.component)
+    await spoil(web.component, "no utf-8")
+    url = f"{web.origin}/feeds/news/?since=time:2000-01-01T00:00:00Z"
+    ids: list[str] = []
+    async with web.session.get(url, headers={"Accept": "text/event-stream"}) as answer:
+        assert answer.status == 200
+        while ids[-1:] != ["four"]:
+            line = (await answer.content.readline()).decode()
+            assert line, "the stream goes on"
+            if line.startswith("data: "):
+                ids += [item["id"] for item in json.loads(line.removeprefix("data: "))["items"]]
+            if ids == ["one", "three"]:
+                await web.component.publish(ALICE, "news", "four")
+    assert ids == ["one", "three", "four"]
+
+
+async def test_held_pull_ends_with_what_follows_a_damaged_item(start_web: WebStarter) -> None:
+    web = await start_web()
+    await feed(web.component)
+    await spoil(web.component, "truncated", "three")
+    last = (await web.get("/feeds/news.json?since=time:2000-01-01T00:00:00Z")).json["last_cursor"]
+    held = asyncio.create_task(web.get(f"/feeds/news.json?since=cursor:{last}&timeout=20"))
+    await web.holding(1)
+    await web.component.publish(ALICE, "news", "four")
+    got = await held
+    assert (got.status, [item["id"] for item in got.json["items"]]) == (200, ["four"])

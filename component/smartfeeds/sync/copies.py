@@ -76,15 +76,16 @@ def settle_copy(dialect: Dialect, local: Version, incoming: Version, is_own: Cal
 
     `is_own` returns whether an endpoint is one of this service.
     """
-    if _is_foreign_copy(incoming, local):
-        # Of two copies all services keep the same one.
-        return highest((local, incoming)) if _is_copy(local) else local
-    # A version that was made from a copy knows its records: an ordinary merge compares them.
-    if any(is_own(record.by) or copied_counter(record) is not None for record in incoming.records):
-        return None
+    if _is_copy_of(incoming, local):
+        # Of two copies all services keep the same one. A change of this service that it does not know may be forged.
+        both = _is_copy_of(local, incoming) and not is_own(incoming.top.by)
+        return highest((local, incoming)) if both else local
     marks = [copied_counter(record) for record in local.history]
     newest = next((place for place, mark in enumerate(marks) if mark is not None), None)
     if newest is None or local.conflicts or is_subsumed(incoming.top, local.history):
+        return None
+    # A version that was made from a copy knows its records: an ordinary merge compares them.
+    if any(is_own(record.by) for record in incoming.records) or is_subsumed(local.history[newest], incoming.history):
         return None
     below = [record for record in local.history[newest:] if copied_counter(record) is None]
     edits = local.history[:newest]
@@ -101,14 +102,17 @@ def settle_copy(dialect: Dialect, local: Version, incoming: Version, is_own: Cal
     return _on_top(dialect, local, incoming, edits, local.history[newest]) if own else None
 
 
-def _is_copy(version: Version) -> bool:
-    return all(copied_counter(record) is not None for record in version.records)
-
-
-def _is_foreign_copy(version: Version, other: Version) -> bool:
-    """Whether a version is a plain copy, and the other one was not made from it."""
-    return _is_copy(version) and {record.by for record in version.records}.isdisjoint(
-        record.by for record in other.records
+def _is_copy_of(version: Version, other: Version) -> bool:
+    """Whether a version is a plain copy of a version of an item, `other` is that item, and neither was made from the
+    other one.
+    """
+    below = [record for record in version.history if copied_counter(record) is None]
+    return (
+        copied_counter(version.top) is not None
+        and not version.conflicts
+        and all(is_subsumed(record, other.history) for record in below)
+        and not is_subsumed(version.top, other.history)
+        and not is_subsumed(other.top, version.history)
     )
 
 

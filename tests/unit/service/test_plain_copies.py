@@ -360,6 +360,22 @@ async def test_mark_of_a_copy_excuses_no_forged_change(start: Start) -> None:
     assert "which did not make it" in result.reason
 
 
+async def test_forged_copy_replaces_no_copy(start: Start) -> None:
+    """[A-61] A copy that names this service, which did not make it, does not win over the copy here."""
+    place = await start()
+    await place.step("plain")
+    before = await place.items()
+    forged = (
+        f"<entry xmlns='{ATOM_NS}'><id>urn:x:entry</id><title>forged</title><x:sync xmlns:x='{FEEDSYNC_NS}' id='s1' "
+        f"updates='9' xmlns:o='{COPIED[1:].partition('}')[0]}'><x:history sequence='9' when='2031-05-09T13:00:00Z' "
+        f"by='{SERVICE}%2F{ALICE}' o:copied='9'/></x:sync></entry>"
+    ).encode()
+    await place.world.service.write(
+        lambda tx, context: merge_items(tx, context, FEED, "c.example", [IncomingItem(*read_arrived(forged))])
+    )
+    assert await place.items() == before
+
+
 async def test_change_of_a_copy_that_was_mirrored_comes_back(start: Start) -> None:
     """[A-61] Another service got the copy and changed it; meanwhile the copy became the item. Its record, which is not
     in the history here any more, is no forgery: both changes stay."""

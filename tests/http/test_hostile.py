@@ -142,6 +142,13 @@ async def test_what_cannot_be_read_ends_the_connection(web: Web, case: str) -> N
     assert (await web.get("/healthz")).status == 200
 
 
+@pytest.mark.parametrize("data", [request(f"/feeds/notes/?x={LONG}"), request("/feeds/notes/", f"Cookie: {LONG}")])
+async def test_refusal_names_the_limit_of_a_line(web: Web, data: bytes) -> None:
+    """[design 5] A person sees why an address with a long query is not served."""
+    heard = await ask(web, data)
+    assert heard.status == 400 and b"has more than 8190 bytes, which is the limit" in heard.body
+
+
 # What can be read, and what comes of it.
 READ: dict[str, tuple[bytes, int]] = {
     "HTTP/0.9": (request(version="0.9"), 505),

@@ -218,6 +218,17 @@ def test_check_explains_a_feed(ready: Run, pages: Site) -> None:
     assert not Path("smartfeeds.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(206, "answered 206, which was not asked for"), (226, "answered 226, which was not asked for")],
+)
+def test_check_refuses_what_a_poll_refuses(ready: Run, pages: Site, status: int, reason: str) -> None:
+    """[SRC-043] [SRC-047] A part of a document is none."""
+    pages.pages["/feed"] = web.Response(status=status, body=atom("a"))
+    result = ready("source", "check", pages.url("/feed"), "--allow-private", "--json", code=Exit.FAILED)
+    assert json.loads(result.stdout)["problem"] == reason
+
+
 SYNCED = (
     "<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:x:f</id><title>Plans</title><updated>2026-01-03T10:00:00Z</updated>"
     "<entry><id>urn:x:1</id><title>one</title><updated>2026-01-03T10:00:00Z</updated>{}</entry></feed>"

@@ -4,8 +4,9 @@ Mail programs, social networks and caches append parameters such as `utm_source`
 misspelt parameter would silently show something else than what was asked for, so it is an error.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -41,10 +42,16 @@ def nearest_name(name: str, known: Collection[str]) -> str:
     if name in known or name in _OF_OTHERS or len(name) > 2 * max(map(len, known), default=0):
         return ""
     folded = _folded(name)
-    names = {_folded(one): one for one in known}
+    names = _folded_names(frozenset(known))
     if folded in names:
         return names[folded]
     return next((one for text, one in names.items() if _is_near(folded, text)), "")
+
+
+@lru_cache(64)
+def _folded_names(known: frozenset[str]) -> Mapping[str, str]:
+    """The names by their folded form. A long query has a thousand names to compare with them."""
+    return {_folded(name): name for name in sorted(known)}
 
 
 def _folded(name: str) -> str:
@@ -53,6 +60,9 @@ def _folded(name: str) -> str:
 
 def _is_near(name: str, known: str) -> bool:
     if len(known) < _LEAST_CHARACTERS or len(name) < _LEAST_CHARACTERS:
+        return False
+    # Neither one letter nor a fifth of the letters: most names of others end here.
+    if abs(len(name) - len(known)) > 1 and 2 * min(len(name), len(known)) < _LIKE * (len(name) + len(known)):
         return False
     start = 0
     while start < min(len(name), len(known)) and name[start] == known[start]:
@@ -63,5 +73,7 @@ def _is_near(name: str, known: str) -> bool:
     is_exchanged = len(rest) == len(known_rest) == 2 and rest == known_rest[::-1]
     # A name of three letters with another letter in it is another word: `map` is not `max`.
     is_one_letter = max(len(rest), len(known_rest)) == 1 and (len(known) > _LEAST_CHARACTERS or not known_rest)
-    is_like = len(known) >= _LONG and SequenceMatcher(None, name, known).ratio() >= _LIKE
-    return is_exchanged or is_one_letter or is_like
+    if is_exchanged or is_one_letter or len(known) < _LONG:
+        return is_exchanged or is_one_letter
+    matcher = SequenceMatcher(None, name, known)
+    return matcher.quick_ratio() >= _LIKE and matcher.ratio() >= _LIKE

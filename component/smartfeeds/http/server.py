@@ -16,6 +16,7 @@ from typing import cast
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from smartfeeds.errors import Condition, ConfigError, FeedError
@@ -35,6 +36,8 @@ SHUTDOWN_S = 2.0
 LINGER_S = 2.0
 # No more of it is read, or refused uploads from a fast network would occupy the process all that time.
 LINGER_BYTES = 16 * 2**20
+# Of the request line, and of each header.
+MAX_LINE_BYTES = 8_190
 
 _log = structlog.get_logger()
 
@@ -122,7 +125,9 @@ class HttpConnection(RequestHandler):
             raise exc
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             self._listener.unreadable += 1
-            exc = FeedError(Condition.BAD_REQUEST, "the request cannot be read")
+            is_long = isinstance(exc, LineTooLong)
+            text = f"the address or a header has more than {MAX_LINE_BYTES} bytes, which is the limit"
+            exc = FeedError(Condition.BAD_REQUEST, text if is_long else "the request cannot be read")
         reply, _ = failure_reply(exc, "unread", anonymous=True)
         if has_begun(request):
             raise ConnectionResetError("a response that had begun cannot be finished")
@@ -177,6 +182,8 @@ class HttpListener:
             "keepalive_timeout": self.bounds.idle_s,
             "access_log": None,
             "lingering_time": LINGER_S,
+            "max_line_size": MAX_LINE_BYTES,
+            "max_field_size": MAX_LINE_BYTES,
             "auto_decompress": False,  # a compressed body is rejected by `BodyReader`
         }
         host, _, port = self._listen.rpartition(":")

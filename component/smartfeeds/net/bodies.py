@@ -9,7 +9,14 @@ from io import BytesIO
 from typing import Final
 
 ENCODINGS: Final = "gzip, deflate"
-_PLAIN: Final = frozenset({"", "identity"})
+# The other names of the HTTP Content Coding Registry, and older ones. Anything else is no coding: servers write the
+# charset (`utf-8`), `none` or `binary` there.
+_OTHERS: Final = frozenset(
+    {
+        *("br", "zstd", "compress", "x-compress", "dcb", "dcz", "exi", "aes128gcm", "pack200-gzip"),
+        *("bzip2", "x-bzip2", "lzma", "xz", "sdch"),
+    }
+)
 _COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP_MAGIC: Final = b"\x1f\x8b"  # RFC 1952 section 2.3.1
 _ANY_HEADER: Final = 32 + zlib.MAX_WBITS  # gzip or zlib, as the data begins
@@ -29,14 +36,15 @@ class BodyError(Exception):
 class Body:
     """A body that is being received: as it is, gzip of one or several members, zlib, or deflate without any header.
 
-    Raises BodyError for a Content-Encoding that the request did not accept.
+    Raises BodyError for a Content-Encoding that the request did not accept. Names of no coding are ignored.
     """
 
     def __init__(self, encoding: str, max_bytes: int) -> None:
-        name = encoding.strip().lower()
-        if name not in _PLAIN and name not in _COMPRESSED:
-            raise BodyError(f"is compressed in a way that was not asked for ({name[:20]})")
-        self._compressed = name in _COMPRESSED
+        names = [name.strip().lower() for name in encoding.split(",")]
+        codings = [name for name in names if name in _COMPRESSED or name in _OTHERS]
+        if len(codings) > 1 or not _OTHERS.isdisjoint(codings):
+            raise BodyError(f"is compressed in a way that was not asked for ({', '.join(codings)[:20]})")
+        self._compressed = bool(codings)
         self._max_bytes = max_bytes
         self._received_bytes = 0
         self._body = BytesIO()  # hands its bytes over without a copy

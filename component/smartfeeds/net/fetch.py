@@ -389,6 +389,8 @@ class Fetcher:
         except aiohttp.ClientResponseError as error:
             # Its text quotes what the server sent: whoever chooses an address would read what another service says.
             raise FetchError(text, parser_fault(error)) from None
+        except aiohttp.ClientPayloadError:
+            raise FetchError(text, "ended early: the rest of the document is missing") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
 

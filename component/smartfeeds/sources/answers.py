@@ -11,6 +11,17 @@ from smartfeeds.sources.reading import SourceDocument
 
 _TOO_MANY = 429
 _GONE = 410
+# RFC 9110 15.3: OK, and Non-Authoritative Information. A part (206) or a difference (226) was not asked for.
+_WHOLE = frozenset({200, 203})
+
+
+def whole(response: Response) -> Response:
+    """The response if it has the whole document or none. Raises FetchError."""
+    if response.status in _WHOLE or response.not_modified:
+        return response
+    error = FetchError(response.url, f"answered {response.status}, which was not asked for", status=response.status)
+    error.hops = response.hops
+    raise error
 
 
 def good_answer(source: Source, response: Response, document: SourceDocument | None) -> PollAnswer:

@@ -9,7 +9,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES, PageLink, links_of
 from smartfeeds.net.fetch import Fetcher, FetchError, Hop, Response, Sender
-from smartfeeds.sources.answers import failed_answer, good_answer
+from smartfeeds.sources.answers import failed_answer, good_answer, whole
 from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
 from smartfeeds.sources.tools import DocumentRunner, read_here
 
@@ -35,9 +35,8 @@ async def check_source(
     """Requests the address of a source once, and stores nothing."""
     settings = source.settings
     try:
-        response = await fetcher.get(
-            source.url, accept=ACCEPT_SOURCE, sender=Sender(settings.user, settings.password, settings.user_agent)
-        )
+        sender = Sender(settings.user, settings.password, settings.user_agent)
+        response = whole(await fetcher.get(source.url, accept=ACCEPT_SOURCE, sender=sender))
     except FetchError as error:
         after = after_answer(source, failed_answer(error), now_us, 0.5)
         return SourceReport(error.hops, error.reason, next_s=_seconds(after, now_us))

@@ -24,7 +24,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.source_import import SourceContent, StoredPoll, store_poll
 from smartfeeds.service.source_push import PolledOffer
 from smartfeeds.service.sources import begin_polls, read_due, sharing_address
-from smartfeeds.sources.answers import busy_host, failed_answer, good_answer
+from smartfeeds.sources.answers import busy_host, failed_answer, good_answer, whole
 from smartfeeds.sources.history import with_history
 from smartfeeds.sources.own_lists import adopt_own_lists, read_own_list
 from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
@@ -41,8 +41,6 @@ _JUMP_S: Final = 60.0
 _STATES_S: Final = 60.0
 _LEAST_PAUSE_S: Final = 0.05
 _FAULT_PAUSE_S: Final = 300.0  # of a host whose answer cannot be stored
-# RFC 9110 15.3: OK, and Non-Authoritative Information. A part (206) or a difference (226) was not asked for.
-_WHOLE: Final = frozenset({200, 203})
 
 _log = structlog.get_logger()
 
@@ -211,10 +209,7 @@ class Poller:
 
     async def _get(self, source: Source, url: str, known: Validators) -> Response:
         client, sender = self._clients.of(source), sender_to(url, source)
-        response = await client.get(url, known=known, accept=ACCEPT_SOURCE, sender=sender)
-        if response.status not in _WHOLE and not response.not_modified:
-            raise FetchError(url, f"answered {response.status}, which was not asked for", status=response.status)
-        return response
+        return whole(await client.get(url, known=known, accept=ACCEPT_SOURCE, sender=sender))
 
     async def _fail(self, sources: Sequence[Source], error: FetchError) -> None:
         for source in sources:

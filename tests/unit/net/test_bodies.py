@@ -37,6 +37,11 @@ def read(encoding, data, limit=10_000, step=7):
     [
         ("", TEXT),
         ("identity", TEXT),
+        ("none", TEXT),
+        ("UTF-8", TEXT),
+        ("binary", TEXT),
+        ("identity, gzip", packed(TEXT)),
+        ("gzip,utf-8", packed(TEXT)),
         ("gzip", packed(TEXT)),
         ("X-GZIP", packed(TEXT)),
         ("deflate", zlib.compress(TEXT)),
@@ -50,6 +55,11 @@ def read(encoding, data, limit=10_000, step=7):
     ids=[
         "none",
         "identity",
+        "the word none",
+        "a charset",
+        "binary",
+        "identity before gzip",
+        "a charset behind gzip",
         "gzip",
         "x-gzip",
         "zlib",
@@ -156,6 +166,7 @@ def test_body_of_very_many_members_is_refused():
         ("gzip", packed(TEXT) + packed(TEXT)[:10] + b"\xff" * 40, "not the compressed data"),
         ("br", b"", "not asked for"),
         ("gzip, gzip", b"", "not asked for"),
+        ("utf-8, zstd", b"", r"not asked for \(zstd\)"),
     ],
     ids=[
         "plain",
@@ -167,6 +178,7 @@ def test_body_of_very_many_members_is_refused():
         "damaged second member",
         "br",
         "twice",
+        "zstd",
     ],
 )
 def test_body_that_cannot_be_read_says_why(encoding, data, reason):

@@ -302,20 +302,22 @@ async def test_compressed_body_counts_as_it_becomes(site, fetcher):
 
 
 class Raw(asyncio.Protocol):
-    """Answers a request with these bytes, and leaves the connection open."""
+    """Answers a request with these bytes, and leaves the connection open unless it `ends`."""
 
-    def __init__(self, answer):
-        self.answer = answer
+    def __init__(self, answer, *, ends=False):
+        self.answer, self.ends = answer, ends
 
     def connection_made(self, transport):
         self.transport = transport
 
     def data_received(self, data):
         self.transport.write(self.answer)
+        if self.ends:
+            self.transport.close()
 
 
-async def raw_server(answer):
-    server = await asyncio.get_running_loop().create_server(lambda: Raw(answer), "127.0.0.1", 0)
+async def raw_server(answer, *, ends=False):
+    server = await asyncio.get_running_loop().create_server(lambda: Raw(answer, ends=ends), "127.0.0.1", 0)
     return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
 
 
@@ -501,6 +503,21 @@ async def test_answer_of_a_held_request_that_trickles_is_bounded_in_time(site):
 
 def answer_with(head: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\n" + head + b"\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nConnection: close\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nok\r\n",
+    ],
+    ids=["shorter than its length", "without the last chunk"],
+)
+async def test_document_that_ends_early_is_refused_in_words(answer):
+    """[SRC-043] Without the names and numbers of the library."""
+    server, url = await raw_server(answer, ends=True)
+    async with server, open_fetcher() as fetcher:
+        assert (await refused(fetcher, url)).reason == "ended early: the rest of the document is missing"
 
 
 LONG_LINK = b"<https://blog.example/a>; rel=alternate, " * 400  # 16 KB

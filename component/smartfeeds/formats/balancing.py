@@ -295,8 +295,8 @@ class _Balancer:
     def _as_html(self, element: _Open, source: str) -> None:
         """Writes the content of an element as the HTML that its author meant."""
         del self.parts[element.part + 1 :]
-        # What XML calls a text has the references that HTML has too. A tag that HTML does not know is a text.
-        html = _HTML_TAG.sub(lambda tag: "<" if tag[1].lower() in _HTML else "&lt;", _CDATA_PARTS.sub("", source))
+        # What XML calls a text has the references that HTML has too.
+        html = with_known_tags(_CDATA_PARTS.sub("", source))
         self.parts.append(escape(html))
         start = self.parts[element.part]
         if element.key in ("title", "summary", "content", "subtitle", "rights"):
@@ -313,6 +313,11 @@ class _Balancer:
         self._body = None
         while self._stack:
             self.parts.append(f"</{self._stack.pop().name}>")
+
+
+def with_known_tags(html: str) -> str:
+    """The HTML in which a tag that HTML does not know is a text: "List<String>"."""
+    return _HTML_TAG.sub(lambda tag: "<" if tag[1].lower() in _HTML else "&lt;", html)
 
 
 def _namespace(attribute: str, value: str) -> str:

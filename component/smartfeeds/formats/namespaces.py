@@ -50,7 +50,10 @@ def with_known_namespaces(root: Element) -> Element | None:
         encoded = {name.encode(): known.encode() for name, known in spellings.items()}
         replaced = partial(_DECLARATION.sub, lambda match: b'%b%b"' % (match[1], encoded.get(match[2], match[2])))
         data = _START_TAG.sub(lambda tag: replaced(tag[0]), data)
-    return parse_xml(data, strict_parser("utf-8"))
+    try:
+        return parse_xml(data, strict_parser("utf-8"))
+    except etree.XMLSyntaxError:  # two spellings of one namespace, and an attribute in both
+        return None
 
 
 def _known(name: str) -> str:

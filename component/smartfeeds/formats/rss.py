@@ -15,6 +15,7 @@ from smartfeeds.core.text import is_language_range
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.balancing import with_known_tags
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.growth import check_scope
@@ -179,7 +180,8 @@ def _title(item: _Item) -> None:
     language = next((node.get(XML_LANG, "") for node in item.parts.get("title", ())), "")
     text = item.text("title")
     if text or atom.TITLE not in item.parts:
-        title = item.add(atom.TITLE, text, type="html" if LOOKS_LIKE_HTML.search(text) else "")
+        is_html = LOOKS_LIKE_HTML.search(text) is not None
+        title = item.add(atom.TITLE, with_known_tags(text) if is_html else text, type="html" if is_html else "")
         if language:
             title.set(XML_LANG, language)
 

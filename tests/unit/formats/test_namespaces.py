@@ -94,3 +94,10 @@ def test_other_feeds_are_no_atom(document: str) -> None:
 def test_strict_reader_renames_nothing() -> None:
     document = ATOM.format(xmlns("https://www.w3.org/2005/Atom"))
     assert load(document.encode(), repair=False).root.tag == "{https://www.w3.org/2005/Atom}feed"
+
+
+def test_attribute_in_two_spellings_of_a_namespace_is_no_crash() -> None:
+    two = "xmlns:a='http://purl.org/dc/terms/' xmlns:b='https://purl.org/dc/terms/'"
+    item = "<item><guid>2</guid><b:x a:y='1' b:y='2'/></item>"
+    document = RSS.format(two).replace("</channel>", f"{item}</channel>")
+    assert [item.id for item in read_document(document.encode()).items] == ["urn:x-test:1", "2"]

@@ -58,7 +58,7 @@ FAULTS = {
     "end tag alone": (rss(text="a</p>b"), "one", "a</p>b", "text of its element"),
     "< in a title": (rss("I <3 you, a < b, x<y"), "I <3 you, a < b, x<y", "first", '"<" in a text'),
     "type in a title": (rss("List<String> in Java"), "List&lt;String> in Java", "first", "text of its element"),
-    "address in angles": (rss("by <joe@a.example>"), "by <joe@a.example>", "first", '"<" in a text'),
+    "address in angles": (rss("by <joe@a.example>"), "by &lt;joe@a.example>", "first", '"<" in a text'),
     "unclosed title": (rss().replace("one</title>", "one"), "one", "first", "without their end tag"),
     "unclosed item": (rss(end=""), "one", "first", "without their end tag"),
     "end tag of another case": (rss().replace("one</title>", "one</Title>"), "one", "first", "repaired"),

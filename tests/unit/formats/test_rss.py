@@ -128,6 +128,20 @@ def test_markup_that_was_not_escaped_is_taken_as_it_stands():
 
 
 @pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("List&lt;String&gt; in Java", "List<String> in Java"),
+        ("Map&lt;K, V&gt; &lt;b&gt;now&lt;/b&gt; &amp;amp; then", "Map<K, V> now & then"),
+        ("By &lt;joe@a.example&gt;", "By <joe@a.example>"),
+        ("&lt;em&gt;New&lt;/em&gt;&lt;br/&gt;post", "New post"),
+    ],
+)
+def test_title_keeps_what_is_no_tag_of_html(title, text):
+    """A reader that ignores unknown tags would show "List in Java"."""
+    assert atom.text_of(entry(f"<title>{title}</title>"), atom.TITLE) == text
+
+
+@pytest.mark.parametrize(
     ("title", "kind"), [("A &amp;amp; B", "html"), ("&lt;b>x&lt;/b>", "html"), ("1 &lt; 2 &amp; 3", None), ("x", None)]
 )
 def test_title_is_html_where_it_looks_like_it(title, kind):

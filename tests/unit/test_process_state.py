@@ -161,7 +161,8 @@ PURE = {
     "service.syncing": {"endpoint", "is_own_endpoint"},
     "store.postgres_engine": {"_returning"},
     "store.postgres_session": {"to_psycopg"},
-    "store.rows": {"read_node_options", "read_options"},
+    # The log of a process has each damaged subscription once.
+    "store.rows": {"_log_damaged", "read_node_options", "read_options"},
     "store.sql_nodes": {"_listed_statements"},
     "telemetry": {"_request_seconds", "_requests"},
     "texts": {"_error_forms", "translation_of"},

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -38,7 +38,7 @@ from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import load_details
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.items import FeedDocument, FormatLoss
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.net.fetch import shown
@@ -304,6 +304,7 @@ async def _export(
             await asyncio.to_thread(write_pieces, _SHARED[form](job, sharing), output)
         else:
             await asyncio.to_thread(write_out, form, job, output)
+    job.losses += exported.losses
     return job, exported.count
 
 
@@ -330,9 +331,13 @@ def _head(service: FeedService, located: LocatedNode) -> FeedHead:
     )
 
 
+_DAMAGED = "the whole item: it is damaged in the database"
+
+
 @dataclass(slots=True)
 class _Exported:
-    """The items of a view for a writer in another thread. `count` is the number of items read.
+    """The items of a view for a writer in another thread. `count` is the number of items read, and `losses` are the
+    damaged ones, which are left out.
 
     Each slice is read in a transaction of its own, so that memory stays small and a running service is not delayed.
     """
@@ -343,13 +348,15 @@ class _Exported:
     loop: asyncio.AbstractEventLoop
     after: Edge | None = None
     count: int = 0
+    losses: list[FormatLoss] = field(default_factory=list)
 
     def items(self, on_progress: Callable[[int, int], None]) -> Iterator[Item]:
         """Yield all items. Raises StoreError."""
         total = self._read(lambda tx, _context: tx.count(self.located.node.node_no, self.view))
         after = self.after
         while chunk := self._read(partial(_slice, located=self.located, view=self.view, after=after)):
-            yield from chunk
+            yield from (item for item in chunk if not item.damaged)
+            self.losses += [FormatLoss(item.id, _DAMAGED) for item in chunk if item.damaged]
             last = chunk[-1]
             after = Edge(last.created_us if self.view.order is Order.CREATED else last.modified_us, last.item_no)
             self.count += len(chunk)

@@ -1,11 +1,14 @@
 """Opens the service on its database without a server, for commands. A running service sees the changes of a command."""
 
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
+
+import structlog
 
 from smartfeeds.cli.common import config_file, load_settings, read_settings
 from smartfeeds.config import STORE_URL
@@ -29,6 +32,9 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
 
     `mode` says what the command may do to the database. Raises ConfigError, StoreError.
     """
+    if not structlog.is_configured():
+        # Standard output is for the result of the command, such as a document.
+        structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
     settings = read_settings(config)
     if config_file(config) is None or STORE_URL in os.environ:
         print_err(f"smartfeeds: using the database {settings.store.address.name}")

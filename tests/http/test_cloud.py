@@ -368,9 +368,9 @@ async def test_messages_of_strangers_are_not_parsed_in_the_thread_of_the_service
     """[RC-010] The XML library keeps each name for the life of the thread that has parsed it."""
     threads: list[threading.Thread] = []
 
-    def load(data: bytes) -> LoadedDocument:
+    def load(data: bytes, *, repair: bool) -> LoadedDocument:
         threads.append(threading.current_thread())
-        return loader.load(data)
+        return loader.load(data, repair=repair)
 
     monkeypatch.setattr(remote_calls, "load", load)
     bodies = [xml_rpc.write_call(RemoteCall(f"name{number}", ())) for number in range(3)]

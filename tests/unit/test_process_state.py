@@ -150,6 +150,7 @@ PURE = {
     "http.feeds": {"_links"},
     "http.negotiation": {"choose", "languages", "takes_gzip"},
     "http.openapi": {"_reply"},
+    "http.parameter_names": {"_folded_names"},
     "http.queries": {"_view"},
     "http.replies": {"_date"},
     "http.routes": {"document"},

@@ -18,6 +18,7 @@ from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_ma
 from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
 from smartfeeds.formats.entry import Entry
 from smartfeeds.formats.links import is_absolute
+from smartfeeds.formats.payload import with_uris
 from smartfeeds.formats.readable import readable
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
 
@@ -147,6 +148,8 @@ def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:
     simple = head.for_readers and not item.deleted
     if simple:
         payload = readable(payload, item.created_us)
+    elif whole:
+        payload = with_uris(payload)
     added = completion(payload, head.byline, head.entry_address(item.id), linked=simple) if whole else b""
     return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b""))
 

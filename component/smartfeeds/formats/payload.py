@@ -167,7 +167,7 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
     return _with(payload, {atom.ID: atom_id, atom.TITLE: "", atom.UPDATED: format_datetime(updated_us)})
 
 
-def with_uris(payload: Payload) -> Payload:
+def with_uris(payload: bytes) -> bytes:
     """An entry whose links are URIs, because programs that read Atom do not escape them (`uri_of`)."""
     if _ODD_ADDRESS.search(payload) is None:
         return payload

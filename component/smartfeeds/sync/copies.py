@@ -84,8 +84,10 @@ def settle_copy(dialect: Dialect, local: Version, incoming: Version, is_own: Cal
     newest = next((place for place, mark in enumerate(marks) if mark is not None), None)
     if newest is None or local.conflicts or is_subsumed(incoming.top, local.history):
         return None
-    # A version that was made from a copy knows its records: an ordinary merge compares them.
-    if any(is_own(record.by) for record in incoming.records) or is_subsumed(local.history[newest], incoming.history):
+    # A version that was made from a copy alone knows its records: an ordinary merge compares them.
+    if any(is_own(record.by) for record in incoming.records) or copied_counter(incoming.history[-1]) is not None:
+        return None
+    if is_subsumed(local.history[newest], incoming.history):
         return None
     below = [record for record in local.history[newest:] if copied_counter(record) is None]
     edits = local.history[:newest]

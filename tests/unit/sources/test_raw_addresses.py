@@ -80,5 +80,9 @@ async def test_raw_addresses_of_an_earlier_version_stay_until_the_entry_changes(
     await polling.poll(row, 7_200)
     assert (await world.pull(NODE, actor=OWNER)).items == (before,)
     head = replace(HEAD, for_readers=True)
-    for data in (write_rss(head, [before]).data, b"".join(write_feed(head, [before]))):
+    for data in (
+        write_rss(head, [before]).data,
+        b"".join(write_feed(head, [before])),
+        b"".join(write_feed(HEAD, [before])),
+    ):
         assert escape(URI).encode() in data and b"my song" not in data

@@ -168,6 +168,12 @@ def note_progress(tx: WriteTx, _context: Context, enclosure_no: int, size_bytes:
 def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None, result: LoadResult) -> bool:
     """Stores the result of a load and logs it (PRE-025, PRE-031). Returns False if no item names the enclosure any
     more: its file is then unknown."""
+    named = tx.enclosure(due.enclosure.enclosure_no)
+    sources = [] if named is None else list(_sources_of(tx, named))
+    # Before the enclosure, as in a poll. A poll of another process that still sees it waiting ends first, so its items
+    # are released here. Otherwise they would wait for the next poll.
+    for name in sorted({source.node for source in sources}):
+        tx.lock(name)
     enclosure = tx.enclosure(due.enclosure.enclosure_no)
     if enclosure is None:
         return False
@@ -201,7 +207,7 @@ def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None
         enclosure = enclosure._replace(since_us=context.now_us)
     tx.put_enclosure(enclosure)
     if state is not EnclosureState.WAITING or result.end is LoadEnd.ARRIVED:
-        for source in list(_sources_of(tx, enclosure)):
+        for source in sources:
             release_held(tx, context, source)
     if is_busy:
         former = tx.host_pause(enclosure.host)

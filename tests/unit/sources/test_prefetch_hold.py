@@ -103,6 +103,27 @@ async def test_item_waits_for_all_its_enclosures(loading, held, site):
     assert await shown(loading) == "a"
 
 
+async def test_end_of_a_load_waits_for_a_poll_of_another_process(loading, held, monkeypatch):
+    """A poll locks the node before it looks at the enclosures, so the end of a load does the same [PG-007]."""
+    await held("a")
+    steps = []
+    transaction = await loading.world.store.write(type)
+
+    def noting(name, method):
+        def noted(tx, *arguments):
+            steps.append(name)
+            return method(tx, *arguments)
+
+        return noted
+
+    for name in ("lock", "put_enclosure"):
+        monkeypatch.setattr(transaction, name, noting(name, getattr(transaction, name)))
+    await loading.look("02:30", 1)
+    assert await shown(loading) == "a"
+    last = len(steps) - steps[::-1].index("put_enclosure") - 1
+    assert steps[last - 1] == "lock"
+
+
 async def test_item_appears_when_its_enclosure_is_given_up(loading, held, site):
     """[PRE-025] [RSS-036] At once for 404, after three windows for other failures."""
     site.pages["/a.mp3"] = web.Response(status=404)

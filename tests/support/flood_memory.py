@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from smartfeeds.cli.run import _keep_freed_memory
+from smartfeeds.cli.run import _keep_freed_memory, _trim
 from smartfeeds.xmpp import turns
 from support.component import EVE, Clock, Starter
 from support.floods import FLOODS, NODE
@@ -34,6 +34,7 @@ async def play(folder: Path, rounds: int) -> list[int]:
             await asyncio.gather(*(component.ask(EVE, "set", content) for _ in range(IN_FLIGHT)))
             component.session.received.clear()
         gc.collect()
+        _trim()  # as the service does within a minute of a burst
         sizes_kib.append(resident_kib())
     await start.close()
     return sizes_kib

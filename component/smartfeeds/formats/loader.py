@@ -33,6 +33,13 @@ MAX_ENTITY_USES = 10_000
 # A repair takes up to 2 us for each byte.
 MAX_REPAIRED_BYTES = 16 * 1024 * 1024
 _LEADING_SPACE = re.compile(rb"\A(?:\xef\xbb\xbf|[\x20\t\r\n])+(?=<)")
+# Numbers of windows-1252 in place of those of Unicode, which has invisible controls there: HTML reads them so, too
+# (HTML 13.2.5.80). Five numbers are undefined, and stay controls.
+_CONTROLS = re.compile(
+    rb"&#(?:0*(1(?:28|3[0-9]|4[025-9]|5[0-689]))|x0*(8[02-9a-ce]|9[1-9a-cef]));"
+    rb"|\xc2([\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f])",
+    re.IGNORECASE,
+)
 # Faults that are attacks, or that no repair makes smaller.
 _FINAL = frozenset({etree.ErrorTypes.ERR_ENTITY_LOOP, etree.ErrorTypes.ERR_RESOURCE_LIMIT})
 _PLAIN_CHARACTERS = {
@@ -68,6 +75,10 @@ def load(data: bytes, charset: str = "", *, repair: bool = True) -> LoadedDocume
         if data.startswith(b"<?xml", space.end()):
             warnings.append("white space before the XML declaration was skipped")
         data = data[space.end() :]
+    if repair:
+        data, count = _CONTROLS.subn(_character_1252, data)
+        if count:
+            warnings.append("numbers of characters in windows-1252 were read as such")
     partial = False
     try:
         root = _parsed(data)
@@ -81,6 +92,12 @@ def load(data: bytes, charset: str = "", *, repair: bool = True) -> LoadedDocume
         root = renamed
         warnings.append(NAMESPACE_NOTE)
     return LoadedDocument(root, warnings, partial)
+
+
+def _character_1252(match: re.Match[bytes]) -> bytes:
+    decimal, hexadecimal, raw = match.groups()
+    number = raw[0] if raw else int(hexadecimal, 16) if hexadecimal else int(decimal)
+    return bytes([number]).decode("cp1252").encode()
 
 
 def _parsed(data: bytes) -> Element:

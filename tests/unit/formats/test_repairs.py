@@ -138,6 +138,32 @@ def test_well_formed_feed_is_not_touched(document: str, monkeypatch: pytest.Monk
     assert read_document(document.encode()).repairs == ()
 
 
+UNICODE = ("a&#129;b", "a&#160;b&#8217;", "&#1460;")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("it&#146;s", "it\u2019s"),
+        ("it&#0146;s", "it\u2019s"),
+        ("&#x93;so&#X94;", "\u201cso\u201d"),
+        ("a \x96 b", "a \u2013 b"),
+        ("5&#128;", "5\u20ac"),
+        (CDATA.format("it&#146;s"), "it\u2019s"),
+        ("a&#129;b", "a\x81b"),
+        ("a&#160;b&#8217;", "a\u00a0b\u2019"),
+        ("&#1460;", "\u05b4"),
+    ],
+)
+def test_number_of_windows_1252_is_the_character_that_its_writer_saw(written: str, read: str) -> None:
+    """XML allows these controls, so the document is well-formed. Browsers read them so, too (HTML 13.2.5.80)."""
+    root, warnings, partial = load(rss(text=written).encode())
+    assert (root.findtext("channel/item/description"), partial) == (read, False)
+    assert any("windows-1252" in warning for warning in warnings) is (written not in UNICODE)
+    strict = load(rss(text="it&#146;s").encode(), repair=False).root
+    assert strict.findtext("channel/item/description") == "it\x92s"
+
+
 def test_cut_feed_has_the_items_that_are_whole() -> None:
     document = WHOLE[: WHOLE.index("last")]
     feed = read_document(document.encode())

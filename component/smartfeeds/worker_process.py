@@ -70,7 +70,8 @@ def main() -> None:
     _set_limit(resource.RLIMIT_CORE, 0)
     served = 0
     virtual_bytes = begin_bytes = 0
-    with suppress(EOFError, BrokenPipeError):
+    # A service that is killed may leave half a request, or read no reply.
+    with suppress(EOFError, pickle.UnpicklingError, BrokenPipeError):
         while True:
             limits, work, arguments = pickle.load(requests)  # noqa: S301 - the service wrote it
             if not served:

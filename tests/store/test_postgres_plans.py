@@ -89,6 +89,7 @@ _WHOLE = {
     "changed_nodes": "sorts the hidden nodes that a user may read",
     "sources_of_list": "the cost is that of the sources",
     "sources_of_person": "the cost is that of the sources",
+    "sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
     "source_states": "the cost is that of the sources",
     "pull_back_sources": "the cost is that of the sources, at the start of the service",
     "source_push_states": "the cost is that of the subscriptions to hubs",

@@ -44,16 +44,13 @@ async def spoil(owner: Site | World, item: str, column: str = "payload") -> None
 async def test_outgoing_mirror_leaves_a_damaged_item_out_and_goes_on(net: Net, tmp_path: Path, column: str) -> None:
     a, b = await two(net, tmp_path)
     await a.create(b.domain)
-    await b.mirror(a, "both")
-    await net.settle_all()
-    net.part(a, b)
+    await b.create()
     for item in ("one", "two", "three"):
         await b.publish(item)
-    await spoil(b, "two", column)
-    net.heal()
+    await spoil(b, "two", column)  # before the mirror, which else may have read the item already
+    await b.mirror(a, "both")
     await net.settle_all()
-    # A delivery may have read the item before the damage.
-    assert {**await a.titles(), "two": "two"} == {"one": "one", "two": "two", "three": "three"}
+    assert await a.titles() == {"one": "one", "three": "three"}
     assert all(one.in_step and not one.state.error for one in (await b.status()).standings)
 
     await b.publish("two", "two again")

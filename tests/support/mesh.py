@@ -37,7 +37,7 @@ from smartfeeds.sources.mirror_hub import HubOptions
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
-from smartfeeds.store.base import Store
+from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.disco import ServiceInfo
@@ -433,6 +433,8 @@ class Net:
         quiet, before = 0, None
         while quiet < _TURNS:
             await asyncio.sleep(0)
+            for site in self.sites.values():  # a loop that only turns would keep the lock from the threads of a store
+                await site.service.store.write(_nothing)
             busy = [task for task in asyncio.all_tasks() if _works(task)]
             now = (len(self.asked), self.events, [len(site.waiting) for site in self.sites.values()], len(busy))
             quiet = quiet + 1 if now == before and not busy and not any(now[2]) else 0
@@ -452,6 +454,10 @@ class Net:
 def _in_stream(stanza: bytes) -> etree._Element:
     """A stanza as it stands in a component's stream, where its namespace is declared."""
     return etree.fromstring(f"<stream xmlns='{COMPONENT}'>".encode() + stanza + b"</stream>")[0]
+
+
+def _nothing(tx: WriteTx) -> None:
+    """A transaction behind all that wait in the store."""
 
 
 def _works(task: "asyncio.Task[Any]") -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[2] / "component" / "smartfeeds"
 
 # layer -> the layers of ours that it may import; a layer is a package or a module of smartfeeds.
@@ -113,6 +111,9 @@ OWNERS = {
 }
 
 
+NO_LAYER = {"__init__", "__main__"}  # name and start the package
+
+
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -135,8 +136,9 @@ def imports(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def layer_of(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
+def top_of(name: str) -> str:
+    """The package or module of smartfeeds to which a file belongs."""
+    return name.partition("/")[0].removesuffix(".py")
 
 
 def violations(layer: str, imported: AbstractSet[str]) -> set[str]:
@@ -161,33 +163,31 @@ def impure(layer: str, imported: AbstractSet[str]) -> set[str]:
     return (tops - PURE - PURE_LAYERS[layer] - {"smartfeeds", "__future__"}) | (imported & NOT_PURE)
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_module_imports_only_layers_below_it(path: Path) -> None:
-    name = name_of(path)
-    layer = name.partition("/")[0].removesuffix(".py")
-    if layer in ("__init__", "__main__"):
-        return
+def test_modules_import_only_layers_below_them() -> None:
+    layers = {name: layer for path in modules() if (layer := top_of(name := name_of(path))) not in NO_LAYER}
+    assert {name for name, layer in layers.items() if layer not in LAYERS} == set(), (
+        "LAYERS says where a module belongs"
+    )
 
-    assert layer in LAYERS, f"{name}: say in LAYERS where it belongs"
-    assert not violations(layer, imports(path))
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in modules() if name_of(path).partition("/")[0].removesuffix(".py") in PURE_LAYERS],
-    ids=name_of,
-)
-def test_pure_module_imports_nothing_that_does_something(path: Path) -> None:
-    layer = name_of(path).partition("/")[0].removesuffix(".py")
-
-    assert not impure(layer, imports(path))
+    found = {name: violations(layer, imports(PACKAGE / name)) for name, layer in layers.items()}
+    assert {name: upwards for name, upwards in found.items() if upwards} == {}
 
 
-@pytest.mark.parametrize("library", OWNERS)
-def test_library_is_imported_where_it_belongs(library: str) -> None:
-    users = {name_of(path) for path in modules() if library in {name.partition(".")[0] for name in imports(path)}}
+def test_pure_modules_import_nothing_that_does_something() -> None:
+    layers = {name: layer for path in modules() if (layer := top_of(name := name_of(path))) in PURE_LAYERS}
 
-    assert {user for user in users if not user.startswith(OWNERS[library])} == set()
+    found = {name: impure(layer, imports(PACKAGE / name)) for name, layer in layers.items()}
+    assert {name: libraries for name, libraries in found.items() if libraries} == {}
+
+
+def test_libraries_are_imported_where_they_belong() -> None:
+    users = {
+        library: {name_of(path) for path in modules() if library in {name.partition(".")[0] for name in imports(path)}}
+        for library in OWNERS
+    }
+
+    found = {library: {name for name in users[library] if not name.startswith(OWNERS[library])} for library in OWNERS}
+    assert {library: names for library, names in found.items() if names} == {}
 
 
 def test_one_module_can_fetch_a_url() -> None:
@@ -222,16 +222,11 @@ def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:
     assert impure("core", imports(bad)) == {"time"}
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_module_is_not_too_long(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= 500
+def test_modules_say_what_they_are_and_are_not_too_long() -> None:
+    texts = {name_of(path): path.read_text("utf-8") for path in modules()}
 
-
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_module_says_what_it_is(path: Path) -> None:
-    text = path.read_text("utf-8")
-
-    assert not text.strip() or ast.get_docstring(ast.parse(text))
+    assert [name for name, text in texts.items() if text.strip() and not ast.get_docstring(ast.parse(text))] == []
+    assert [name for name, text in texts.items() if len(text.splitlines()) > 500] == []
 
 
 def test_no_group_is_possessive_that_may_fail_in_the_middle() -> None:

@@ -1,5 +1,5 @@
-# All set-up is done by `make run` and `make test` themselves; a second run is quick.
-.PHONY: run test lint check bench campaign docs lock clean
+# All set-up is done by the targets themselves; a second run is quick.
+.PHONY: run test test-all lint check bench campaign docs lock clean
 
 BIN := .venv/bin
 
@@ -7,12 +7,19 @@ run:
 	@tools/setup run
 	@$(BIN)/smartfeeds demo serve
 
-# In the order of the folders: the files with long tests run first, so that no process waits for another one at the end.
 # Test databases sync each commit. In memory that takes half the time; power cuts and full disks have file systems of their own.
 TEMPORARY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END {print $$4}')" -gt 8000000 ] && echo /dev/shm)
+# In the order of the folders: those with long tests run first, so that no process waits for another one at the end.
+PYTEST := $(if $(TEMPORARY),PYTEST_DEBUG_TEMPROOT=$(TEMPORARY)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+# What `make test` leaves out, and the properties again with all their examples.
+REST := tests/browser tests/bench tests/clients tests/commands tests/fault tests/federation tests/integration tests/property
+
 test:
 	@tools/setup test
-	@$(if $(TEMPORARY),PYTEST_DEBUG_TEMPROOT=$(TEMPORARY)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) $(ARGS)
+
+test-all: test
+	@HYPOTHESIS_PROFILE=full $(PYTEST) $(REST)
 
 lint:
 	@tools/setup lint

@@ -15,6 +15,7 @@ from smartfeeds.demo import process
 from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, starting
+from support.effort import PROFILE, runs
 from support.postgres import PostgresServer, running_postgres
 from support.postgres_store import EmptyDatabase
 from support.servers import TestServer, run_server
@@ -24,9 +25,12 @@ from support.web import Web, WebStarter, starting_web
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The same examples in each run, so that no run fails by chance. Nightly runs search for new ones.
-_NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not _NIGHTLY
+    "suite",
+    max_examples=runs(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=PROFILE != "nightly",
 )
 settings.load_profile("suite")
 
@@ -48,6 +52,15 @@ def pytest_collection_finish() -> None:
 
 
 _SERVER_FIXTURES = ("prosody", "ejabberd", "server")
+# The fixtures that run programs of others, which may fail without a fault of ours.
+_REAL_SERVERS = {*_SERVER_FIXTURES, "prosody_with_pubsub", "country", "postgres"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives tests with real servers a second try. The summary has each test that needed it, with its first failure."""
+    for item in items:
+        if not _REAL_SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(autouse=True)

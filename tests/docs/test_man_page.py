@@ -1,15 +1,13 @@
-"""The man page and the completion of the shell."""
+"""The man page."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from smartfeeds.cli import main
 from smartfeeds.console import EXIT_TEXTS
-from support.shell import commands, program_in
+from support.shell import commands
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -35,37 +33,3 @@ def test_man_page_can_be_formatted_and_names_every_command_option_and_exit_code(
     for code in EXIT_TEXTS:
         assert any(re.match(rf"{int(code)}\b", line) for line in lines), code
     assert any(line.startswith("--allow-private") for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("smartfeeds tok", ["token"]),
-        ("smartfeeds token ", ["add", "list", "revoke"]),
-        ("smartfeeds export --to js", ["json", "jsonfeed"]),
-        ("smartfeeds token add --sc", ["--scope"]),
-    ],
-)
-def test_bash_completes(line: str, words: list[str], tmp_path: Path) -> None:
-    """With the line that the operator's guide puts into ~/.bashrc."""
-    guide = (ROOT / "docs/operator.md").read_text()
-    (set_up,) = re.findall(r"(?m)^eval .*_SMARTFEEDS_COMPLETE=bash_source.*$", guide)
-    script = f"""
-        {set_up}
-        [[ $(complete -p smartfeeds) == *"-F _smartfeeds_completion smartfeeds" ]] || exit 9
-        read -ra COMP_WORDS <<< "$1"
-        [[ $1 == *" " ]] && COMP_WORDS+=("")
-        COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-        _smartfeeds_completion smartfeeds
-        printf "%s\\n" "${{COMPREPLY[@]}}"
-    """
-    done = subprocess.run(
-        ["bash", "--norc", "-uc", script, "bash", line],
-        env=program_in(tmp_path / "bin"),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout.split() == words

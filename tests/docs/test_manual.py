@@ -1,7 +1,6 @@
 """The manual names everything there is, names nothing that is not, and its marked commands run."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,10 @@ from smartfeeds.service.syncing import EDITED_SYNC_BYTES
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY
 from support.headings import anchors
 from support.metrics import metric_names
-from support.shell import commands, program_in
+from support.shell import commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^```sh test\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)[^)]*\)")
 
 
@@ -124,27 +122,6 @@ def test_make_targets_that_are_named_exist(path: Path) -> None:
         r"(?m)^make ([a-z]+)$", path.read_text()
     ):
         assert re.search(rf"(?m)^{target}:", makefile), target
-
-
-# As many processes as the page has commands.
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", [path for path in PAGES if BLOCK.search(path.read_text())], ids=page_id)
-def test_marked_commands_run(path: Path, tmp_path: Path) -> None:
-    """All blocks of a page, one after the other, in one folder."""
-    environment = program_in(tmp_path / "bin")
-    work = tmp_path / "work"
-    work.mkdir()
-
-    for block in BLOCK.findall(path.read_text()):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block],
-            cwd=work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
 
 
 def test_readme_excerpt_is_from_the_demonstration() -> None:

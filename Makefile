@@ -19,6 +19,7 @@ test:
 	@$(PYTEST) $(ARGS)
 
 test-all: test
+	@tools/setup test-all
 	@HYPOTHESIS_PROFILE=full $(PYTEST) $(REST)
 
 lint:
@@ -36,12 +37,12 @@ bench:
 
 # Breaks the service under load and judges what clients saw: make campaign NAME=kill ARGS="--seed 1 --count 50"
 campaign:
-	@tools/setup test
+	@tools/setup test-all
 	@PYTHONPATH=tests $(BIN)/python -m campaign $(NAME) $(ARGS)
 
 # The generated pages: the table rule -> module -> test, the man page, and the table of clients, which runs them.
 docs:
-	@tools/setup test
+	@tools/setup test-all
 	@$(BIN)/python tools/rules_table.py
 	@$(BIN)/python tools/man_page.py
 	@$(BIN)/python tools/clients_table.py

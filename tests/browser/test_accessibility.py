@@ -37,7 +37,7 @@ async def visit(
     tmp_path_factory: pytest.TempPathFactory, blank_database: Path, connection: Browser
 ) -> AsyncIterator[Visit]:
     """A filled site and a tab for each setting."""
-    assert AXE.exists(), "tools/setup test installs axe-core"
+    assert AXE.exists(), "tools/setup test-all installs axe-core"
     folder = tmp_path_factory.mktemp("accessibility")
     async with starting(folder, blank_database) as start, starting_web(start) as start_web:
         web = await start_web(**SECTIONS)

@@ -218,6 +218,9 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[It
     if not head.title:
         head.warnings.append("the feed has no title")
     items = value.get("items")
+    if isinstance(items, dict):
+        # PHP writes an array with a gap in its keys as an object.
+        items = list(items.values())
     if not isinstance(items, list):
         head.warnings.append("the feed has no items")
         items = []
@@ -279,7 +282,7 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
     for author in _authors(value) or _authors(feed):
         item.add_person(item.text("name", author), item.text("url", author))
     tags = value.get("tags")
-    for tag in tags if isinstance(tags, list) else []:
+    for tag in tags if isinstance(tags, list) else [tags]:
         item.add_category(text_of(tag))
     item.add_enclosures(value, "mime_type", "title", "size_in_bytes")
     item.add_references(own, "replies_to", "title")
@@ -294,10 +297,11 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
 
 
 def _authors(members: JsonObject) -> list[JsonObject]:
-    """The authors in the form of JSON Feed 1.1, else the author in the form of 1.0."""
-    several = members.get("authors")
-    people = several if isinstance(several, list) and several else [members.get("author")]
-    return [person for person in people if isinstance(person, dict)]
+    """The authors in the form of JSON Feed 1.1, else the author in the form of 1.0. Some feeds have bare names."""
+    several = members.get("authors") or members.get("author")
+    people = several if isinstance(several, list) else [several]
+    named = [{"name": person} if isinstance(person, str) else person for person in people]
+    return [person for person in named if isinstance(person, dict)]
 
 
 def _store_members(item: JsonItem, feed: JsonObject) -> None:

@@ -40,8 +40,10 @@ class JsonItem(EntryBuilder):
         self.members = members
 
     def text(self, name: str, members: JsonObject | None = None) -> str:
-        """A member that is a string; "" where it is missing."""
+        """A member that is a string or a number; "" where it is missing."""
         value = (self.members if members is None else members).get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = id_of(value)
         if value is not None and not isinstance(value, str):
             self.warn(f"{name} is no string and was left out")
         text = text_of(value)
@@ -57,10 +59,11 @@ class JsonItem(EntryBuilder):
         return value if isinstance(value, dict) else {}
 
     def objects(self, name: str, members: JsonObject | None = None) -> Iterator[JsonObject]:
-        """The objects of a member that is an array."""
+        """The objects of a member that is an array. One object is read as an array of one."""
         value = (self.members if members is None else members).get(name)
         if value is None:
             return
+        value = [value] if isinstance(value, dict) else value
         if not isinstance(value, list):
             self.warn(f"{name} is no array and was left out")
             return

@@ -7,6 +7,7 @@ numbers, members of the same name. Texts may still hold what XML cannot carry; `
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
@@ -26,18 +27,53 @@ _SPACE = b" \t\r\n"
 # A string, which has no structure in it, or a sign of structure. A string without end reaches to the end, and nothing
 # is looked at twice: possessive repeats keep no way back.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-# What a strict parser refuses, and the note about it. Strings are matched first, so that a comma in one stays.
-_REPAIRS = (
+# What a strict parser refuses, and the note about it. Strings are matched first, so that what they hold stays.
+_STRING = r'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))'
+_ESCAPE_SEQUENCE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9A-Fa-f]{4}|\Z)|x([0-9A-Fa-f]{2})|(.))', re.DOTALL)
+
+
+def _outside_strings(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"{_STRING}|{pattern}", re.DOTALL)
+
+
+def _escape_sequence(match: re.Match[str]) -> str:
+    """An escape of JavaScript in JSON. A backslash before any other character means that character."""
+    valid, code, character = match.groups()
+    return match[0] if valid is not None else f"\\u00{code}" if code else character
+
+
+def _finite(match: re.Match[str]) -> str:
+    number = match["number"]
+    return match[1] or (number if number and math.isfinite(float(number)) else "null")
+
+
+_REPAIRS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str], str], ...] = (
+    (
+        _outside_strings(r"/\*.*?(?:\*/|\Z)|//[^\r\n]*+"),
+        lambda match: match[1] or " ",
+        "comments in JSON were left out",
+    ),
+    (_ESCAPE_SEQUENCE, _escape_sequence, "escapes that JSON does not have were read as in JavaScript"),
     (re.compile("[\x00-\x1f]"), " ", "control characters in JSON were read as blanks"),
     (
-        re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re.DOTALL),
-        lambda match: match[1] or "",
-        "commas before the end of an array or object were left out",
+        _outside_strings(r"(?P<start>[\[{])(?:\s*+,)++|,(?=\s*+[,\]}])"),
+        lambda match: match[1] or match["start"] or "",
+        "commas without a value were left out",
     ),
     (
-        re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))|[\ufeff\u00a0]', re.DOTALL),
+        _outside_strings(r"\}\s*+(?=\{)"),
+        lambda match: match[1] or "},",
+        "commas between objects were added",
+    ),
+    (
+        _outside_strings("[\ufeff\u00a0]"),
         lambda match: match[1] or " ",
         "spaces that JSON does not have were read as blanks",
+    ),
+    (
+        _outside_strings(r"-?(?:NaN|Infinity|undefined)\b|(?P<number>-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)"),
+        _finite,
+        "numbers that JSON does not have were read as null",
     ),
 )
 _CUT = "the document ends in the middle; items that are whole were read"
@@ -79,9 +115,8 @@ def load_json(
 ) -> LoadedJson:
     """Parses a whole document. Of members of one name the last counts, as in JavaScript.
 
-    With `repair`, for documents of the web: control characters in strings are read as blanks, commas before the end of
-    an array or object and what comes after the end are left out, and a document that is cut has the objects that are
-    whole in its array. Raises FeedError(INVALID_PAYLOAD) or
+    With `repair`, for documents of the web, faults that have one remedy are repaired, what comes after the end is left
+    out, and a document that is cut has the objects that are whole in its array. Raises FeedError(INVALID_PAYLOAD) or
     FeedError(PAYLOAD_TOO_BIG).
     """
     if len(data) > MAX_DOCUMENT_BYTES:
@@ -105,11 +140,13 @@ def load_json(
         text = data.decode()
         try:
             value = decoder.decode(text)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, FeedError):
             if not repair:
                 raise
             repeats.clear()
             text = _repaired(text, notes)
+            # A comment may have held a quotation mark.
+            _check_structure(text.encode(), max_depth, max_values)
             try:
                 value, end = decoder.raw_decode(text)
             except json.JSONDecodeError:

@@ -32,7 +32,7 @@ _SOURCE_CLOUDS: Final = frozenset(
 )
 _HEADER_LINK: Final = re.compile(r"""<([^<>]*)>((?:\s*;\s*[^\s=;,"]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*))?)*)""")
 _HEADER_REL: Final = re.compile(r""";\s*rel\*?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]+))""", re.IGNORECASE)
-_MAX_HEADER_CHARACTERS: Final = 16_384
+_MAX_HEADER_CHARACTERS: Final = 65_536  # as many as one field of a response may have
 _MAX_HUBS: Final = 8
 _HTTPS_PORT: Final = 443
 _HTTPS_POST: Final = "https-post"
@@ -153,7 +153,7 @@ def _page_links(body: bytes, url: str) -> PushLinks:
 def _json_links(body: bytes, url: str) -> PushLinks:
     """The members `hubs` and `feed_url` of a JSON Feed (WS-094, RC-054)."""
     try:
-        feed = load_json(body).value
+        feed = load_json(body, repair=True).value
     except FeedError:
         return NO_LINKS
     if not isinstance(feed, dict):

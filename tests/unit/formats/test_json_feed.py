@@ -303,7 +303,7 @@ def test_what_is_no_version_of_json_feed(version):
 
 
 def test_what_a_feed_lacks_is_told():
-    document = read_document(json.dumps({"version": VERSION, "items": {}}).encode())
+    document = read_document(json.dumps({"version": VERSION, "items": "x"}).encode())
     assert document.warnings == ("the feed has no title", "the feed has no items")
 
 
@@ -464,10 +464,6 @@ def test_a_byte_order_mark_is_no_part_of_json():
         (b"[" * 100_000, "deeper than"),
         (b"[" * (MAX_JSON_DEPTH + 1) + b"]" * (MAX_JSON_DEPTH + 1), "deeper than"),
         (b"[" + b"1," * 1_000_001 + b"1]", "more than"),
-        (b'{"a":NaN}', "NaN"),
-        (b'{"a":-Infinity}', "-Infinity"),
-        (b'{"a":1e999}', "too large"),
-        (b'{"a":' + b"9" * 5000 + b"}", "too large"),
         (b'{"a":1', "well-formed JSON"),
         (b"{'a':1}", "well-formed JSON"),
         (b'{"a', "well-formed JSON"),
@@ -483,6 +479,21 @@ def test_json_beyond_its_limits_is_refused(data, reason):
     assert caught.value.condition is Condition.INVALID_PAYLOAD
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"a":NaN}', "NaN"),
+        (b'{"a":-Infinity}', "-Infinity"),
+        (b'{"a":1e999}', "too large"),
+        (b'{"a":' + b"9" * 5000 + b"}", "too large"),
+    ],
+)
+def test_numbers_that_json_does_not_have_are_refused_in_requests(data, reason):
+    with pytest.raises(FeedError, match=reason) as caught:
+        load_json(data)
+    assert caught.value.condition is Condition.INVALID_PAYLOAD
+
+
 JSON_FEED = '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": [%s]}'
 
 
@@ -494,15 +505,66 @@ JSON_FEED = '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "item
         (JSON_FEED % '{"id": "1", "content_text": "a b c"}' + "<!-- 0.1 s -->", "after the end"),
         (JSON_FEED % '{"id": "1", "content_text": "a b c"}' * 2, "after the end"),
         ("\ufeff" + JSON_FEED % '{"id": "1", "content_text": "a\tb,] c",}', "control characters"),
+        (JSON_FEED % '{"id": "1", "_x": NaN}', "read as null"),
+        (JSON_FEED % '{"id": "1", "_x": [-Infinity, undefined, 1e999, %s]}' % ("9" * 5_000), "read as null"),
+        (JSON_FEED % ',{"id": "1"},,', "commas without"),
+        (JSON_FEED % '/* "[{ */ {"id": "1", // NaN\n"url": "http://e.example/"}', "comments"),
+        (JSON_FEED % r'{"id": "1", "content_text": "it\'s \x41\u00e9 \d"}', "escapes"),
     ],
 )
 def test_faults_of_json_cost_no_item(document, note):
     """And requests stay strict."""
     feed = read_document(document.encode())
     assert [item.id for item in feed.items] == ["1"]
-    assert note in feed.repairs[0]
-    with pytest.raises(FeedError, match="well-formed JSON"):
+    assert note in "; ".join(feed.repairs)
+    with pytest.raises(FeedError, match=r"well-formed JSON|does not have"):
         load_json(document.encode())
+
+
+def test_faults_of_json_leave_texts_alone():
+    """A repair outside of strings changes nothing in them, and an escape means what it means in JavaScript."""
+    text = r"// NaN, ,] }{ /* 1e999 */ \"\\"
+    item = '{"id": "%s", "content_text": "' + text + '", "_n": NaN}'
+    feed = read_document((JSON_FEED % f"{item % 1} {item % 2}").encode())
+    assert [item.id for item in feed.items] == ["1", "2"]
+    assert [atom.text_of(xml.parse_stored(item.payload), atom.CONTENT) for item in feed.items] == [
+        json.loads(f'"{text}"')
+    ] * 2
+    (item,) = read_document((JSON_FEED % r'{"id": "1", "title": "it\'s \x41\u00e9 \d\/"}').encode()).items
+    assert atom.text_of(xml.parse_stored(item.payload), atom.TITLE) == "it's Aé d/"
+
+
+def test_comment_hides_no_depth():
+    """The limits hold for the document as it is read."""
+    with pytest.raises(FeedError, match="deeper"):
+        read_document((JSON_FEED % ('{"id": "1", /* " */ "_x": ' + "[" * 100_000)).encode())
+
+
+@pytest.mark.parametrize(
+    ("members", "values"),
+    [
+        ({"title": 404}, {"title": "404"}),
+        ({"date_published": 1_709_633_700}, {"date_published": "2024-03-05T10:15:00Z"}),
+        ({"date_published": 1_709_633_700_000}, {"date_published": "2024-03-05T10:15:00Z"}),
+        ({"author": "Ann"}, {"authors": [{"name": "Ann"}]}),
+        ({"authors": "Ann"}, {"authors": [{"name": "Ann"}]}),
+        ({"authors": {"name": "Ann"}}, {"authors": [{"name": "Ann"}]}),
+        ({"authors": ["Ann", {"name": "Bo"}, 7]}, {"authors": [{"name": "Ann"}, {"name": "Bo"}]}),
+        ({"tags": "news"}, {"tags": ["news"]}),
+        (
+            {"attachments": {"url": "http://e.example/a.mp3", "mime_type": "audio/mpeg"}},
+            {"attachments": [{"url": "http://e.example/a.mp3", "mime_type": "audio/mpeg"}]},
+        ),
+    ],
+)
+def test_member_of_another_type_that_can_be_meant(members, values):
+    assert again(**members).items() >= values.items()
+
+
+def test_items_in_an_object_are_read():
+    """PHP writes an array whose keys have a gap as an object."""
+    document = {"version": VERSION, "title": "T", "items": {"0": {"id": "1"}, "2": {"id": "3"}}}
+    assert [item.id for item in read_document(json.dumps(document).encode()).items] == ["1", "3"]
 
 
 ONE = JSON_FEED % '{"id": "1", "content_text": "a b c"}'

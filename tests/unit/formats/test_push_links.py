@@ -170,3 +170,17 @@ def test_other_addresses(other):
 def test_no_web_address(url):
     """[WS-138]"""
     assert not is_web(url) and is_web("https://h/")
+
+
+def test_hub_at_the_end_of_a_long_header():
+    """A field of 64 KB is accepted, so all of it is read."""
+    others = [f'<https://blog.example/{number}.css>; rel="preload"; as="style"' for number in range(1_000)]
+    links = header_links([", ".join([*others, '<https://hub.example/>; rel="hub"'])], "https://blog.example/feed")
+    assert links.hubs == ("https://hub.example/",)
+
+
+def test_hub_of_a_json_feed_that_is_repaired():
+    feed = (
+        b'{"version": "https://jsonfeed.org/version/1.1", "hubs": [{"type": "WebSub", "url": "https://hub.example/"}],}'
+    )
+    assert push_links([], feed, "https://blog.example/feed").hubs == ("https://hub.example/",)

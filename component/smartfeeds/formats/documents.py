@@ -27,6 +27,7 @@ from smartfeeds.formats.payload import accept_payload, with_id_and_title
 from smartfeeds.formats.refusals import check_kind, json_refusal, root_refusal
 from smartfeeds.formats.rss import read_rss, read_rss_item
 from smartfeeds.formats.rss_channel import rss_name
+from smartfeeds.formats.source_items import told_apart
 from smartfeeds.formats.xml import Element
 
 _NO_TIME = -(2**63)
@@ -225,18 +226,28 @@ def _content_id(entry: Element, scope: str, payload: bytes) -> str:
 
 
 def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[SkippedItem]) -> tuple[ImportedItem, ...]:
-    """One item an id: the newest, without dates the first, because feeds have their newest on top (A-124)."""
+    """One item an id: the newest, without dates the first, because feeds have their newest on top (A-124). Different
+    entries without an id of their own are told apart (SRC-069)."""
     groups: dict[str, list[tuple[int, ImportedItem]]] = {}
-    for index, item in items:
+    for index, item in reversed(items):
         groups.setdefault(item.id, []).append((index, item))
     distinct: list[tuple[int, ImportedItem]] = []
     for item_id, group in groups.items():
-        newest, item = max(group, key=lambda pair: _NO_TIME if pair[1].time_us is None else pair[1].time_us)
+        places = told_apart([item for _, item in group]) if len(group) > 1 else {0: group[0][1]}
+        if not places:
+            newest = max(range(len(group)), key=lambda place: (_time_us(group[place][1]), place))
+            places = {newest: group[newest][1]}
         reason = f"a newer item has the same id: {item_id[:60]}"
-        skipped += [SkippedItem(index, reason) for index, _ in group if index != newest]
-        if len(group) > 1:
-            warning = "the document has several items of this id; the newest was kept"
-            item = replace(item, warnings=(*item.warnings, warning))
-        distinct.append((newest, item))
+        skipped += [SkippedItem(index, reason) for place, (index, _) in enumerate(group) if place not in places]
+        for place, item in places.items():
+            if len(group) > 1:
+                what = "the newest was kept" if len(places) == 1 else "those that differ have ids of their content"
+                warning = f"the document has several items of this id; {what}"
+                item = replace(item, warnings=(*item.warnings, warning))
+            distinct.append((group[place][0], item))
     distinct.sort(key=lambda pair: pair[0])
     return tuple(item for _, item in distinct)
+
+
+def _time_us(item: ImportedItem) -> int:
+    return _NO_TIME if item.time_us is None else item.time_us

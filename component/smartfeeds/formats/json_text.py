@@ -56,7 +56,7 @@ _REPAIRS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str], str
     (_ESCAPE_SEQUENCE, _escape_sequence, "escapes that JSON does not have were read as in JavaScript"),
     (re.compile("[\x00-\x1f]"), " ", "control characters in JSON were read as blanks"),
     (
-        _outside_strings(r"(?P<start>[\[{])(?:\s*+,)++|,(?=\s*+[,\]}])"),
+        _outside_strings(r"(?P<start>[\[{])[\s,]*,|,(?=\s*+[,\]}])"),
         lambda match: match[1] or match["start"] or "",
         "commas without a value were left out",
     ),
@@ -71,7 +71,7 @@ _REPAIRS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str], str
         "spaces that JSON does not have were read as blanks",
     ),
     (
-        _outside_strings(r"-?(?:NaN|Infinity|undefined)\b|(?P<number>-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)"),
+        _outside_strings(r"-?(?:NaN|Infinity|undefined)\b|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)"),
         _finite,
         "numbers that JSON does not have were read as null",
     ),

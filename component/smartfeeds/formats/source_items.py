@@ -5,7 +5,8 @@ A digest of the content decides whether an entry has changed. Two forms of an en
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -107,7 +108,7 @@ def _page_of(root: Element) -> str:
 
 
 def entry_words(payload: bytes) -> EntryWords:
-    """The title of a stored entry, a digest of its text, and the time of its publication."""
+    """The title of a stored entry, a digest of its text or else of its enclosures, and the time of its publication."""
     return _words_in(parse_stored(payload))
 
 
@@ -116,7 +117,9 @@ def _words_in(root: Element) -> EntryWords:
         "" if (node := root.find(tag)) is None else " ".join(atom.string_of(node).split()) for tag in _TEXTS
     ]
     published = root.findtext(atom.PUBLISHED)
-    text = "\n".join(filter(None, texts))
+    # An episode without a text is told apart by its file.
+    files = [link.get("href", "") for link in root.iterchildren(atom.LINK) if link.get("rel") == "enclosure"]
+    text = "\n".join(filter(None, texts)) or "\n".join(files)
     digest = sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS] if text else ""
     return EntryWords(title, digest, parse_datetime(published) if published else None)
 
@@ -128,17 +131,57 @@ def _distinct(entries: Iterable[SourceItem], skipped: list[SkippedItem]) -> list
         groups.setdefault(entry.item.id, []).append((place, entry))
     distinct: list[tuple[int, SourceItem]] = []
     for group in groups.values():
-        # A later place is newer, except where times say otherwise.
-        newest_first = sorted(group, key=lambda pair: (_time_us(pair[1].item), pair[0]), reverse=True)
-        comparison = _Comparison(entry for _, entry in group)
-        is_deleted = newest_first[0][1].item.deleted
-        for place, entry in newest_first:
-            if (is_deleted and entry is not newest_first[0][1]) or comparison.is_known(entry):
-                skipped.append(SkippedItem(place, "a newer item is the same"))
-            else:
-                comparison.add(entry)
+        different = _different([entry for _, entry in group])
+        for number, (place, entry) in enumerate(group):
+            if number in different:
                 distinct.append((place, entry))
+            else:
+                skipped.append(SkippedItem(place, "a newer item is the same"))
     return [entry for _, entry in sorted(distinct, key=lambda pair: pair[0])]
+
+
+def _different(group: Sequence[SourceItem]) -> set[int]:
+    """The places of those entries of one identity, oldest first, that are no older version of another one."""
+    # A later place is newer, except where times say otherwise.
+    newest, *others = sorted(range(len(group)), key=lambda place: (_time_us(group[place].item), place), reverse=True)
+    comparison = _Comparison(group)
+    comparison.add(group[newest])
+    different = {newest}
+    for place in others:
+        if not group[newest].item.deleted and not comparison.is_known(group[place]):
+            comparison.add(group[place])
+            different.add(place)
+    return different
+
+
+def told_apart(items: Sequence[ImportedItem]) -> dict[int, ImportedItem]:
+    """The entries among items of a document that have one id, oldest first, by their places (SRC-069).
+
+    If they have no id, but one link or an id that is no id, each of several entries gets an id of its link and words.
+    It is the same one whenever the document is read, whatever other entries it has then. A document that is read once
+    may be a history with several versions of an entry, so that more than the titles must differ (A-124).
+    """
+    group = [_compared(item) for item in items]
+    parts = [{entry.link for entry in group}, {entry.words.text for entry in group}]
+    if _Comparison(group).has_id or not (items[0].by_link or len(group) in map(len, parts)):
+        return {}
+    different = _different(group)
+    if len(different) == 1:
+        return {place: items[place] for place in different}
+    uses = Counter(group[place].words[:2] for place in different)
+    apart: dict[int, ImportedItem] = {}
+    for place in sorted(different):
+        item, words = items[place], group[place].words
+        date = str(words.published_us) if uses[words[:2]] > 1 else ""
+        own_id = digest_id(item.id, *words[:2], *filter(None, [date]))
+        payload = item.payload if item.deleted else _rewritten(item.payload, (), own_id, None)
+        apart[place] = replace(item, id=own_id, payload=payload)
+    return apart
+
+
+def _compared(item: ImportedItem) -> SourceItem:
+    root = parse_stored(item.payload)
+    return SourceItem(item, link_key(_page_of(root)), words=_words_in(root))
 
 
 def _time_us(item: ImportedItem) -> int:
@@ -148,15 +191,15 @@ def _time_us(item: ImportedItem) -> int:
 class _Comparison:
     """Compares the entries of one identity.
 
-    An id tells entries apart if it is one: three entries with one id and three titles do not have ids. Entries with the
-    same id are versions of one entry, unless link and words differ, or both title and text. Entries without an id are
-    the same if their words and dates are.
+    An id tells entries apart if it is one (`has_id`): three entries with one id and three titles do not have ids.
+    Entries with the same id are versions of one entry, unless link and words differ, or both title and text. Entries
+    without an id are the same if their words and dates are.
     """
 
     def __init__(self, group: Iterable[SourceItem]) -> None:
         entries = [entry for entry in group if not entry.item.deleted]
         titles = {entry.words.title for entry in entries} - {""}
-        self._has_id = not entries[:1] or not (
+        self.has_id = not entries[:1] or not (
             entries[0].item.by_link or len(titles) == len(entries) >= _LEAST_WITHOUT_IDS
         )
         self._count = 0
@@ -178,7 +221,7 @@ class _Comparison:
         if entry.item.deleted:
             return self._count > 0
         dates = self._dates.get((title, text))
-        if not self._has_id:
+        if not self.has_id:
             return dates is not None and (None in dates or published_us is None or published_us in dates)
         if dates is not None or entry.link not in self._links:
             return dates is not None

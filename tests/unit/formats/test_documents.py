@@ -195,6 +195,48 @@ def test_duplicate_id_keeps_the_newest(times, winner):
     assert sorted(one.index for one in document.skipped) == [n for n in range(len(times)) if n != winner]
 
 
+def rss(*items):
+    inside = "".join(f"<item>{one}</item>" for one in items)
+    return f"<rss version='2.0'><channel><title>T</title>{inside}</channel></rss>".encode()
+
+
+PAGE = "<link>https://e.example/status</link>"
+DAYS = [f"<pubDate>Tue, 0{day} Mar 2024 10:00:00 GMT</pubDate>" for day in range(1, 4)]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [f"{PAGE}<title>Outage {n}</title>" for n in range(3)],
+        [f"{PAGE}<title>Outage</title><description>{n}</description>" for n in range(3)],
+        [f"{PAGE}<title>Outage</title>{day}" for day in DAYS],
+        [f"{PAGE}<description>{n}</description>" for n in range(3)],
+        [f"<guid> </guid>{PAGE}<title>Outage {n}</title>" for n in range(3)],
+        [f"{PAGE}<enclosure url='https://e.example/{n}.mp3' type='audio/mpeg' length='1'/>" for n in range(3)],
+        [f"<guid>0</guid><link>https://e.example/{n}</link><title>Outage {n}</title>" for n in range(3)],
+        [f"<guid>https://e.example/</guid><title>Outage {n}</title><description>{n}</description>" for n in range(3)],
+    ],
+    ids=["titles", "texts", "dates", "texts alone", "blank guids", "enclosures", "one guid", "guid of the site"],
+)
+def test_entries_without_ids_are_told_apart(items):
+    """[SRC-069] `convert` and `import` keep each of them, as polls do, under an id that stays."""
+    read = read_document(rss(*items)).items
+    assert len({item.id for item in read}) == len(items)
+    assert len({xml.parse_stored(item.payload).findtext(atom.ID) for item in read}) == len(items)
+    more = read_document(rss(f"{PAGE}<guid>other</guid>", *reversed(items))).items
+    assert {item.id for item in read} < {item.id for item in more}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [[f"{PAGE}<title>Outage</title>"] * 3, [f"{PAGE}<title>Outage</title>", f"{PAGE}<title>Outage</title>{DAYS[0]}"]],
+)
+def test_equal_entries_without_ids_are_one_item(items):
+    """[SRC-069]"""
+    (item,) = read_document(rss(*items)).items
+    assert item.id == "https://e.example/status"
+
+
 def test_deletion_and_entry_of_one_id_the_newer_counts():
     """[A-18] RFC 6721: an entry that changed after it was deleted is there again"""
     gone = "<d:deleted-entry ref='urn:x-test:1' when='2011-05-09T13:00:00Z' xmlns:d='{}'/>".format(

@@ -20,18 +20,23 @@ _QUOTES: Final = {
     "'": "'",
     "`": "`",
     "(": ")",
-    "\u201c": "\u201d",
-    "\u201e": "\u201c",
-    "\u00ab": "\u00bb",
+    **dict(
+        zip(
+            "\u201c\u201e\u2018\u201a\u00ab\u00bb\u2039\u300c\u300e",
+            "\u201d\u201c\u2019\u2018\u00bb\u00ab\u203a\u300d\u300f",
+            strict=True,
+        )
+    ),
 }
 # The schemes by which readers, podcast programs and browsers pass on the address of a feed. "feed://host" is
 # "http://host", and "feed:https://host" is "https://host" (draft-obasanjo-feed-uri-scheme-02). "URL:" is RFC 3986
 # appendix C.
 _WRAPPERS: Final = re.compile(
-    r"(feeds?|rss|podcast|itpc|pcast|itms-pcasts?|web\+(?:feed|rss|podcast)|ext\+(?:feed|rss)|view-source|url):", re.I
+    r"(feeds?|rss|podcasts?|itpc|pcast|itms-pcasts?|web\+(?:feed|rss|podcast)|ext\+(?:feed|rss)|view-source|url):", re.I
 )
-_SECURE: Final = frozenset({"feeds", "itms-pcasts"})
-_WEB: Final = re.compile(r"(https?)(?::[/\\]{0,2}|//)(?=[^/\\])", re.I)
+_SECURE: Final = frozenset({"feeds", "podcasts", "itms-pcasts"})
+# A scheme may be there twice, because it was in the field already. An input method of East Asia has a wide colon.
+_WEB: Final = re.compile(r"(?:https?:?//)?(https?)(?:[:\uff1a]\s*[/\\]{0,2}|//)(?=[^/\\])\s*", re.I)
 _ESCAPED_WEB: Final = re.compile(r"https?%3a", re.I)
 _HOST_ALONE: Final = re.compile(
     r"(?P<host>[^\s/?#@:\[\]]+\.[^\s/?#@:\[\].]+|localhost|\[[0-9a-f:.]+\])\.?(?P<port>:[0-9]+)?(?:[/?#].*)?", re.I
@@ -68,6 +73,8 @@ def read_address(text: str) -> str:
         is_secure = match["port"] in (None, ":443") and _NAME.fullmatch(match["host"]) is not None
         text = f"{'https' if is_secure else 'http'}://{text}"
     text = text.partition("#")[0].replace("&amp;", "&").rstrip()
+    place, question, query = text.partition("?")
+    text = place.replace("\\", "/") + question + query  # as browsers do
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
@@ -88,6 +95,8 @@ def _unwrapped(text: str) -> str:
         text = text.strip().strip(_JOINERS)
         if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
             text = text[1:-1]
+        if _ESCAPED_WEB.match(text):
+            text = unquote(text)
         wrapper = _WRAPPERS.match(text)
         if wrapper is not None:
             scheme = wrapper[1].lower()

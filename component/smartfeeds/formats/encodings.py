@@ -4,7 +4,7 @@ One function serves polls, pushes, imports and `convert`. The first of these tha
 
 1. a byte order mark;
 2. the NUL bytes around the first character (UTF-16 and UTF-32 without a mark);
-3. the bytes themselves, if they are valid UTF-8 beyond ASCII: text in another encoding is not valid UTF-8 by chance;
+3. the bytes themselves, if they are valid UTF-8 or CESU-8 beyond ASCII, which no text in another encoding is by chance;
 4. the charset of the header, except ISO-8859-1 and US-ASCII, which servers send for everything;
 5. the encoding that the document declares;
 6. ISO-8859-1 or US-ASCII of the header, read as windows-1252;
@@ -94,6 +94,7 @@ _BY_LANGUAGE: Final = {
     b"zh": "gb18030",
     **dict.fromkeys((b"zh-tw", b"zh-hk"), "big5hkscs"),
 }
+_SPACE: Final = b" \t\r\n"
 _C1: Final = re.compile(rb"[\x80-\x9f]")
 _WRONG_BYTES: Final = "bytes that are not UTF-8 were read as windows-1252"
 _UNKNOWN: Final = "the declared encoding is not known; the document was read as UTF-8"
@@ -114,7 +115,8 @@ def in_utf8(data: bytes, charset: str = "") -> Recoded:
     If the document was in another encoding, its declaration names none afterwards, so that the result can be given to
     this function again. Raises FeedError(INVALID_PAYLOAD) for UTF-7 and EBCDIC.
     """
-    declaration = _DECLARED.search(data[:HEAD_BYTES])
+    lead = len(data) - len(data.lstrip(_SPACE))
+    declaration = _DECLARED.search(data, lead, lead + HEAD_BYTES)
     declared = "" if declaration is None else next(filter(None, declaration.groups())).decode("ascii", "replace")
     if declared.strip().lower().replace("_", "-") in _UTF7:
         raise FeedError(Condition.INVALID_PAYLOAD, "the document declares UTF-7, which is never read")
@@ -172,7 +174,7 @@ def _recoded(data: bytes, charset: str, declared: str) -> Recoded:
     elif _decoded(data, "utf-8") is not None:
         is_right = names[1] == "utf-8" or not declared
     else:
-        return _in_named(data, names, declared)
+        return _with_halves(data) or _in_named(data, names, declared)
     if is_right:
         return Recoded(data, [])
     note = f"the document declares {declared[:40]}, but is UTF-8" if names[1] else _UNKNOWN
@@ -221,15 +223,28 @@ def _certain(data: bytes, codec: str, proof: str) -> Recoded:
     if text is not None:
         return Recoded(_without_declaration(text), [])
     if codec == "utf-8":
-        return Recoded(_without_declaration(data.decode("utf-8", _OTHER_BYTES)), [_WRONG_BYTES], True)
+        return _with_halves(data) or Recoded(
+            _without_declaration(data.decode("utf-8", _OTHER_BYTES)), [_WRONG_BYTES], True
+        )
     text = data.decode(codec, "replace")
     note = f"the {proof} says {codec}; bytes that are not were replaced"
     return Recoded(_without_declaration(text), [note], True)
 
 
+def _with_halves(data: bytes) -> Recoded | None:
+    """A document in CESU-8 (Unicode TR 26), as older databases and Java write UTF-8: characters beyond the first plane
+    are two halves of three bytes each. None for any other document."""
+    try:
+        text = data.decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    except UnicodeError:
+        return None
+    return Recoded(_without_declaration(text), ["characters in halves (CESU-8) were read as such"], True)
+
+
 def _without_declaration(text: str) -> bytes:
-    head = _DECLARATION.sub(r"\1", text[:HEAD_BYTES], count=1)
-    return (head + text[HEAD_BYTES:]).encode("utf-8", "replace")
+    end = len(text) - len(text.lstrip(_SPACE.decode())) + HEAD_BYTES
+    head = _DECLARATION.sub(r"\1", text[:end], count=1)
+    return (head + text[end:]).encode("utf-8", "replace")
 
 
 def _decoded(data: bytes, codec: str) -> str | None:

@@ -105,6 +105,16 @@ CASES = {
         in_language(f"{RUSSIAN} @", "ru").encode().replace(b"@", b"\x96"), "", f"{RUSSIAN} –", True,
     ),
     "unknown name and other bytes": (feed(WESTERN, "x-nobody").encode("cp1252"), "", WESTERN, True),
+    "declaration behind much white space": (
+        ("\n" * 5_000 + feed(RUSSIAN, "windows-1251")).encode("cp1251"), "", RUSSIAN, True,
+    ),
+    "cesu-8": (
+        feed(RUSSIAN + "@", "utf-8").encode().replace(b"@", b"\xed\xa0\xbd\xed\xb8\x80"), "", RUSSIAN + "😀", True,
+    ),
+    "cesu-8 behind a mark": (
+        b"\xef\xbb\xbf" + feed("@").encode().replace(b"@", b"\xed\xa0\xbd\xed\xb8\x80"), "", "😀", True,
+    ),
+    "half of a character": (feed("a@b").encode().replace(b"@", b"\xed\xa0\xbd"), "", "a\ufffdb", True),
     "unknown header": (feed(RUSSIAN, "windows-1251").encode("cp1251"), "none", RUSSIAN, False),
     "name of python that is no encoding": (feed(r"\x41", "unicode_escape").encode(), "zlib", r"\x41", True),
 }  # fmt: skip

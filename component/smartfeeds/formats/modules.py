@@ -32,14 +32,28 @@ _MODULES: Final = {
     "w3.org/1999/xhtml": "xhtml",
     "news.yandex.ru": "yandex",
     "news.yandex.com": "yandex",
+    "turbo.yandex.ru": "turbo",
+    "source.scripting.com": "source",
+    # Elements that feeds add to RSS without a namespace.
+    "": "rss",
+    "purl.org/rss/1.0": "rss",
+    "backend.userland.com/rss2": "rss",
 }
 _GROUPS: Final = frozenset({"media:group", "media:content"})
 _TITLES: Final = ("media:title", "itunes:title", "dc:title", "dcterms:title")
 # Those of the whole text, then those of a text that may be a summary; the best ones first.
-_CONTENTS: Final = ("content:encoded", "xhtml:body", "xhtml:div", "yandex:full-text")
+_CONTENTS: Final = (
+    "content:encoded",
+    "xhtml:body",
+    "xhtml:div",
+    "yandex:full-text",
+    "turbo:content",
+    "rss:fulltext",
+    "rss:full-text",
+)
 _SHORTER: Final = (
     *("media:description", "googleplay:description", "itunes:summary", "dcterms:abstract", "dc:description"),
-    *("dcterms:description", "itunes:subtitle", "media:text"),
+    *("dcterms:description", "itunes:subtitle", "media:text", "rss:content", "rss:summary", "source:markdown"),
 )
 _AVATARS: Final = "gravatar.com/avatar"  # WordPress has the picture of the author in each entry
 _IMAGE_ENDINGS: Final = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif")
@@ -161,10 +175,16 @@ def _pictures(fields: dict[str, list[Element]]) -> Iterator[tuple[Element, str]]
     images = [node for node in fields.get("media:content", ()) if _is_image(node)]
     for nodes in (images, fields.get("media:thumbnail", [])):
         for node in sorted(nodes, key=_width, reverse=True):
-            yield node, node.get("url", "").strip()
-    for name in ("itunes:image", "googleplay:image"):
+            yield node, _address_in(node)
+    for name in ("itunes:image", "googleplay:image", "rss:image", "rss:thumbnail"):
         for node in fields.get(name, ()):
-            yield node, node.get("href", "").strip() or node.get("url", "").strip() or string_of(node).strip()
+            yield node, _address_in(node)
+
+
+def _address_in(node: Element) -> str:
+    """The address in an element of a picture: in an attribute, in a child `url` as in the channel, or as its text."""
+    url = next((child for child in node.iterchildren(etree.Element) if child.tag.rpartition("}")[2] == "url"), node)
+    return node.get("href", "").strip() or node.get("url", "").strip() or string_of(url).strip()
 
 
 def _is_image(node: Element) -> bool:

@@ -273,6 +273,8 @@ def _bodies(item: _Item) -> None:
         [node for node in item.take(name) if len(node) or string_of(node).strip()]
         for name in ("description", CONTENT_ENCODED)
     )
+    if descriptions and contents and _BLANK.fullmatch(_html_of(contents[0])) is not None:
+        contents = []
     bodies = [(atom.CONTENT, node) for node in contents[:1]]
     is_summary = contents or atom.CONTENT in item.parts or any(is_whole_text(nodes[0]) for nodes in item.parts.values())
     tag = atom.SUMMARY if is_summary else atom.CONTENT
@@ -284,6 +286,10 @@ def _bodies(item: _Item) -> None:
             body.set(XML_LANG, node.get(XML_LANG, ""))
     if len(descriptions) > 1 or len(contents) > 1:
         item.warn("only the first of several descriptions was kept")
+
+
+# HTML in which a reader sees nothing: some programs fill an empty field with it.
+_BLANK = re.compile(r"(?:\s++|&nbsp;|&#160;|</?(?:div|p|span|br|section|article)\b[^<>]*>|<!--[^<>]*-->)*")
 
 
 def _html_of(node: Element) -> str:

@@ -116,6 +116,22 @@ CASES = [
     (rss_item, "<title>T</title><yandex:full-text>long</yandex:full-text>", "T", "long", ""),
     (rdf_item, "<dc:title>T</dc:title><dc:description>d</dc:description>", "T", "d", ""),
     (rdf_item, "<title>T</title><dcterms:abstract>d</dcterms:abstract>", "T", "d", ""),
+    (rss_item, "<title>T</title><t:content xmlns:t='http://turbo.yandex.ru'>&lt;p>long&lt;/p></t:content>",
+     "T", "long", ""),
+    (rss_item, "<s:markdown xmlns:s='http://source.scripting.com/'>a note</s:markdown>", "", "a note", ""),
+    # elements without a namespace, as in the feeds of newspapers
+    (rss_item, "<title>T</title><description>d</description><image>http://i/x</image>", "T", "d", "http://i/x"),
+    (rss_item, "<title>T</title><image><url>http://i/x</url><title>c</title></image>", "T", "", "http://i/x"),
+    (rss_item, "<title>T</title><thumbnail url='/x.jpg'/>", "T", "", "https://base.example/x.jpg"),
+    (rss_item, "<title>T</title><media:thumbnail>http://i/x</media:thumbnail>", "T", "", "http://i/x"),
+    (rss_item, "<title>T</title><description>short</description><fulltext>long</fulltext>", "T", "long", ""),
+    (rss_item, "<title>T</title><content>d</content>", "T", "d", ""),
+    (rss_item, "<title>T</title><description>d</description><content>video</content>", "T", "d", ""),
+    # a field with markup that shows nothing
+    (rss_item, "<title>T</title><description>d</description><content:encoded>&lt;div>\n &lt;p>&amp;nbsp;&lt;/p>"
+     "&lt;/div></content:encoded>", "T", "d", ""),
+    (rss_item, "<title>T</title><description>d</description><content:encoded>&lt;p>&lt;img src='http://i/1'>&lt;/p>"
+     "</content:encoded>", "T", "", ""),
     # other spellings of the namespace
     *[(rss_item, f"<title>T</title><m:group xmlns:m='{uri}'><m:description>d</m:description></m:group>", "T", "d", "")
       for uri in ("http://search.yahoo.com/mrss", "https://search.yahoo.com/mrss/", "http://www.search.yahoo.com/MRSS/")],

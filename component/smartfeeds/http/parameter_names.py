@@ -4,12 +4,14 @@ Mail programs, social networks and caches append parameters such as `utm_source`
 misspelt parameter would silently show something else than what was asked for, so it is an error.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_plus
 
+_SEPARATOR: Final = re.compile(r"&|\?(?=\w{1,40}=)")
 # Names of others that are spelled nearly as ours: where a visitor came from.
 _OF_OTHERS: Final = frozenset({"source", "src"})
 # Shorter names are too near to each other: `q1` may mean anything.
@@ -23,9 +25,10 @@ def own_fields(raw: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """The fields of a raw query string that are ours, as they were written, with their names. The name of a field is ""
     if it misspells a known one.
 
-    Clients escape an ampersand twice, so that the name of the next field begins with "amp;" or a semicolon.
+    Clients escape an ampersand twice, so that the name of the next field begins with "amp;" or a semicolon. Others
+    append "?name=value" to an address that has a query already.
     """
-    for field in raw.split("&"):
+    for field in _SEPARATOR.split(raw) if "?" in raw else raw.split("&"):
         name = unquote_plus(field.partition("=")[0]).removeprefix("amp;").lstrip(";")
         if name in known:
             yield name, field

@@ -147,3 +147,19 @@ def test_remains_of_parameters_are_ignored(raw: str) -> None:
 def test_ampersands_that_are_escaped_twice_stay_as_they_were_written() -> None:
     """[SF-057]"""
     assert read_query("author=a&amp;order=created&amp;utm_source=x").view == "author=a&amp;order=created"
+
+
+@pytest.mark.parametrize(
+    ("raw", "view", "most"),
+    [
+        ("category=news?utm_source=x", "category=news", None),
+        ("max=5?fbclid=x&utm_medium=y", "", "5"),
+        ("category=news?max=5?ref=x", "category=news", "5"),
+        ("q=why?", "q=why?", None),
+        ("q=why%3Fmax=5", "q=why%3Fmax=5", None),
+    ],
+)
+def test_second_question_mark_begins_a_field(raw: str, view: str, most: str | None) -> None:
+    """[SF-024] Programs append their field to an address as if it had no query."""
+    query = read_query(raw)
+    assert (query.view, query.max) == (view, most)

@@ -70,11 +70,11 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument
             feed_url=head.self_link,
             description=head.subtitle,
             next_url=head.next_link,
-            icon=harmless(head.channel.icon),
+            icon=uri_of(harmless(head.channel.icon)),
             authors=[{"name": name} for name in head.channel.authors],
             language=head.language,
             hubs=[
-                {"type": kind, "url": url}
+                {"type": kind, "url": uri_of(url)}
                 for kind, url in (("WebSub", head.channel.hub), (_CLOUD_TYPE, head.channel.cloud_url))
                 if url
             ],

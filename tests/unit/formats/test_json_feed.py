@@ -666,3 +666,11 @@ def test_a_json_feed_written_again_keeps_its_ids(given, own, deleted):
 def stored(read_item):
     payload = complete_entry(read_item.payload, read_item.id, 0)
     return Item(1, read_item.id, 0, 0, payload, "", read_item.deleted)
+
+
+def test_addresses_of_the_feed_are_written_as_uris():
+    """RFC 3986: an icon and a hub may come from a feed that has raw addresses."""
+    channel = Channel(icon="https://e.example/i con.png", hub="https://e.example/h\u00fcb")
+    document = written(head=FeedHead("urn:x-test:f", "T", US, channel=channel))
+    assert document["icon"] == "https://e.example/i%20con.png"
+    assert document["hubs"] == [{"type": "WebSub", "url": "https://e.example/h%C3%BCb"}]

@@ -41,6 +41,7 @@ _W3C = re.compile(
 )
 _OFFSET = re.compile(r"(?:gmt|utc?)?\s?([+-])(\d{1,2}):?(\d{2})", re.ASCII | re.IGNORECASE)
 _MAX_LENGTH = 200
+_TAGS = re.compile("<[^<>]*>")
 _NO_YEAR = "-0001"  # what PHP makes of the date 0000-00-00
 _MAX_OFFSET_H = 15
 _BUDDHIST_YEARS = 543
@@ -112,7 +113,7 @@ def read_date(text: str) -> ReadDate:
         match = form.fullmatch(clean)
         if match is not None and (time_us := _time_us(match.groupdict())) is not None:
             return ReadDate(time_us)
-    time_us, zone = _lenient(" ".join(_without_comments(fold(clean)).split()))
+    time_us, zone = _lenient(" ".join(_TAGS.sub(" ", _without_comments(fold(clean))).split()))
     if time_us is None:
         return NO_DATE
     why = f"; the zone {zone.upper()} is not known or has several meanings" if zone else ""

@@ -34,7 +34,10 @@ DC = "{http://purl.org/dc/elements/1.1/}"
 DC_CREATOR = f"{DC}creator"
 DC_DATE = f"{DC}date"
 DC_SUBJECT = f"{DC}subject"
-DCTERMS_MODIFIED = "{http://purl.org/dc/terms/}modified"
+DCTERMS = "{http://purl.org/dc/terms/}"
+DCTERMS_MODIFIED = f"{DCTERMS}modified"
+# Where feeds have the date of an item without pubDate and dc:date.
+_OTHER_DATES = (f"{DCTERMS}issued", f"{DCTERMS}created", f"{DCTERMS}date", "published", "date", "updated")
 _ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE})
 
 # Where the page of a channel may be; an export of a node without HTTP names the node.
@@ -187,7 +190,12 @@ def _title(item: _Item) -> None:
 
 
 def _dates(item: _Item) -> None:
-    item.add_times(_date(item, "pubdate", DC_DATE, atom.PUBLISHED), _date(item, DCTERMS_MODIFIED, atom.UPDATED))
+    published_us = _date(item, "pubdate", DC_DATE, atom.PUBLISHED)
+    if published_us is None:
+        # These stay in the entry, where they may mean something else beside another date.
+        texts = [string_of(node).strip() for name in _OTHER_DATES for node in item.parts.get(name, ())]
+        published_us = next((time_us for text in texts if (time_us := item.date(text)) is not None), None)
+    item.add_times(published_us, _date(item, DCTERMS_MODIFIED, atom.UPDATED))
 
 
 def _date(item: _Item, *names: str) -> int | None:

@@ -249,3 +249,27 @@ def test_rss10_items_beside_the_channel():
     node = xml.parse_payload(item.payload)
     assert (node.find(atom.CATEGORY).get("term"), links(node)) == ("S", {"alternate": "http://example.org/1?x"})
     assert read.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("inside", "day"),
+    [
+        ("<dcterms:issued>2024-03-05</dcterms:issued>", 5),
+        ("<pubDate> </pubDate><dcterms:created>2024-03-05</dcterms:created>", 5),
+        ("<pubDate>soon</pubDate><date>5. März 2024</date>", 5),
+        ("<published>2024-03-05</published>", 5),
+        ("<updated>2024-03-05</updated>", 5),
+        ("<pubDate>&lt;time>Tue, 05 Mar 2024 00:00 GMT&lt;/time></pubDate>", 5),
+        ("<pubDate>Mon, 04 Mar 2024 00:00:00 GMT</pubDate><dcterms:issued>2024-03-05</dcterms:issued>", 4),
+        ("<date/>", None),
+    ],
+)
+def test_date_is_found_where_feeds_have_it(inside, day):
+    """The element of a date that stands in for pubDate stays in the entry."""
+    feed = (
+        "<rss version='2.0' xmlns:dcterms='http://purl.org/dc/terms/'><channel><title>T</title><item><guid>1</guid>"
+        f"{inside}</item></channel></rss>"
+    )
+    (item,) = read_document(feed.encode()).items
+    assert item.published_us == (None if day is None else parse_datetime(f"2024-03-0{day}T00:00:00Z"))
+    assert ("dcterms:issued" in inside) == (b"dcterms:issued" in item.payload)

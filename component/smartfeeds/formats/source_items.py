@@ -157,9 +157,9 @@ def _different(group: Sequence[SourceItem]) -> set[int]:
 def told_apart(items: Sequence[ImportedItem]) -> dict[int, ImportedItem]:
     """The entries among items of a document that have one id, oldest first, by their places (SRC-069).
 
-    If they have no id, but one link or an id that is no id, each of several entries gets an id of its link and words.
-    It is the same one whenever the document is read, whatever other entries it has then. A document that is read once
-    may be a history with several versions of an entry, so that more than the titles must differ (A-124).
+    If they have no id, but one link or an id that is no id, each of several entries gets an id of that link or id and
+    of its own words, the same one in each document with several of them. A document that is read once may be a history
+    with several versions of an entry, so more than the titles must differ (A-124). Empty if only the newest counts.
     """
     group = [_compared(item) for item in items]
     parts = [{entry.link for entry in group}, {entry.words.text for entry in group}]

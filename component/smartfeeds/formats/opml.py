@@ -5,7 +5,7 @@ and inclusions are never opened. Attributes and elements of other namespaces are
 programs (such as sx:sync) is still there when the outline is written (OPML 2.0, "Extending OPML").
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lxml import etree
@@ -34,6 +34,8 @@ MAX_WARNINGS = 20
 # Some programs put OPML itself into these namespaces. OPML defines none, and most documents use none.
 _NAMESPACES = frozenset({"", "http://opml.org/spec2", "http://www.opml.org/spec2"})
 _ROOTS = frozenset({"opml", "outlinedocument"})
+# Types of the outlines of feeds. OPML 2.0 has "rss" for a feed of any format; "link" and "include" are no feeds.
+_FEED_TYPES = frozenset({"rss", "rss1", "rss2", "atom", "rdf", "feed"})
 _PREFIXES = {OPML_NS: "sf", "http://www.w3.org/XML/1998/namespace": "xml"}
 
 
@@ -176,6 +178,20 @@ def _children(parent: Element, name: str) -> Iterator[Element]:
 
 def _foreign(parent: Element) -> tuple[bytes, ...]:
     return tuple(canonical(child) for child in parent.iterchildren(etree.Element) if not _name(child))
+
+
+def named(outline: Outline) -> dict[str, str]:
+    """The attributes under lower-case names, because real lists spell them in every case. Those of a namespace stay."""
+    return {name if name.startswith("{") else name.lower(): value for name, value in outline.attributes.items()}
+
+
+def feed_url(attributes: Mapping[str, str]) -> str:
+    """The address of the feed of an outline, "" if it is no feed. The attributes are those of `named`.
+
+    Some programs write the address of a feed into `url`, and only the type tells that it is one.
+    """
+    is_feed = attributes.get("type", "").strip().lower() in _FEED_TYPES
+    return attributes.get("xmlurl", "").strip() or (attributes.get("url", "").strip() if is_feed else "")
 
 
 def flattened(outlines: Iterable[Outline]) -> Iterator[tuple[int, Outline]]:

@@ -19,7 +19,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom, opml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
+from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, read_entry
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem
 from smartfeeds.formats.links import is_uri, resolve
@@ -76,7 +76,8 @@ def outline_of_entry(entry: Entry, losses: list[FormatLoss]) -> Outline:
         title = title if len(title) <= _LINE_CHARACTERS else title[: _LINE_CHARACTERS - 1].rstrip() + "\u2026"
         note = "" if title == body.plain else note
     terms = [category.term for category in entry.categories if "," not in category.term]
-    feed = next((link.href for link in entry.links if link.rel == "related" and link.type == FEED_TYPE), "")
+    link = next((link for link in entry.links if link.rel == "related" and link.type == FEED_TYPE), None)
+    feed = "" if link is None else link.href
     # OPML 2.0, "Subscription lists": the addresses of a feed and of its page have other names than that of a page.
     links = {"type": "rss", "xmlUrl": feed, "htmlUrl": entry.alternate}
     if not feed:
@@ -91,7 +92,9 @@ def outline_of_entry(entry: Entry, losses: list[FormatLoss]) -> Outline:
     }
     # OPML 2.0, "Extending OPML": elements of others must be in a namespace.
     named = tuple(data for data in entry.extensions if parse_stored(data).tag.startswith("{"))
-    losses += losses_of(entry, "opml")
+    # The attribute `xmlUrl` has all of a link to the feed that has neither title nor length.
+    others = [other for other in entry.links if other != EntryLink("related", feed, FEED_TYPE)]
+    losses += losses_of(replace(entry, links=others), "opml")
     if len(terms) < len(entry.categories):
         losses.append(FormatLoss(entry.item_id, "categories with a comma in them"))
     if len(named) < len(entry.extensions):
@@ -138,10 +141,8 @@ class _OutlineBuilder(EntryBuilder):
     def __init__(self, outline: Outline, index: int, base: str) -> None:
         super().__init__(index, base)
         self.outline = outline
-        # Real lists spell the attributes in every case.
-        self.named = {
-            name if name.startswith("{") else name.lower(): value for name, value in outline.attributes.items()
-        }
+        self.named = opml.named(outline)
+        self.feed = opml.feed_url(self.named)
         self.extensions = [parse_stored(extension) for extension in outline.extensions]
         sync_ids = (node.get("id", "").strip() for node in self.extensions if node.tag in atom.SYNCS)
         self.own_id = self.text(ITEM_ID) or next(sync_ids, "")
@@ -174,9 +175,9 @@ class _OutlineBuilder(EntryBuilder):
         return self.draft
 
     def _links(self) -> None:
-        page = self.text("htmlurl").strip() or self.text("url").strip()
-        self.add_link("alternate", page)
-        self.add_link("related", self.text("xmlurl").strip(), FEED_TYPE)
+        url = self.text("url").strip()
+        self.add_link("alternate", self.text("htmlurl").strip() or (url if url != self.feed else ""))
+        self.add_link("related", self.feed, FEED_TYPE)
         if is_uri(self.text(opml.ADDRESS)):
             self.add_link("related", self.text(opml.ADDRESS))
         if self.text("type").strip().lower() == "include":

@@ -13,7 +13,9 @@ from smartfeeds.formats.opml import (
     ListedFeed,
     Outline,
     OutlineDocument,
+    feed_url,
     flattened,
+    named,
     read_outline,
     write_list,
 )
@@ -39,9 +41,7 @@ def feeds_of(document: OutlineDocument, domain: str) -> list[ListedSource]:
     """
     listed: dict[ListedSource, None] = {}
     for _level, outline in flattened(_live(document.outlines)):
-        attributes = {name.lower(): value.strip() for name, value in outline.attributes.items()}
-        url = attributes.get("xmlurl", "")
-        if url:
+        if url := feed_url(named(outline)):
             listed[ListedSource(url, _node(outline.attributes.get(ADDRESS, ""), domain))] = None
     return list(listed)
 

@@ -303,6 +303,26 @@ def test_what_an_outline_cannot_say_is_told(inside, what):
     assert losses == [("a", what)]
 
 
+RELATED = "the addresses of related pages"
+DETAILS = "the type, title or length of the link to the page, or what else is said of a link"
+
+
+@pytest.mark.parametrize(
+    ("more", "lost"),
+    [
+        ("", []),
+        ("title='t'", [RELATED, DETAILS]),
+        ("/><link rel='related' href='http://x.example/b'", [RELATED]),
+        ("/><link rel='related' type='application/rss+xml' href='http://x.example/b'", [RELATED, DETAILS]),
+    ],
+)
+def test_link_to_a_feed_is_no_loss(more, lost):
+    """`xmlUrl` has all of it: the export of a subscription list is complete."""
+    link = f"<link rel='related' type='application/rss+xml' href='http://x.example/a' {more}/>"
+    (one,), losses = outlines_of(item(f"<title>x</title>{link}"))
+    assert (one.attributes["xmlUrl"], [what for _item, what in losses]) == ("http://x.example/a", lost)
+
+
 def test_deleted_item_is_no_outline_and_told():
     """[A-18] OPML 2.0 requires a body to have an outline: a comment, which is no item when it is read."""
     gone = Item(1, "a", 0, 0, atom.tombstone("a", 0, b""), "", deleted=True)

@@ -8,8 +8,9 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import EntryLink, TextKind, read_entry
-from smartfeeds.formats.opml import ListedFeed, write_list
+from smartfeeds.formats.opml import ListedFeed, read_outline, write_list
 from smartfeeds.formats.opml_items import write_items
+from smartfeeds.sources.source_lists import feeds_of
 
 NOON_US = parse_datetime("2011-05-09T12:00:00Z")
 HOUR_US = 3_600_000_000
@@ -119,6 +120,33 @@ def test_attributes_are_read_in_any_case_and_from_a_base():
     (entry,) = entries("<outline text='' XMLURL='/a.rss' HtmlUrl='b'/>", "http://x.example/l/x.opml")
     assert entry.item_id == "http://x.example/a.rss"
     assert entry.alternate == "http://x.example/l/b"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "feed", "page"),
+    [
+        ("type='rss' url='/a'", "/a", ""),
+        ("type='RSS' URL=' /a '", "/a", ""),
+        ("type='atom' url='/a' htmlUrl='/p'", "/a", "/p"),
+        ("type='rss' url='/p' xmlUrl='/a'", "/a", "/p"),
+        ("type='rss' url='/a' xmlUrl='/a'", "/a", ""),
+        ("xmlUrl='/a'", "/a", ""),
+        ("xmlUrl=' ' type='rss' url='/a'", "/a", ""),
+        ("type='link' url='/p'", "", "/p"),
+        ("type='link' url='/p.opml'", "", "/p.opml"),
+        ("type='include' url='/p.opml'", "", "/p.opml"),
+        ("url='/p'", "", "/p"),
+        ("type='rss' htmlUrl='/p'", "", "/p"),
+    ],
+)
+def test_address_of_a_feed_may_be_in_url(attributes, feed, page):
+    """[SF-008, SRC-083] Only the type tells it from a page. A list has the same feeds as the items made of it."""
+    head = "<opml version='2.0'><head/><body>"
+    document = read_outline(f"{head}<outline text='a' {attributes}/></body></opml>".encode())
+    [entry] = entries(f"<outline text='a' {attributes}/>", "http://x.example/")
+    found = {link.rel: link.href.removeprefix("http://x.example") for link in entry.links}
+    assert (found.get("related", ""), found.get("alternate", "")) == (feed, page)
+    assert [listed.url for listed in feeds_of(document, "")] == [feed] * bool(feed)
 
 
 def test_markup_in_a_text_is_html_unless_it_was_written_here():

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,46 @@ def test_list_that_was_imported_flat_gets_its_folders(run: Run) -> None:
     moved = FOLDERS.replace('<outline text="Work">', '<outline text="Work" created="">').replace("Zoe", "Zoë")
     run("import", "-", "--node", "blogs", "--sync", stdin=moved)
     assert list(shape(read_outline(exported(run)).outlines)["News"]) == ["Zoë", "Far"]
+
+
+@pytest.mark.parametrize(
+    ("deleted", "imported", "expected"),
+    [
+        (["News"], {"Zoe": {}}, {"Zoe": {}}),
+        (["News", "Zoe"], {"Zoe": {}}, {"Zoe": {}}),
+        (["News", "Far", "Ann"], {"Ann": {}, "Zoe": {}}, {"Ann": {}, "Zoe": {}}),
+        (["Far"], {"Ann": {}}, {"News": {"Zoe": {}}, "Ann": {}}),
+        (["News"], {"Work": {"Zoe": {}}}, {"Work": {"Zoe": {}}}),
+        (["News"], {"News": {"Far": {}}}, {"News": {"Zoe": {}, "Far": {"Ann": {}}}}),
+        (["Zoe"], {"Zoe": {}}, {"News": {"Far": {"Ann": {}}, "Zoe": {}}}),
+        ([], {"Ann": {}}, {"News": {"Zoe": {}, "Far": {"Ann": {}}}}),
+    ],
+    ids=["hidden", "deleted, too", "two levels", "inner folder", "other folder", "folder returns", "itself", "shown"],
+)
+def test_outline_in_a_deleted_folder_returns(run: Run, deleted: list[str], imported: Shape, expected: Shape) -> None:
+    """[SSE-028] Nothing shows it in its old place. Twice changes nothing."""
+
+    def opml(tree: Shape) -> str:
+        return f"<opml version='2.0'><head/><body>{lines(tree)}</body></opml>"
+
+    def lines(tree: Shape) -> str:
+        form = "<outline text='{0}' xmlns:sf='urn:x-smartfeeds:opml' sf:id='{0}'>{1}</outline>"
+        return "".join(form.format(name, lines(inner)) for name, inner in tree.items())
+
+    run("import", "-", "--node", "blogs", "--sync", stdin=opml({"News": {"Zoe": {}, "Far": {"Ann": {}}}}))
+    for name in deleted:
+        run("retract", "blogs", name)
+    run("import", "-", "--node", "blogs", "--sync", stdin=opml(imported))
+    shown = exported(run)
+    assert shape(live(read_outline(shown).outlines)) == expected
+    run("import", "-", "--node", "blogs", "--sync", stdin=opml(imported))
+    assert exported(run) == shown
+
+
+def live(outlines: Iterable[Outline]) -> list[Outline]:
+    """The outlines that are not deleted, and not in one that is."""
+    left = [one for one in outlines if not any(b'deleted="true"' in extension for extension in one.extensions)]
+    return [replace(one, children=tuple(live(one.children))) for one in left]
 
 
 @pytest.mark.parametrize(

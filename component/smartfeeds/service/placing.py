@@ -110,6 +110,22 @@ def update_place(
     return write_state(tx, context, node, item, item.id, state, item.publisher)
 
 
+def is_shown(tx: ReadTx, context: Context, node: Node, item: Item) -> bool:
+    """Whether an item has a place, and all that it is in is still there: outlines leave out what is in a deleted
+    item."""
+    seen: set[str] = set()
+    inside: Item | None = item
+    while inside is not None and not inside.deleted:
+        place = place_of(read_shared(context, node, inside).version)
+        if place is None:
+            return inside is not item
+        if place.parent == ROOT or place.parent in seen:
+            return True
+        seen.add(place.parent)
+        inside = tx.item_of_sync(node.node_no, place.parent) or tx.item(node.node_no, place.parent)
+    return inside is None
+
+
 def put_place(tx: WriteTx, context: Context, node: Node, item: Item, place: Place) -> None:
     """Stores the place of an item with its present version: no reader sees a change."""
     shared = read_shared(context, node, item)

@@ -15,13 +15,12 @@ from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
-from smartfeeds.service.placing import put_place, update_place
-from smartfeeds.service.syncing import read_shared
+from smartfeeds.service.placing import is_shown, put_place, update_place
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import names_of, read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
 from smartfeeds.sync.outline import ROOT
-from smartfeeds.sync.places import Place, place_of
+from smartfeeds.sync.places import Place
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
 
 # Items and bytes that one transaction merges. The writes of other callers run between two transactions.
@@ -176,14 +175,14 @@ def _place(
     sync_ids: dict[int, str],
     counts: ImportCounts,
 ) -> ImportCounts:
-    """Gives an item its place in the outline, if it has none yet: people here may have moved the others. Returns the
-    counts of its import after that."""
+    """Gives an item its place in the outline, if no outline here shows it: people here may have moved the others.
+    Returns the counts of its import after that."""
     node = feed_locked(tx, target.node)
     item = tx.item(node.node_no, outline.item.id)
     if item is None or item.deleted:
         return counts
     sync_ids[index] = item.sync_id or item.id
-    if place_of(read_shared(context, node, item).version) is not None:
+    if is_shown(tx, context, node, item):
         return counts
     parent, after = (ROOT if at is None else sync_ids.get(at, ROOT) for at in (outline.parent, outline.after))
     if not counts.unchanged:

@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
+from lxml import etree
 
 from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
+from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
+from smartfeeds.sources.mirror_documents import WebPosition
 from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
@@ -57,6 +61,9 @@ async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebM
         "/feeds/plans/?sync=true&max=7",
         "/feeds/plans.atom?sync=true",
         "/feeds/plans.atom?sync=true&max=all",
+        "/feeds/plans/?order=created&sync=true",
+        "/feeds/plans/?max=7&order=created",
+        "/feeds/plans.atom?sync=true&order=created",
     ],
 )
 async def test_every_address_of_a_feed_gives_all_of_it_and_then_what_is_new(
@@ -82,3 +89,24 @@ async def test_every_address_of_a_feed_gives_all_of_it_and_then_what_is_new(
         await reader.read()
         assert await items(world.service) == await items(component.app.service)
         assert (reader.state_store.state.refused, reader.state_store.state.items) == (0, 50 + 31)
+
+
+@pytest.mark.parametrize("query", ["?order=created&sync=true", "?order=created"])
+async def test_position_in_another_order_is_left(start_web: WebStarter, world: World, query: str) -> None:
+    """An older version has stored it: a cursor in the order of creation passes over edits and deletions."""
+    web = await start_web()
+    component = web.component
+    await component.create(ALICE, NODE)
+    for name in ("a", "b"):
+        await component.publish(ALICE, NODE, name)
+        component.clock.advance(1)
+    page = await web.get(f"/feeds/{NODE}.atom?order=created")
+    cursor = etree.fromstring(page.body).findtext(f"{{{FANOUT_NS}}}last_cursor")
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as fetcher:
+        reader = await reader_of(world, web, f"/feeds/{NODE}/{query}", fetcher)
+        await reader.read()
+        await component.retract(ALICE, NODE, "a")
+        position = str(WebPosition(cursor, view="sync" not in query))
+        reader.state_store.note(lambda state: replace(state, position=position))
+        await reader.read()
+    assert await items(world.service) == await items(component.app.service)

@@ -54,6 +54,8 @@ NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
 _LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
 NO_HUBS: Final = HubOptions()
+# The view of a Smart Feed that has its sync data, and in which a cursor passes over no edit and no deletion.
+_VIEW: Final = {"order": "modified", "sync": "true"}
 AGAIN_S: Final = 60.0  # before a feed is read again that did not have the change that its hub announced
 _TOTAL: Final = f"{{{FANOUT_NS}}}total"
 _BAD_REQUEST: Final = 400
@@ -206,6 +208,8 @@ class WebMirrorReader(IncomingMirror):
 
         A page with a cursor is the first of a Smart Feed, unless it says that it is a part of another document.
         """
+        if place.cursor and not place.view and self._has_other_order():
+            return await self._read_from(WebPosition(view=True))
         if place.cursor:
             # The node may have been deleted since the answer came: then the place is another one.
             page = held.page if held is not None and held.place == place else await self._page_after(place)
@@ -217,6 +221,8 @@ class WebMirrorReader(IncomingMirror):
         elif first.cursor and not first.synced and first.pieces and not place.view:
             return await self._read_from(WebPosition(view=True))
         elif first.cursor and not first.sharing.complete_link:
+            if not place.view and self._has_other_order():
+                return await self._read_from(WebPosition(view=True))
             await self._read_pages(place, first)
         else:
             await self._read_document(place, first)
@@ -227,21 +233,27 @@ class WebMirrorReader(IncomingMirror):
     def _address(self, place: WebPosition, cursor: str = "", timeout_s: int = 0, **parameters: str) -> str:
         """The address to fetch: the operator's, with what a Smart Feed needs, and with other parameters."""
         url, _, query = self._mirror.address.partition("?")
+        fields = [query] if query else []
         if place.view:
-            parameters |= {"order": "modified", "sync": "true"}
+            parameters |= _VIEW
+            fields = [one for one in query.split("&") if one and one.partition("=")[0] not in _VIEW]
         if cursor:
             parameters["since"] = f"cursor:{quote(cursor, safe='')}"
         names = self._names()
         # A Smart Feed holds a pull of an empty feed if nothing says how long. A complete document has no parameters.
         if self._sends_timeout and (cursor or (place.after == "" and "max" not in names)):
             parameters["timeout"] = str(timeout_s)
-        fields = [query] if query else []
-        fields += [f"{name}={value}" for name, value in parameters.items() if name not in names]
+        fields += [f"{name}={value}" for name, value in parameters.items() if name not in names or name in _VIEW]
         return f"{url}?{'&'.join(fields)}" if fields else url
 
     def _names(self) -> set[str]:
         """The parameters of the operator's address, which are sent as they are."""
         return {name for name, _ in parse_qsl(urlsplit(self._mirror.address).query, keep_blank_values=True)}
+
+    def _has_other_order(self) -> bool:
+        """Whether the operator's address asks for an order in which a cursor passes over edits and deletions."""
+        order = dict(parse_qsl(urlsplit(self._mirror.address).query)).get("order", _VIEW["order"])
+        return order != _VIEW["order"]
 
     def _held_address(self, place: WebPosition, timeout_s: int = 0) -> str:
         """The address of a held pull, "" if there is none at this place."""

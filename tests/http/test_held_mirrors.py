@@ -256,10 +256,16 @@ TABLE = [
     Row("cut once, as by a restart", [cut_body(30), nothing(45)], "read, hold 45, read, hold 45, hold 45"),
     Row(
         "proxy closes after 5 s",
-        [cut_body(5)] * 3,
-        "read, hold 45, read, hold 45, read, sleep 1, hold 5, read, hold 5",
+        [cut_body(5)] * 2 + [nothing(4)] * 3 + [news(2), nothing(3.2)],
+        "read, hold 45, read, hold 45, read" + ", hold 4, sleep 1" * 3 + ", hold 4, hold 4, sleep 1.8, hold 4",
+    ),
+    Row(
+        "proxy closes after 3 s",
+        [cut_body(3)] * 2,
+        "read, hold 45, read, sleep 1, hold 45, read, sleep 2, hold 45",
         POLLED,
     ),
+    Row("holds for 4 s at most", [nothing(4)] * 2, "read, hold 45, sleep 1, hold 45, sleep 1, hold 45"),
     Row("closes at once", [cut_body()] * 2, "read, hold 45, read, sleep 1, hold 45, read, sleep 2, hold 45", POLLED),
     Row(
         "ignores timeout",

@@ -14,9 +14,11 @@ from smartfeeds.net.fetch import FetchError
 
 # Most proxies cut a request that is silent for 60 s, some after 50 s.
 HOLD_S: Final = 45.0
-LEAST_HOLD_S: Final = LEAST_EVERY_S
-# An answer after this time was held. A timer that is a little early does not count as an answer at once.
-HELD_S: Final = LEAST_HOLD_S - 1.0
+# For proxies that cut after 5 s. Pauses keep such pulls as rare as the polls of a mirror may be.
+LEAST_HOLD_S: Final = 3.0
+# An answer after this time was held, or after the whole time that it was asked for. A timer may be a little early.
+HELD_S: Final = 4.0
+_EARLY_S: Final = 1.0
 # Between two held pulls, so that a publisher with many changes sends several in one answer.
 SPACE_S: Final = 1.0
 # The pauses before the next held pull at a publisher that does not hold, and at one whose answers have items but no
@@ -57,8 +59,7 @@ class HeldPullTiming:
         """For how many seconds the next pull is to be held if the next poll is due in `left_s`; 0 for no held pull."""
         if self._hold_s < HOLD_S and self._now_us() - self._lowered_us >= LEARNED_US:
             self._hold_s, self._cuts = HOLD_S, 0
-        timeout_s = int(min(self._hold_s, left_s))
-        return timeout_s if timeout_s >= LEAST_HOLD_S else 0
+        return int(min(self._hold_s, left_s)) if left_s >= LEAST_EVERY_S else 0
 
     def after_pause(self, waited_s: float) -> None:
         """This time of the pause, or more, is over."""
@@ -66,15 +67,16 @@ class HeldPullTiming:
 
     def after_nothing(self, took_s: float) -> None:
         """The answer had no new item."""
-        if took_s >= HELD_S:
+        if self._is_held(took_s):
             self._misses = self._cuts = 0
+            self.pause_s = max(0.0, LEAST_EVERY_S - took_s)
         else:
             self._miss(PAUSES)
 
     def after_read(self, took_s: float, *, has_moved: bool, has_news: bool) -> None:
         """The answer had items, and the mirror has read them. `has_moved`: its position is another one now.
         `has_news`: an item is new here, or was refused."""
-        if has_news or (has_moved and took_s >= HELD_S):
+        if has_news or (has_moved and self._is_held(took_s)):
             self._misses = 0
             self.pause_s = max(0.0, SPACE_S - took_s)
         else:
@@ -91,13 +93,16 @@ class HeldPullTiming:
         if status in _INVALID:
             self._shorten(self._hold_s / 2)
         is_refused = 400 <= status < 500 and status != _REQUEST_TIMEOUT
-        if is_refused or took_s < HELD_S:
+        if is_refused or not self._is_held(took_s):
             self._miss(PAUSES)
             return True
         self._cuts += 1
         if self._cuts >= _CUTS and not self._shorten(_SHORTER * min(took_s, self._hold_s)):
             self._miss(PAUSES)
         return True
+
+    def _is_held(self, took_s: float) -> bool:
+        return took_s >= min(HELD_S, int(self._hold_s) - _EARLY_S)
 
     def _shorten(self, hold_s: float) -> bool:
         """Returns whether the next pulls may be held for so short a time."""

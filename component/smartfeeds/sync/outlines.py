@@ -5,6 +5,7 @@ ignored. Their children count as children of the next outline above that has syn
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.errors import Condition, FeedError
@@ -14,6 +15,7 @@ from smartfeeds.formats.opml import (
     Outline,
     OutlineDocument,
     alone,
+    flattened,
     outline_bytes,
     read_outline,
     write_outline,
@@ -56,7 +58,7 @@ class SyncOutline:
 
 def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
     """Reads an outline. Raises FeedError as `read_outline` does."""
-    document = read_outline(data, repair=False)
+    document = _read(data)
     outlines = SyncOutline(document, notes=list(document.warnings))
     sharings = [node for node in map(parse_stored, document.head_extensions) if node.tag in SHARINGS]
     outlines.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=lenient)
@@ -73,6 +75,18 @@ def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
         stack += [(child, synced, key) for child in reversed(outline.children)]
         index += 1
     return outlines
+
+
+def _read(data: bytes) -> OutlineDocument:
+    try:
+        return read_outline(data, repair=False)
+    except FeedError:
+        with suppress(FeedError):
+            document = read_outline(data)
+            # Without sync data there is no version that a repair could change.
+            if not any(outline.extensions for _level, outline in flattened(document.outlines)):
+                return document
+        raise
 
 
 def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) -> str:

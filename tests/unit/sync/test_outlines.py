@@ -44,6 +44,32 @@ def shape(data):
     return [f"{'-' * level}{texts.get(key, key)}" for level, key in walk(read.full)]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("AT&T", "AT&amp;T"),
+        ("Caf&eacute;", "Café"),
+        ("a&nbsp;b", "a\u00a0b"),
+        ("a\u0008b", "ab"),
+        ("&#8;x", "x"),
+        ("a?b=1&c=2", "a?b=1&amp;c=2"),
+    ],
+)
+def test_list_without_sync_data_is_read_with_its_faults(text, expected):
+    """No version is in it that a repair could change. With sync data the same fault is an error."""
+    read = read_sync_outline(opml(plain(text)))
+    assert [raw.split(b'"')[1].decode() for raw in read.plain.values()] == [expected]
+    assert read.notes
+    for lines in ([plain(text), node("a")], [node("a", text=text)], [node("a", plain(text))]):
+        with pytest.raises(FeedError):
+            read_sync_outline(opml(*lines))
+
+
+def test_list_that_is_cut_is_no_list():
+    with pytest.raises(FeedError, match="not well-formed"):
+        read_sync_outline(opml(plain("a"), plain("b"))[:-30])
+
+
 def test_order_and_tree_are_kept():
     """[SSE-002] [SSE-016] [SSE-027] the corpus outline, merged with itself and written again."""
     data = (CORPUS / "sm_sse_opml_ordered.opml").read_bytes()

@@ -9,6 +9,8 @@ import pytest
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.probe_items import check_items
 from smartfeeds.config_store import StoreSettings
+from smartfeeds.core.chat import ChatSettings, dump_chat_settings
+from smartfeeds.core.mirror import Mirror, dump_settings
 from smartfeeds.core.model import Slice
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SMART
@@ -46,6 +48,28 @@ def findings(path: Path) -> list[str]:
     found = list(check_items(StoreSettings(url=f"sqlite:///{path}")))
     assert all(finding.state is CheckState.FIX for finding in found)
     return [finding.found for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("UPDATE node SET options = '{'", "news of the table node"),
+        ("UPDATE node SET name = 'ne' || char(1)", "ne\ufffd of the table node"),
+        ("UPDATE node SET name = CAST(x'6eff' AS TEXT)", "n\ufffd of the table node"),
+        ("UPDATE affiliation SET affiliation = 'ownes'", "bob@b.example of the table affiliation"),
+        ("UPDATE mirror SET settings = ''", "copy of the table mirror"),
+        ("UPDATE chat SET settings = '[]'", "bob@b.example of the table chat"),
+    ],
+)
+async def test_damaged_row_is_named(path: Path, raw: sqlite3.Connection, statement: str, name: str) -> None:
+    raw.execute("INSERT INTO affiliation VALUES (1, 'bob@b.example', 'owner', NULL)")
+    settings = dump_settings(Mirror("copy", "news", "https://b.example/"))
+    raw.execute("INSERT INTO mirror VALUES ('copy', 0, ?, '{}')", (settings,))
+    raw.execute("INSERT INTO chat VALUES ('bob@b.example', 0, ?)", (dump_chat_settings(ChatSettings()),))
+    assert findings(path) == []
+    raw.execute("PRAGMA ignore_check_constraints = ON")
+    raw.execute(statement)
+    assert findings(path) == [f"1 row of the database cannot be read: {name}"]
 
 
 @pytest.mark.parametrize(

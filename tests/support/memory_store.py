@@ -65,6 +65,7 @@ from smartfeeds.core.source_entries import EntryKey, SourceEntry
 from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush
 from smartfeeds.core.sources import HostPause, Source, SourceState, held_reader
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
+from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument
@@ -176,6 +177,11 @@ def domain_of(bare: str) -> str:
     return bare.partition("@")[2] if "@" in bare else bare
 
 
+def _is_listed(node: Node) -> bool:
+    """Whether lists have a node: it is live, and stanzas can contain its name and creator."""
+    return node.state is NodeState.LIVE and is_xml_text(node.name + node.creator)
+
+
 class MemoryReadTx:
     """`base.ReadTx` over `Data`."""
 
@@ -223,6 +229,9 @@ class MemoryReadTx:
     def node(self, name: str) -> Node | None:
         return self._data.nodes.get(self._data.names.get(name, 0))
 
+    def node_no(self, name: str) -> int | None:
+        return self._data.names.get(name)
+
     def node_by_no(self, node_no: int) -> Node | None:
         return self._data.nodes.get(node_no)
 
@@ -230,7 +239,8 @@ class MemoryReadTx:
         return {node_no: node for node_no in node_nos if (node := self.node_by_no(node_no)) is not None}
 
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
-        names = sorted(name for name in self._data.names if name > after and (before is None or name < before))
+        between = [name for name in self._data.names if name > after and (before is None or name < before)]
+        names = sorted(name for name in between if _is_listed(self._data.nodes[self._data.names[name]]))
         start = max(len(names) - limit, 0) if newest else 0
         return [self._data.nodes[self._data.names[name]] for name in names[start : start + limit]]
 
@@ -293,7 +303,7 @@ class MemoryReadTx:
         self, jid: str, part: KeyRange[int] = ALL_NUMBERS, *, kind: Affiliation | None = None
     ) -> list[tuple[Node, Affiliation]]:
         held = [(self._data.nodes[no], one) for (no, of), one in self._data.affiliations.items() if of == jid]
-        live = (pair for pair in held if pair[0].state is NodeState.LIVE and kind in (None, pair[1]))
+        live = (pair for pair in held if _is_listed(pair[0]) and kind in (None, pair[1]))
         return part_of(sorted(live, key=lambda pair: pair[0].node_no), part, lambda pair: pair[0].node_no)
 
     def owned_count(self, jid: str) -> int:
@@ -342,7 +352,7 @@ class MemoryReadTx:
         by_number = unended([one for _, one in sorted(self._data.subscriptions.items())], now_us)
         mine = [one for one in by_number if one.jid.partition("/")[0] == bare]
         pairs = [(self._data.nodes[one.node_no], one) for one in mine]
-        live = [pair for pair in pairs if pair[0].state is NodeState.LIVE]
+        live = [pair for pair in pairs if _is_listed(pair[0])]
         return part_of(live, part, lambda pair: pair[1].sub_no)
 
     def subscriptions_on(self, node_no: int, bare: str, *, now_us: int | None) -> list[Subscription]:
@@ -354,7 +364,7 @@ class MemoryReadTx:
         return unended(pending, now_us)[:limit]
 
     def pending_nodes(self, owner: str | None, limit: int, *, now_us: int | None) -> list[Node]:
-        live = [node for node in self._data.nodes.values() if node.state is NodeState.LIVE]
+        live = [node for node in self._data.nodes.values() if _is_listed(node)]
         mine = [n for n in live if owner is None or self.affiliation(n.node_no, owner) is Affiliation.OWNER]
         return sorted(
             (n for n in mine if self.pending_subscriptions(n.node_no, 1, now_us=now_us)), key=lambda n: n.name

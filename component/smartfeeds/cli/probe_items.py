@@ -1,4 +1,4 @@
-"""The check of `smartfeeds doctor` on the content of items."""
+"""The checks of `smartfeeds doctor` on the content of items, and on the rows of other tables."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,31 +8,42 @@ from smartfeeds.config_store import StoreSettings
 from smartfeeds.core.text import counted
 from smartfeeds.errors import StoreError
 from smartfeeds.store import maintenance
-from smartfeeds.store.damage import DamagedItem
+from smartfeeds.store.damage import DamagedItem, DamagedRow
 
-NAMED: Final = 10  # damaged items that the finding names
+NAMED: Final = 10  # damaged items or rows that a finding names
 _ITEMS: Final = Check("items")
+_ROWS: Final = Check("rows")
 
 
 def check_items(store: StoreSettings) -> Iterator[Finding]:
-    """Report the items whose content is damaged, if there are any. Reads all items of a database of this schema."""
+    """Report the items and rows that are damaged, if there are any. Reads most of a database of this schema."""
     try:
-        damaged = _damaged_items(store)
+        items, rows = _read_damage(store)
     except StoreError as error:
         yield _ITEMS.fix(str(error))
         return
-    if damaged:
-        names = ", ".join(f"{each.item} in {each.node}" for each in damaged[:NAMED])
-        more = f" and {len(damaged) - NAMED} more" if len(damaged) > NAMED else ""
+    if items:
+        names = _first_of([f"{each.item} in {each.node}" for each in items])
         yield _ITEMS.fix(
-            f"the content of {counted(len(damaged), 'item')} is damaged: {names}{more}",
+            f"the content of {counted(len(items), 'item')} is damaged: {names}",
             "publish or retract these items again, or restore a backup; then check the disk and the memory",
+        )
+    if rows:
+        names = _first_of([f"{each.text} of the table {each.table}" for each in rows])
+        yield _ROWS.fix(
+            f"{counted(len(rows), 'row')} of the database cannot be read: {names}",
+            "restore a backup; then check the disk and the memory",
         )
 
 
-def _damaged_items(store: StoreSettings) -> list[DamagedItem]:
-    if not store.is_shared:
-        return maintenance.damaged_items(store.path.absolute())
-    from smartfeeds.store.postgres_facts import read_damaged
+def _first_of(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
-    return read_damaged(store.address)
+
+def _read_damage(store: StoreSettings) -> tuple[list[DamagedItem], list[DamagedRow]]:
+    if not store.is_shared:
+        return maintenance.read_damage(store.path.absolute())
+    from smartfeeds.store.postgres_facts import read_damage
+
+    return read_damage(store.address)

@@ -131,9 +131,9 @@ def consumer_of_mirror(tx: WriteTx, _context: Context, mirror: Mirror, epoch: in
 
 
 def _remove_consumer(tx: WriteTx, mirror: Mirror) -> None:
-    node = tx.node(mirror.node)
-    if node is not None:
-        tx.remove_consumer(Consumer(node.node_no, mirror.consumer_name))
+    node_no = tx.node_no(mirror.node)
+    if node_no is not None:
+        tx.remove_consumer(Consumer(node_no, mirror.consumer_name))
 
 
 def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) -> None:

@@ -230,7 +230,7 @@ def _newest_branches(tx: ReadTx, context: Context, actor: Jid, before: Edge | No
 
 def _readable_node(tx: ReadTx, context: Context, node_no: int, actor: Jid) -> Node | None:
     """The feed with this number if lists show it to an actor who may read it."""
-    node = tx.node_by_no(node_no)
+    node = tx.nodes_by_no([node_no]).get(node_no)  # without a damaged one
     if node is None or node.state is not NodeState.LIVE or node.kind is not NodeKind.FEED:
         return None
     access = recipient_access(tx, context, node, actor)

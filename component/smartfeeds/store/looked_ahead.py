@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from smartfeeds.core.model import Affiliation, Item
 from smartfeeds.core.view import Order
 from smartfeeds.store.engine import AheadRows
-from smartfeeds.store.rows import to_items
+from smartfeeds.store.rows import read_affiliation, to_items
 
 Key = tuple[int, str]  # node_no and a JID, an id or a sync id
 GroupKey = tuple[int, Order, int]  # node_no and a key in an order
@@ -45,7 +45,7 @@ class LookedAhead:
         self.absent_names = frozenset(rows.absent_names)
         self.blocks_version = rows.blocks_version
         self.affiliations = dict.fromkeys(rows.jids, Affiliation.NONE)
-        self.affiliations |= {(node_no, jid): Affiliation(value) for node_no, jid, value in rows.affiliations}
+        self.affiliations |= {(node_no, jid): read_affiliation(value) for node_no, jid, value in rows.affiliations}
         self.wildcards = dict(rows.wildcards)
         self._by_id = dict.fromkeys(rows.ids)
         self._by_sync = dict.fromkeys(rows.ids)

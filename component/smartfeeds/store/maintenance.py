@@ -8,8 +8,7 @@ from pathlib import Path
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
-from smartfeeds.store.damage import CONTENT, DamagedItem
-from smartfeeds.store.damage import damaged_items as find_damaged
+from smartfeeds.store.damage import CONTENT, DamagedItem, DamagedRow, damaged_items, damaged_rows
 from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, missing, restoring_path, store_error
 
 BUSY_S = 5.0  # wait for another process that has locked the file
@@ -35,12 +34,15 @@ def is_sound(path: Path) -> bool:
         return rows == [("ok",)]
 
 
-def damaged_items(path: Path) -> list[DamagedItem]:
-    """Returns the items whose content is damaged. Reads all of them."""
+def read_damage(path: Path) -> tuple[list[DamagedItem], list[DamagedRow]]:
+    """Returns the items whose content is damaged, and the damaged rows. Reads all of them."""
     with _reading(path) as connection:
         # A damaged name must not end the search.
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        return find_damaged(connection.execute(CONTENT))
+        items = damaged_items(connection.execute(CONTENT))
+        # Lone surrogates show that a text is damaged.
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        return items, list(damaged_rows(connection.execute))
 
 
 @contextmanager

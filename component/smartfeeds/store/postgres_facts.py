@@ -1,6 +1,7 @@
 """Facts about a PostgreSQL server and a database, which `smartfeeds doctor` judges (OPS-093)."""
 
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import psycopg
 
 from smartfeeds.core.stores import StoreAddress
-from smartfeeds.store.damage import CONTENT, DamagedItem, damaged_items
+from smartfeeds.store.damage import CONTENT, DamagedItem, DamagedRow, damaged_items, damaged_rows
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import connect
 from smartfeeds.store.postgres_state import FREE_CONNECTIONS
@@ -96,13 +97,18 @@ def read_facts(address: StoreAddress) -> PostgresFacts:
         raise postgres_error(error, address.name) from error
 
 
-def read_damaged(address: StoreAddress) -> list[DamagedItem]:
-    """Returns the items whose content is damaged. Reads all of them. Raises StoreError."""
+def read_damage(address: StoreAddress) -> tuple[list[DamagedItem], list[DamagedRow]]:
+    """Returns the items whose content is damaged, and the damaged rows. Reads all of them. Raises StoreError."""
     try:
-        # A cursor with a name reads the rows in pieces, and needs a transaction.
-        with closing(connect(address, _APPLICATION)) as connection, connection.cursor("damaged") as cursor:
+        with closing(connect(address, _APPLICATION)) as connection:
             (is_empty,) = _row(connection, "SELECT to_regclass('item') IS NULL")
-            return [] if is_empty else damaged_items(cursor.execute(CONTENT))
+
+            def read(statement: str) -> Iterator[tuple[Any, ...]]:
+                # A cursor with a name reads the rows in pieces, and needs a transaction.
+                with connection.cursor("damaged") as cursor:
+                    yield from cursor.execute(statement.encode())
+
+            return ([], []) if is_empty else (damaged_items(read(CONTENT)), list(damaged_rows(read)))
     except psycopg.Error as error:
         raise postgres_error(error, address.name) from error
 

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeVar
 from zlib import crc32
 
 import structlog
@@ -12,6 +14,7 @@ import structlog
 from smartfeeds.core.filters import LastChange
 from smartfeeds.core.model import (
     NO_OPTIONS,
+    Affiliation,
     Item,
     Node,
     NodeKind,
@@ -25,7 +28,9 @@ from smartfeeds.core.text import is_xml_text, without_forbidden
 from smartfeeds.core.view import BARE, Order, canonical, change_of, from_canonical
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.sql_tables import ITEM_COLUMNS
+from smartfeeds.store.sql_tables import ITEM_COLUMNS, Table
+
+T = TypeVar("T")
 
 KEYS = {Order.MODIFIED: "modified_us", Order.CREATED: "created_us"}
 CHANGES = {LastChange.NEW: 0, LastChange.EDITED: 1, LastChange.DELETED: 2}
@@ -49,11 +54,18 @@ _CHANGE, _NOTIFY = ITEM_COLUMNS.index("change"), ITEM_COLUMNS.index("notify")
 _LEFT = Item._fields.index("left")
 _LOW = 0xFFFF_FFFF
 _STATE = Subscription._fields.index("state") - 1
+_AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
+_KINDS = {kind.value: kind for kind in NodeKind}
 _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
 _KNOWN_OPTIONS = 512  # most nodes share a few combinations of options
 _BARE = canonical(BARE)
 _ADVICE = "subscribe this address again, or restore a backup"
+_ROW_ADVICE = "restore a backup; smartfeeds doctor lists all damaged rows"
+# What a damaged text of a row makes of a function from rows to values: texts that are no JSON or have other fields,
+# words that are no member of an enumeration, addresses that cannot be split.
+DAMAGES = (StoreError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _log = structlog.get_logger()
 
 
@@ -96,14 +108,50 @@ def read_options(text: str) -> FormFields:
 
 @lru_cache(_KNOWN_OPTIONS)
 def read_node_options(kind: str, text: str) -> NodeOptions:
-    """The options of a node from the texts that are stored; equal texts may share one value."""
-    return NodeOptions(NodeKind(kind), dict(read_options(text)))
+    """The options of a node from the texts that are stored; equal texts may share one value. Raises StoreError for a
+    damaged text.
+    """
+    if kind not in _KINDS:
+        raise StoreError(f"the kind {kind[:80]!r} of a node in the database is {CORRUPT}")
+    return NodeOptions(_KINDS[kind], dict(read_options(text)))
+
+
+def read_affiliation(text: str) -> Affiliation:
+    """The affiliation of a text that is stored. Raises StoreError for a damaged text."""
+    affiliation = _AFFILIATIONS.get(text)
+    if affiliation is None:
+        raise StoreError(f"the affiliation {text[:80]!r} in the database is {CORRUPT}")
+    return affiliation
+
+
+def undamaged(table: Table, convert: Callable[[Row], T], rows: Iterable[Row]) -> list[T]:
+    """Values of rows whose first column is their key. Damaged rows are left out, and each is logged once."""
+    values = []
+    for row in rows:
+        try:
+            values.append(convert(row))
+        except DAMAGES:
+            _log_damaged_row(table.name, row[0])
+    return values
 
 
 def to_node(row: Row) -> Node:
-    """A node from the columns NODE; further columns are ignored."""
+    """A node from the columns NODE; further columns are ignored. Raises StoreError for a damaged row."""
+    name, creator = row[1], row[3]
+    # A writer reads what is no UTF-8 as lone surrogates. Most texts are printable, and have none.
+    is_text = (name.isprintable() and creator.isprintable()) or _SURROGATES.search(name + creator) is None
+    if not is_text or row[6] not in _STATES:
+        raise StoreError(f"the name, creator or state of node {row[0]} in the database is {CORRUPT}")
     options = read_node_options(row[2], row[5])
-    return Node(row[0], row[1], options.kind, row[3], row[4], options, _STATES[row[6]], *row[7:12])
+    return Node(row[0], name, options.kind, creator, row[4], options, _STATES[row[6]], *row[7:12])
+
+
+def to_listed_node(row: Row) -> Node:
+    """As `to_node`, also for a name or creator that no stanza can contain: a list with it would be an error."""
+    node = to_node(row)
+    if not is_xml_text(node.name + node.creator):
+        raise StoreError(f"the name or creator of node {node.node_no} in the database is {CORRUPT}")
+    return node
 
 
 def to_node_row(row: Row) -> NodeRow:
@@ -117,7 +165,7 @@ def to_items(rows: Iterable[Row]) -> list[Item]:
     # for them, this one 13 us. The checksums of 50 KB take 30 us.
     return [
         Item(n, name, created, modified, payload, by, change == DELETED, revision, notify == 1, total, live, a, b, c)
-        if crc32(payload) ^ crc32(f"{name}\0{by}\0{a}".encode()) == check & _LOW
+        if crc32(payload) ^ crc32(f"{name}\0{by}\0{a}".encode("utf-8", "surrogatepass")) == check & _LOW
         and (c is None or crc32(c) >> 1 == check >> 32)
         else Item(
             *(
@@ -169,17 +217,24 @@ def item_values(item: Item) -> Row:
 
 def to_subscription(row: Row) -> Subscription:
     """A subscription from the columns SUBSCRIPTION. A damaged one gets no events, and those of others go on."""
-    no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, stored = row
-    state = _SUBSCRIPTION_STATES[state]
     try:
-        if not is_xml_text(f"{jid}{text}{service}") or not _is_view(view):
-            raise StoreError("a text is damaged")
-        options = read_options(stored)
+        return read_subscription(row)
     except StoreError:
-        jid, text, service = map(without_forbidden, (jid, text, service))
-        _log_damaged(no, jid)
-        view, state, options = _BARE, SubscriptionState.NONE, NO_OPTIONS
-    return Subscription(no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, options)
+        no, node_no, jid, _view, text, service, _state, since_us, since_created_us, created_us, _options = row
+    jid, text, service = map(without_forbidden, (jid, text, service))
+    _log_damaged(no, jid)
+    keys = since_us, since_created_us, created_us
+    return Subscription(no, node_no, jid, _BARE, text, service, SubscriptionState.NONE, *keys, NO_OPTIONS)
+
+
+def read_subscription(row: Row) -> Subscription:
+    """A subscription from the columns SUBSCRIPTION. Raises StoreError for a damaged one."""
+    no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, stored = row
+    if state not in _SUBSCRIPTION_STATES or not is_xml_text(f"{jid}{text}{service}") or not _is_view(view):
+        raise StoreError(f"a text of subscription {no} in the database is {CORRUPT}")
+    keys = since_us, since_created_us, created_us
+    known_state = _SUBSCRIPTION_STATES[state]
+    return Subscription(no, node_no, jid, view, text, service, known_state, *keys, read_options(stored))
 
 
 def to_views(rows: Iterable[Row]) -> list[str]:
@@ -199,6 +254,12 @@ def _is_view(text: str) -> bool:
 def _log_damaged(sub_no: int, jid: str) -> None:
     """Logs a damaged subscription once."""
     _log.error("subscription_damaged", subscription=sub_no, jid=jid, advice=_ADVICE)
+
+
+@lru_cache(_KNOWN_OPTIONS)
+def _log_damaged_row(table: str, key: Any) -> None:
+    """Logs a damaged row once."""
+    _log.error("row_damaged", table=table, key=without_forbidden(str(key)), advice=_ROW_ADVICE)
 
 
 def subscription_values(subscription: Subscription, bare: str) -> Row:

@@ -3,13 +3,15 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from smartfeeds.core import rsscloud, websub
 from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.store.engine import Row
+from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import CALLBACK, none_of
 
 
-def _to_callback(row: Row) -> Callback:
+def to_callback(row: Row) -> Callback:
     callback_no, kind, active, *rest = row
     (url, topic, node_no, host, reader, token_id, created_us, expires_us, *changing) = rest
     settings, question, due_us, tried_us, result = changing
@@ -41,27 +43,42 @@ def _values(callback: Callback) -> tuple[object, ...]:
     )
 
 
+def to_sound_callback(row: Row) -> Callback:
+    """A registration whose texts its protocol can read. Raises one of `rows.DAMAGES`.
+
+    A registration that was looked up alone is read by its protocol alone.
+    """
+    callback = to_callback(row)
+    if callback.kind is CallbackKind.CLOUD:
+        rsscloud.read_callback(callback.url)
+        if callback.active or callback.settings:
+            rsscloud.load_terms(callback.settings)
+        return callback
+    if callback.active or callback.settings:
+        websub.load_terms(callback.settings)
+    if callback.question:
+        websub.load_question(callback.question)
+    return callback
+
+
 class CallbackReads(NodeReads):
     """The part of ReadTx for registrations of callbacks."""
 
     def callback(self, callback_no: int) -> Callback | None:
         """Returns the registration with this number."""
         row = self._db.row(f"{CALLBACK.select} WHERE callback_no = ?", (callback_no,))
-        return _to_callback(row) if row else None
+        return to_callback(row) if row else None
 
     def callback_for(self, kind: CallbackKind, url: str, topic: str) -> Callback | None:
         """Returns the registration of a callback for a topic, both spelt as here."""
         values = (kind.value, url, topic)
         row = self._db.row(f"{CALLBACK.select} WHERE kind = ? AND url = ? AND topic = ?", values)
-        return _to_callback(row) if row else None
+        return to_callback(row) if row else None
 
     def callbacks(self, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
         """Returns registrations by number."""
-        values = (kind.value, after_no, limit)
-        rows = self._db.rows(
-            f"{CALLBACK.select} WHERE kind = ? AND callback_no > ? ORDER BY callback_no LIMIT ?", values
-        )
-        return [_to_callback(row) for row in rows]
+        statement = f"{CALLBACK.select} WHERE kind = ? AND callback_no > ? ORDER BY callback_no LIMIT ?"
+        return self._values(CALLBACK, to_sound_callback, statement, (kind.value, after_no), limit)
 
     def callbacks_due(
         self, kind: CallbackKind, until_us: int, limit: int, *, without_hosts: Collection[str] = ()
@@ -71,16 +88,13 @@ class CallbackReads(NodeReads):
         The cost grows with the number of due questions of the hosts that are left out.
         """
         condition = f"kind = ? AND due_us <= ? AND {none_of('host', without_hosts)}"
-        rows = self._db.rows(
-            f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?",
-            (kind.value, until_us, *without_hosts, limit),
-        )
-        return [_to_callback(row) for row in rows]
+        statement = f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?"
+        return self._values(CALLBACK, to_sound_callback, statement, (kind.value, until_us, *without_hosts), limit)
 
     def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
         """Returns the registrations that have ended by this time, of all kinds, the first ones first."""
         rows = self._db.rows(f"{CALLBACK.select} WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit))
-        return [_to_callback(row) for row in rows]
+        return undamaged(CALLBACK, to_callback, rows)
 
     def callback_count(self, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
         """Returns the number of registrations of a kind: of a node, of a host, or of all. It grows with the number."""

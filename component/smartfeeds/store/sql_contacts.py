@@ -8,7 +8,8 @@ from smartfeeds.store.sql_tables import CONTACT
 CONTACTS_IN = "contacts@"
 
 
-def _to_contact(row: Row) -> Contact:
+def to_contact(row: Row) -> Contact:
+    """A contact from the columns of CONTACT. Raises ValueError."""
     address, jid, state = row
     return Contact(address, jid, ContactState(state))
 
@@ -19,14 +20,12 @@ class ContactReads(NodeReads):
     def contact(self, address: str, jid: str) -> Contact | None:
         """Returns the contact with this bare JID at one of our addresses."""
         row = self._db.row(f"{CONTACT.select} WHERE address = ? AND jid = ?", (address, jid))
-        return _to_contact(row) if row else None
+        return to_contact(row) if row else None
 
     def contacts(self, after: tuple[str, str], limit: int) -> list[Contact]:
         """Returns contacts by address and JID."""
-        rows = self._db.rows(
-            f"{CONTACT.select} WHERE (address, jid) > (?, ?) ORDER BY address, jid LIMIT ?", (*after, limit)
-        )
-        return [_to_contact(row) for row in rows]
+        statement = f"{CONTACT.select} WHERE (address, jid) > (?, ?) ORDER BY address, jid LIMIT ?"
+        return self._values(CONTACT, to_contact, statement, after, limit)
 
     def contacts_of(self, jid: str) -> int:
         """Returns the number of our addresses that a bare JID has as contacts."""

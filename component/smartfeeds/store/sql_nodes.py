@@ -4,9 +4,10 @@ Within a group commit a node's row is read once, changed in memory and written b
 feed cost one update of its row. `settle` writes the rows back; `forget` drops them after the commit or a rollback.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from operator import attrgetter
+from typing import TypeVar
 
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.attachments import is_listed
@@ -18,9 +19,20 @@ from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.looked_ahead import LookedAhead
-from smartfeeds.store.rows import KEYS, NOWHERE, NodeRow, prefixed, to_node, to_node_row, write_options
-from smartfeeds.store.sql_tables import LOOK_UP_EACH, NODE, NODE_COLUMNS, NODE_ROW, without_index
+from smartfeeds.store.rows import (
+    KEYS,
+    NOWHERE,
+    NodeRow,
+    prefixed,
+    to_listed_node,
+    to_node_row,
+    undamaged,
+    write_options,
+)
+from smartfeeds.store.sql_tables import LOOK_UP_EACH, NODE, NODE_COLUMNS, NODE_ROW, Table, without_index
 from smartfeeds.store.sql_tallies import QUOTAS, TallyReads, TallyWrites
+
+T = TypeVar("T")
 
 _BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
 _KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
@@ -118,39 +130,46 @@ class NodeReads(TallyReads):
         row = self._row_named(name)
         return row.node if row else None
 
+    def node_no(self, name: str) -> int | None:
+        """Returns the number of the live node with exactly this name, also if the rest of its row is damaged."""
+        row = self._db.row("SELECT node_no FROM node WHERE state = 'live' AND name = ?", (name,))
+        return row[0] if row else None
+
     def node_by_no(self, node_no: int) -> Node | None:
         """Returns the node with this number, including deleted nodes."""
         row = self._row(node_no)
         return row.node if row else None
 
     def nodes_by_no(self, node_nos: Collection[int]) -> dict[int, Node]:
-        """Returns the nodes with these numbers, including deleted nodes, in one round trip."""
+        """Returns the nodes with these numbers, including deleted nodes and without damaged ones, in one round
+        trip.
+        """
         unread = [node_no for node_no in node_nos if node_no not in self._cache]
         for rows in self._db.rows_of([(BY_NO + self._lock, (node_no,)) for node_no in unread]) if unread else ():
-            for row in rows:
-                self._remember(row)
+            undamaged(NODE, self._remember, rows)
         return {node_no: self._cache[node_no].node for node_no in node_nos if node_no in self._cache}
 
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
         """Returns live nodes by name in code point order, between `after` and `before`; with `newest` the last ones."""
         self.settle()
         bound, params = ("AND name < ?", [before]) if before is not None else ("", [])
-        rows = self._db.rows(
+        nodes = self._nodes(
             f"SELECT {NODE_COLUMNS} FROM node WHERE state = 'live' AND name > ? {bound}"
             f" ORDER BY name {'DESC' if newest else 'ASC'} LIMIT ?",
-            (after, *params, limit),
+            (after, *params),
+            limit,
         )
-        return [to_node(row) for row in (reversed(rows) if newest else rows)]
+        return nodes[::-1] if newest else nodes
 
     def expiring(self, after: int, limit: int) -> list[Node]:
         """Returns live nodes whose items expire, by node_no behind `after`. The cost grows with the result."""
         # The condition is that of the index, word for word, because SQLite uses a partial index only then.
-        rows = self._db.rows(
+        return self._nodes(
             f"SELECT {NODE_COLUMNS} FROM node WHERE state = 'live' AND kind = 'generic'"
             " AND instr(options, '\"item_expire\"') > 0 AND node_no > ? ORDER BY node_no LIMIT ?",
-            (after, limit),
+            (after,),
+            limit,
         )
-        return [to_node(row) for row in rows]
 
     def node_count(self) -> int:
         """Returns the number of live nodes."""
@@ -175,8 +194,8 @@ class NodeReads(TallyReads):
         self.settle()
         open_to_all, hidden = _listed_statements(bounded=before is not None, newest=newest)
         bounds = (after,) if before is None else (after, before)
-        rows = self._db.rows(open_to_all, (*bounds, jid, limit)) + self._db.rows(hidden, (jid, *bounds, limit))
-        nodes = sorted(map(to_node, rows), key=_NAME)
+        nodes = self._nodes(open_to_all, (*bounds, jid), limit) + self._nodes(hidden, (jid, *bounds), limit)
+        nodes.sort(key=_NAME)
         return nodes[-limit:] if newest else nodes[:limit]
 
     def listed_count(self, jid: str) -> int:
@@ -211,6 +230,22 @@ class NodeReads(TallyReads):
         """
         row = self._row(node_no)
         return row is None or not row.stale
+
+    def _nodes(self, statement: str, params: Row, limit: int) -> list[Node]:
+        """The nodes of a statement that selects their columns, as `_values` reads them."""
+        return self._values(NODE, to_listed_node, statement, params, limit)
+
+    def _values(self, table: Table, convert: Callable[[Row], T], statement: str, params: Row, limit: int) -> list[T]:
+        """The first values of a statement that ends with LIMIT. Other rows take the place of damaged ones, because a
+        short list is the last one for its readers.
+        """
+        size = limit
+        while True:
+            rows = self._db.rows(statement, (*params, size))
+            values = undamaged(table, convert, rows)
+            if len(values) >= limit or len(rows) < size:
+                return values
+            size += limit - len(values)
 
     def _number(self, sql: str, params: Sequence[object] = ()) -> int:
         """Returns the number that a query selects, 0 if it selects no row."""

@@ -20,11 +20,21 @@ from smartfeeds.core.model import (
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import WITH_PRESENCE_US, prefixed, subscription_values, to_node, to_subscription, to_views
+from smartfeeds.store.rows import (
+    WITH_PRESENCE_US,
+    prefixed,
+    read_affiliation,
+    subscription_values,
+    to_listed_node,
+    to_subscription,
+    to_views,
+    undamaged,
+)
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
     MARK,
+    NODE,
     NODE_COLUMNS,
     REQUEST_FORM,
     SUBSCRIPTION,
@@ -33,7 +43,6 @@ from smartfeeds.store.sql_tables import (
 )
 from smartfeeds.store.sql_tallies import SUM
 
-_AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 # Leaves out subscriptions whose lease ended at this time or before it. They stay until a sweep ends them
 # (`service.leases`), and a read with the time of its reader must not see them. The parameter 0 leaves out none.
 _UNENDED = "coalesce(expires_us, 0) NOT BETWEEN 1 AND ?"
@@ -62,6 +71,12 @@ def _on(node_no: int, bare: str, now_us: int | None) -> tuple[str, Row]:
     return _SUBSCRIPTIONS_ON, (end_us, node_no, bare, end_us, node_no, f"{bare}/", f"{bare}0")
 
 
+def to_affiliation(row: Row) -> tuple[str, Affiliation]:
+    """A bare JID and its affiliation from the columns `jid` and `affiliation`. Raises StoreError."""
+    jid, affiliation = row
+    return jid, read_affiliation(affiliation)
+
+
 def _by_number(rows: Iterable[Row]) -> list[Subscription]:
     return sorted(map(to_subscription, rows), key=lambda subscription: subscription.sub_no)
 
@@ -78,7 +93,7 @@ class PeopleReads(NodeReads):
         if affiliation is not None:
             return affiliation
         row = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
-        return _AFFILIATIONS[row[0]] if row else Affiliation.NONE
+        return read_affiliation(row[0]) if row else Affiliation.NONE
 
     def affiliations(
         self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, kind: Affiliation | None = None
@@ -89,7 +104,8 @@ class PeopleReads(NodeReads):
         condition = " AND affiliation = ?" if kind is not None else ""
         params: Row = (node_no, kind.value) if kind is not None else (node_no,)
         statement = f"SELECT jid, affiliation FROM affiliation WHERE node_no = ?{condition}"
-        return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in self._part(statement, params, "jid", part)]
+        rows = self._part(statement, params, "jid", part)
+        return undamaged(AFFILIATION, to_affiliation, rows)
 
     def affiliation_count(self, node_no: int) -> int:
         """Returns the number of affiliations of a node."""
@@ -109,7 +125,8 @@ class PeopleReads(NodeReads):
             " FROM affiliation a JOIN node n ON n.node_no = a.node_no"
             f" WHERE a.jid = ? AND n.state = 'live'{condition}"
         )
-        return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in self._part(statement, params, "a.node_no", part)]
+        rows = self._part(statement, params, "a.node_no", part)
+        return undamaged(NODE, lambda row: (to_listed_node(row), read_affiliation(row[-1])), rows)
 
     def owned_count(self, jid: str) -> int:
         """Returns the number of live nodes that a bare JID owns. The cost grows with its affiliations."""
@@ -174,7 +191,7 @@ class PeopleReads(NodeReads):
             f" WHERE s.bare = ? AND n.state = 'live' AND {_UNENDED}"
         )
         rows = self._part(statement, (bare, now_us or 0), "s.sub_no", part)
-        return [(to_node(row), to_subscription(row[_NODE_WIDTH:])) for row in rows]
+        return undamaged(NODE, lambda row: (to_listed_node(row), to_subscription(row[_NODE_WIDTH:])), rows)
 
     def subscriptions_on(self, node_no: int, bare: str, *, now_us: int | None) -> list[Subscription]:
         """Returns the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
@@ -208,13 +225,13 @@ class PeopleReads(NodeReads):
         source, params = _PENDING if owner is None else _PENDING_OWNED, () if owner is None else (owner,)
         # With another kind of join SQLite may read all nodes in the order of their names, and PostgreSQL with the plain
         # column in the order.
-        rows = self._db.rows(
+        return self._nodes(
             f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p"
             f" {self._db.ordered_join} node n ON n.node_no = p.node_no"
             f" WHERE n.state = 'live' {order_few_by('n.name')} LIMIT ?",
-            (*params, now_us or 0, limit),
+            (*params, now_us or 0),
+            limit,
         )
-        return [to_node(row) for row in rows]
 
     def request_forms(self, node_no: int, whom: str, after_us: int) -> int:
         """Returns the number of forms sent for a requester of a node in its window, if this began after `after_us`."""

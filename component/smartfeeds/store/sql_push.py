@@ -135,13 +135,13 @@ class PushReads(NodeReads):
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
         """Returns the marks of all consumers, by node_no, order and name, behind the mark that `after` names."""
-        return [_to_consumer(row) for row in self._db.rows(_ALL_CONSUMERS, (*after, limit))]
+        return self._values(MARK, _to_consumer, _ALL_CONSUMERS, after, limit)
 
     def consumers_of(self, node_no: int, after: tuple[str, str], limit: int) -> list[ConsumerRow]:
         """Returns the marks of the consumers of a node, by order and name, after the mark that `after` names. The cost
         grows with the result.
         """
-        return [_to_consumer(row) for row in self._db.rows(_CONSUMERS_OF_NODE, (node_no, *after, limit))]
+        return self._values(MARK, _to_consumer, _CONSUMERS_OF_NODE, (node_no, *after), limit)
 
     def push_start(self, node_no: int, events: int) -> PushStart:
         """Returns where the next notifications of a node begin, with up to this number of events. The node is read too,

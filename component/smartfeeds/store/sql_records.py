@@ -9,26 +9,31 @@ from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.store.engine import Row
+from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import CHAT, DOCUMENT, MIRROR, REDIRECT, SESSION, TOKEN
 
 
-def _to_token(row: Row) -> Token:
+def to_token(row: Row) -> Token:
+    """A token from the columns of TOKEN. Raises KeyError."""
     token_id, digest, jid, scope, *rest = row
     return Token(token_id, digest, jid, SCOPES[scope], *rest)
 
 
-def _to_session(row: Row) -> Session:
+def to_session(row: Row) -> Session:
+    """A session from the columns of SESSION. Raises KeyError."""
     session_id, digest, jid, scope, *rest = row
     return Session(session_id, digest, jid, SCOPES[scope], *rest)
 
 
-def _to_mirror(row: Row) -> MirrorRow:
+def to_mirror(row: Row) -> MirrorRow:
+    """A mirror from the columns of MIRROR. Raises one of `rows.DAMAGES`."""
     name, configured, settings, state = row
     return MirrorRow(load_settings(name, settings), bool(configured), load_states(state))
 
 
-def _to_chat(row: Row) -> ChatRow:
+def to_chat(row: Row) -> ChatRow:
+    """A user of the bot from the columns of CHAT. Raises one of `rows.DAMAGES`."""
     jid, room, settings = row
     return ChatRow(jid, bool(room), load_chat_settings(settings))
 
@@ -39,27 +44,27 @@ class RecordReads(NodeReads):
     def token(self, token_id: str) -> Token | None:
         """Returns the bearer token with this id, even if it has expired."""
         row = self._db.row(f"{TOKEN.select} WHERE token_id = ?", (token_id,))
-        return _to_token(row) if row else None
+        return to_token(row) if row else None
 
     def tokens(self, after: str, limit: int) -> list[Token]:
         """Returns bearer tokens by id."""
-        rows = self._db.rows(f"{TOKEN.select} WHERE token_id > ? ORDER BY token_id LIMIT ?", (after, limit))
-        return [_to_token(row) for row in rows]
+        statement = f"{TOKEN.select} WHERE token_id > ? ORDER BY token_id LIMIT ?"
+        return self._values(TOKEN, to_token, statement, (after,), limit)
 
     def tokens_of(self, jid: str) -> list[Token]:
         """Returns the bearer tokens of a bare JID, oldest first. The cost grows with the result."""
         rows = self._db.rows(f"{TOKEN.select} WHERE jid = ? ORDER BY created_us, token_id", (jid,))
-        return [_to_token(row) for row in rows]
+        return undamaged(TOKEN, to_token, rows)
 
     def session(self, session_id: str) -> Session | None:
         """Returns the session with this id, even if it has ended."""
         row = self._db.row(f"{SESSION.select} WHERE session_id = ?", (session_id,))
-        return _to_session(row) if row else None
+        return to_session(row) if row else None
 
     def sessions_of(self, jid: str) -> list[Session]:
         """Returns the sessions of a bare JID, the one that was used last at the end. The cost grows with the result."""
         rows = self._db.rows(f"{SESSION.select} WHERE jid = ? ORDER BY seen_us, session_id", (jid,))
-        return [_to_session(row) for row in rows]
+        return undamaged(SESSION, to_session, rows)
 
     def ended_sessions(self, now_us: int, limit: int) -> list[str]:
         """Returns the ids of the first sessions that have ended by this time."""
@@ -71,11 +76,11 @@ class RecordReads(NodeReads):
     def mirror(self, name: str) -> MirrorRow | None:
         """Returns the mirror with this name."""
         row = self._db.row(f"{MIRROR.select} WHERE name = ?", (name,))
-        return _to_mirror(row) if row else None
+        return to_mirror(row) if row else None
 
     def mirrors(self) -> list[MirrorRow]:
         """Returns all mirrors by name. Their number is small."""
-        return [_to_mirror(row) for row in self._db.rows(f"{MIRROR.select} ORDER BY name")]
+        return undamaged(MIRROR, to_mirror, self._db.rows(f"{MIRROR.select} ORDER BY name"))
 
     def redirect(self, name: str) -> str | None:
         """Returns the new address of the node that had this name."""
@@ -89,11 +94,11 @@ class RecordReads(NodeReads):
     def chat(self, jid: str) -> ChatRow | None:
         """Returns the settings of a person or room that uses the chat bot."""
         row = self._db.row(f"{CHAT.select} WHERE jid = ?", (jid,))
-        return _to_chat(row) if row else None
+        return to_chat(row) if row else None
 
     def chat_rooms(self) -> list[ChatRow]:
         """Returns the rooms that the chat bot stays in, by JID. Their number is small."""
-        return [_to_chat(row) for row in self._db.rows(f"{CHAT.select} WHERE room = 1 ORDER BY jid")]
+        return undamaged(CHAT, to_chat, self._db.rows(f"{CHAT.select} WHERE room = 1 ORDER BY jid"))
 
     def document_readers(self) -> set[str]:
         """Returns the readers that have documents."""

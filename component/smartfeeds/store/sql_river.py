@@ -6,7 +6,7 @@ from operator import attrgetter
 from smartfeeds.core.model import Edge, Item, Node
 from smartfeeds.core.river import NodePlace
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import DELETED, prefixed, to_items, to_node
+from smartfeeds.store.rows import DELETED, prefixed, to_items
 from smartfeeds.store.sql_nodes import NOT_EXCLUDED, NodeReads
 from smartfeeds.store.sql_tables import ITEM_WITHOUT_SYNC, NODE_COLUMNS
 
@@ -33,8 +33,8 @@ class RiverReads(NodeReads):
         the JID may read.
         """
         self.settle()
-        rows = [row for sql, params in self._changed(jid, before) for row in self._db.rows(sql, (*params, limit))]
-        return sorted(map(to_node, rows), key=_PLACE, reverse=True)[:limit]
+        nodes = [node for sql, params in self._changed(jid, before) for node in self._nodes(sql, params, limit)]
+        return sorted(nodes, key=_PLACE, reverse=True)[:limit]
 
     @staticmethod
     def _changed(jid: str | None, before: NodePlace | None) -> Iterator[tuple[str, Row]]:

@@ -7,15 +7,18 @@ from smartfeeds.core.push_targets import NO_TARGET
 from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush, dump_details, with_details
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.store.engine import Row
+from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
 from smartfeeds.store.sql_tables import SOURCE_PUSH, first_due
 
+_BY_NO = f"{SOURCE_PUSH.select} WHERE push_no = ?"
 _DUE = first_due(SOURCE_PUSH)
 _FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOLLOWING)
 
 
-def _to_push(row: Row) -> SourcePush:
+def to_push(row: Row) -> SourcePush:
+    """A subscription from the columns of SOURCE_PUSH. Raises one of `rows.DAMAGES`."""
     push_no, source_no, token, state, due_us, created_us, since_us, reason, _host, _url, details = row
     push = SourcePush(push_no, source_no, token, NO_TARGET, PushState(state), due_us, created_us, since_us, reason)
     return with_details(push, details)
@@ -33,23 +36,23 @@ class SourcePushReads(NodeReads):
 
     def source_push(self, push_no: int) -> SourcePush | None:
         """Returns the subscription with this number."""
-        row = self._db.row(f"{SOURCE_PUSH.select} WHERE push_no = ?", (push_no,))
-        return _to_push(row) if row else None
+        row = self._db.row(_BY_NO, (push_no,))
+        return to_push(row) if row else None
 
     def source_push_of_token(self, token: str) -> SourcePush | None:
         """Returns the subscription whose callback path ends with this token."""
         row = self._db.row(f"{SOURCE_PUSH.select} WHERE token = ?", (token,))
-        return _to_push(row) if row else None
+        return to_push(row) if row else None
 
     def source_pushes_of(self, source_no: int) -> list[SourcePush]:
         """Returns the subscriptions of a source by number. The cost grows with the result."""
         rows = self._db.rows(f"{SOURCE_PUSH.select} WHERE source_no = ? ORDER BY push_no", (source_no,))
-        return [_to_push(row) for row in rows]
+        return undamaged(SOURCE_PUSH, to_push, rows)
 
     def source_pushes(self, after_no: int, limit: int) -> list[SourcePush]:
         """Returns subscriptions by number."""
-        rows = self._db.rows(f"{SOURCE_PUSH.select} WHERE push_no > ? ORDER BY push_no LIMIT ?", (after_no, limit))
-        return [_to_push(row) for row in rows]
+        statement = f"{SOURCE_PUSH.select} WHERE push_no > ? ORDER BY push_no LIMIT ?"
+        return self._values(SOURCE_PUSH, to_push, statement, (after_no,), limit)
 
     def source_pushes_due(self, until_us: int, limit: int) -> list[SourcePush]:
         """Returns the subscription of each host that was due first, up to this time, in the order of their times.
@@ -57,7 +60,8 @@ class SourcePushReads(NodeReads):
         The cost grows with the number of subscriptions that are due.
         """
         numbers = [row[0] for row in self._db.rows(_DUE, (until_us, limit))]
-        return [push for number in numbers if (push := self.source_push(number)) is not None]
+        rows = [row for number in numbers for row in self._db.rows(_BY_NO, (number,))]
+        return undamaged(SOURCE_PUSH, to_push, rows)
 
     def next_source_push_due_us(self) -> int | None:
         """Returns the time at which a subscription is due next, None if none is."""
@@ -79,12 +83,13 @@ class SourcePushReads(NodeReads):
             " ORDER BY push_no LIMIT ?",
             (limit,),
         )
-        return [_to_push(row) for row in rows]
+        return undamaged(SOURCE_PUSH, to_push, rows)
 
     def source_push_states(self) -> dict[PushState, int]:
         """Returns the number of subscriptions in each state. The cost grows with the number of subscriptions."""
         rows = self._db.rows("SELECT state, count(*) FROM source_push GROUP BY state")
-        return {PushState(state): count for state, count in rows}
+        counts: dict[str, int] = dict(rows)
+        return {state: counts[state.value] for state in PushState if state.value in counts}
 
 
 class SourcePushWrites(NodeWrites, SourcePushReads):

@@ -10,22 +10,31 @@ from smartfeeds.core.sources import (
     dump_progress,
     dump_source_settings,
     held_reader,
+    host_of,
     load_progress,
     load_source_settings,
 )
+from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
+from smartfeeds.store.rows import CORRUPT, undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import SOURCE, SOURCE_ENTRY, SOURCE_HOST, first_due, order_few_by
 
 # Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
+_BY_NO = f"{SOURCE.select} WHERE source_no = ?"
 _DUE = first_due(SOURCE)
 SPREAD_FACTOR, SPREAD_MODULUS = 2_654_435_761, 2**32
 
 
-def _to_source(row: Row) -> Source:
+def to_source(row: Row) -> Source:
+    """A source from the columns of SOURCE. Raises one of `rows.DAMAGES`."""
     source_no, node, first_url, url, _host, configured, owner, created_us, state, *rest = row
     reason, since_us, due_us, polled_us, good_us, settings, progress = rest
+    if not is_xml_text(f"{node}{first_url}{url}{owner}"):
+        raise StoreError(f"a text of source {source_no} in the database is {CORRUPT}")
+    host_of(url)
     return Source(
         source_no,
         node,
@@ -64,38 +73,38 @@ class SourceReads(NodeReads):
 
     def source(self, source_no: int) -> Source | None:
         """Returns the source with this number."""
-        row = self._db.row(f"{SOURCE.select} WHERE source_no = ?", (source_no,))
-        return _to_source(row) if row else None
+        row = self._db.row(_BY_NO, (source_no,))
+        return to_source(row) if row else None
 
     def source_of(self, node: str, first_url: str) -> Source | None:
         """Returns the source of a node that was added under this address."""
         row = self._db.row(f"{SOURCE.select} WHERE node = ? AND first_url = ?", (node, first_url))
-        return _to_source(row) if row else None
+        return to_source(row) if row else None
 
     def sources(self, after_no: int, limit: int) -> list[Source]:
         """Returns sources by number."""
-        rows = self._db.rows(f"{SOURCE.select} WHERE source_no > ? ORDER BY source_no LIMIT ?", (after_no, limit))
-        return [_to_source(row) for row in rows]
+        statement = f"{SOURCE.select} WHERE source_no > ? ORDER BY source_no LIMIT ?"
+        return self._values(SOURCE, to_source, statement, (after_no,), limit)
 
     def sources_of(self, node: str) -> list[Source]:
         """Returns the sources of a node by number. The cost grows with the result."""
         rows = self._db.rows(f"{SOURCE.select} WHERE node = ? {order_few_by('source_no')}", (node,))
-        return [_to_source(row) for row in rows]
+        return undamaged(SOURCE, to_source, rows)
 
     def sources_of_list(self, list_no: int) -> list[Source]:
         """Returns the sources that a list has added, by number. The cost grows with the number of sources."""
-        sources = map(_to_source, self._db.rows(f"{SOURCE.select} ORDER BY source_no"))
+        sources = undamaged(SOURCE, to_source, self._db.rows(f"{SOURCE.select} ORDER BY source_no"))
         return [source for source in sources if source.settings.list_no == list_no]
 
     def own_lists(self) -> list[Source]:
         """Returns the lists that are nodes of this service, by address. The cost grows with the result."""
         rows = self._db.rows(f"{SOURCE.select} WHERE url >= 'xmpp:' AND url < 'xmpp;' ORDER BY url, source_no")
-        return [_to_source(row) for row in rows]
+        return undamaged(SOURCE, to_source, rows)
 
     def sources_at(self, url: str) -> list[Source]:
         """Returns the sources that request an address, by number. The cost grows with the result."""
         rows = self._db.rows(f"{SOURCE.select} WHERE url = ? ORDER BY source_no", (url,))
-        return [_to_source(row) for row in rows]
+        return undamaged(SOURCE, to_source, rows)
 
     def sources_naming(self, text: str) -> list[Source]:
         """Returns the sources whose addresses, present or first, contain a text in lower case, by number.
@@ -105,7 +114,7 @@ class SourceReads(NodeReads):
         pattern = f"%{text}%"
         condition = "lower(url) LIKE ? OR lower(first_url) LIKE ?"
         rows = self._db.rows(f"{SOURCE.select} WHERE {condition} ORDER BY source_no", (pattern, pattern))
-        return [_to_source(row) for row in rows]
+        return undamaged(SOURCE, to_source, rows)
 
     def sources_due(self, until_us: int, limit: int) -> list[Source]:
         """Returns the source of each host that was due first, up to this time, in the order of their times.
@@ -113,7 +122,8 @@ class SourceReads(NodeReads):
         The cost grows with the number of sources that are due.
         """
         numbers = [row[0] for row in self._db.rows(_DUE, (until_us, limit))]
-        return [source for number in numbers if (source := self.source(number)) is not None]
+        rows = [row for number in numbers for row in self._db.rows(_BY_NO, (number,))]
+        return undamaged(SOURCE, to_source, rows)
 
     def next_source_due_us(self) -> int | None:
         """Returns the time at which a source is due next, None if none is."""
@@ -127,7 +137,8 @@ class SourceReads(NodeReads):
     def source_states(self) -> dict[SourceState, int]:
         """Returns the number of sources in each state. The cost grows with the number of sources."""
         rows = self._db.rows("SELECT state, count(*) FROM source GROUP BY state")
-        return {SourceState(state): count for state, count in rows}
+        counts: dict[str, int] = dict(rows)
+        return {state: counts[state.value] for state in SourceState if state.value in counts}
 
     def source_entries(self, source_no: int) -> list[SourceEntry]:
         """Returns the entries of a source, those that were stored first first. The cost grows with the result."""

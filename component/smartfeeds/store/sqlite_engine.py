@@ -142,17 +142,18 @@ class SqliteEngine:
         except DATABASE_ERRORS as error:
             if self._left is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                 raise OverBudgetError from error
-            if self._is_reader and str(error).startswith(_UNDECODABLE):
+            if str(error).startswith(_UNDECODABLE):
                 return self._rows_with_damaged_text(sql, params)
             raise store_error(error, self._path) from error
 
     def _rows_with_damaged_text(self, sql: str, params: Sequence[object]) -> list[Row]:
         """Returns the rows with U+FFFD in place of what is no UTF-8. The checksum of an item shows that it is damaged.
 
-        A writer must not do so: it would store the replacement.
+        A writer must not store the replacement. It gets lone surrogates, which no statement accepts.
         """
+        errors = "replace" if self._is_reader else "surrogateescape"
         try:
-            self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+            self._connection.text_factory = lambda data: data.decode("utf-8", errors)
             return self._connection.execute(sql, params).fetchall()
         except DATABASE_ERRORS as error:
             raise store_error(error, self._path) from error

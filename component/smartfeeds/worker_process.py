@@ -42,12 +42,17 @@ class WorkerLimits(NamedTuple):
         return WorkerLimits(self.cpu_s + size_bytes // CPU_BYTES_PER_S, self.memory_bytes + 4 * size_bytes)
 
 
-def read_frame(stream: IO[bytes]) -> bytes | None:
-    """Reads a part of a reply; None at the end of the stream."""
+def read_frame(stream: IO[bytes], most_bytes: int) -> bytes | None:
+    """Reads a part of a reply; None at the end of the stream, and for a longer part.
+
+    Whoever has taken over the process must not fill the memory of the service.
+    """
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
     (size,) = LENGTH.unpack(head)
+    if size > most_bytes:
+        return None
     data = stream.read(size)
     return data if len(data) == size else None
 

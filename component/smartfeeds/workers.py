@@ -93,7 +93,9 @@ class WorkerProcess:
                 # Large texts are written without a copy, which would take memory, and the interpreter's lock for long.
                 pickle.dump((limits, work, arguments), self._requests, protocol=5)
                 self._requests.flush()
-            head, body = read_frame(self._replies), read_frame(self._replies)
+            # A process of this memory cannot have made a longer reply.
+            head = read_frame(self._replies, limits.memory_bytes)
+            body = read_frame(self._replies, limits.memory_bytes) if head is not None else None
         finally:
             timer.cancel()
         if head is None or body is None:

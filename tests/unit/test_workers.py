@@ -1,6 +1,7 @@
 """The processes that read documents: their limits, their end, what they return, and the turns of parties."""
 
 import asyncio
+import io
 import os
 import pickle
 import signal
@@ -359,4 +360,27 @@ def test_frames_end_with_the_stream() -> None:
         with os.fdopen(second, "wb") as writing:
             write_frame(writing, b"abc")
             writing.write(b"\0\0")
-        assert [read_frame(reading), read_frame(reading)] == [b"abc", None]
+        assert [read_frame(reading, 3), read_frame(reading, 3)] == [b"abc", None]
+
+
+def test_frame_that_is_too_long_is_not_read() -> None:
+    """A process that was taken over cannot fill the memory of the service."""
+    stream = io.BytesIO()
+    write_frame(stream, b"abcd")
+    end = stream.tell()
+    stream.seek(0)
+    assert read_frame(stream, 3) is None
+    assert stream.tell() == end - 4, "only its length was read"
+
+
+def flood() -> None:
+    """As whoever has taken over the process: says that a very long reply follows, and waits."""
+    os.write(4, (1 << 60).to_bytes(8, "big"))  # the process has copied its two streams
+    signal.pause()
+
+
+async def test_process_that_promises_a_very_long_reply_is_ended(workers: DocumentWorkers) -> None:
+    with pytest.raises(FeedError) as caught:
+        await workers(flood)
+    assert caught.value.condition is Condition.INVALID_PAYLOAD
+    assert not workers.pids

@@ -8,7 +8,7 @@ import inspect
 import io
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -19,10 +19,17 @@ from smartfeeds.errors import SmartfeedsError
 # The packages whose dataclasses, named tuples, enumerations, errors and texts of bytes are admitted.
 _PACKAGES: Final = frozenset({"core", "errors", "formats", "sync", "service", "sources", "client"})
 _PROTOCOL: Final = 5
+_KEY_DEPTH: Final = 10  # of tuples and values inside one that is hashed; results have three
 
 
 class _Encoder(pickle.Pickler):
-    """Writes values of our own types as calls of `make`."""
+    """Writes values of our own types as calls of `make`. No value is written as a reference to an earlier one: with
+    references a few bytes make a tuple whose hash takes for ever.
+    """
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, _PROTOCOL)
+        self.fast = True
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
@@ -36,7 +43,7 @@ class _Encoder(pickle.Pickler):
 
 _OPCODES: Final = (
     *(pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK),
-    *(pickle.MEMOIZE, pickle.BINGET, pickle.LONG_BINGET, pickle.STACK_GLOBAL, pickle.REDUCE),
+    *(pickle.STACK_GLOBAL, pickle.REDUCE),
     *(pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2),
     *(pickle.LONG1, pickle.LONG4, pickle.BINFLOAT),
     *(pickle.SHORT_BINUNICODE, pickle.BINUNICODE, pickle.BINUNICODE8),
@@ -64,7 +71,33 @@ class _Decoder(pickle._Unpickler):
             raise pickle.UnpicklingError("the result calls a value")
         stack[-1] = make(*arguments)
 
-    dispatch[pickle.REDUCE[0]] = load_reduce
+    def load_setitem(self) -> None:
+        """Adds an entry to a dictionary."""
+        _check_keys(vars(self)["stack"][-2:-1])
+        super().load_setitem()  # type: ignore[misc]
+
+    def load_setitems(self) -> None:
+        """Adds entries to a dictionary."""
+        _check_keys(vars(self)["stack"][::2])
+        super().load_setitems()  # type: ignore[misc]
+
+    def load_additems(self) -> None:
+        """Adds members to a set."""
+        _check_keys(vars(self)["stack"])
+        super().load_additems()  # type: ignore[misc]
+
+    def load_frozenset(self) -> None:
+        """Makes a frozenset."""
+        _check_keys(vars(self)["stack"])
+        super().load_frozenset()  # type: ignore[misc]
+
+    dispatch |= {
+        pickle.REDUCE[0]: load_reduce,
+        pickle.SETITEM[0]: load_setitem,
+        pickle.SETITEMS[0]: load_setitems,
+        pickle.ADDITEMS[0]: load_additems,
+        pickle.FROZENSET[0]: load_frozenset,
+    }
 
     def find_class(self, module: str, name: str) -> Callable[..., object]:
         if (module, name) != (make.__module__, make.__name__):
@@ -72,10 +105,28 @@ class _Decoder(pickle._Unpickler):
         return make
 
 
+def _check_keys(keys: Sequence[object]) -> None:
+    """Raises UnpicklingError if a value is too deep to be hashed: Python counts no depth there, and ends."""
+    parts = keys
+    for _ in range(_KEY_DEPTH):
+        parts = [part for value in parts for part in _hashed_parts(value)]
+        if not parts:
+            return
+    raise pickle.UnpicklingError("the result has a key that is too deep")
+
+
+def _hashed_parts(value: object) -> Sequence[object]:
+    if isinstance(value, tuple):
+        return value
+    if not is_dataclass(value) or isinstance(value, type):
+        return ()
+    return [getattr(value, field) for field in _fields(cast("Any", type(value)))]
+
+
 def dump_value(value: object) -> bytes:
     """Encodes a value. Raises pickle.PicklingError for a type that is not admitted."""
     stream = io.BytesIO()
-    _Encoder(stream, _PROTOCOL).dump(value)
+    _Encoder(stream).dump(value)
     return stream.getvalue()
 
 
@@ -86,10 +137,12 @@ def load_value(data: bytes) -> Any:
 
 def make(module: str, name: str, state: Any) -> object:
     """Makes a value of its type and its state."""
+    _check_keys((module, name))
     kind = _admitted(module, name)
     if not inspect.isclass(kind):
         return kind  # the only instance of its type
     if issubclass(kind, Enum):
+        _check_keys((state,))
         return kind(state)
     if issubclass(kind, SmartfeedsError):
         arguments, attributes = state

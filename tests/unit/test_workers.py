@@ -311,6 +311,15 @@ def test_codec_keeps_errors() -> None:
         )
 
 
+def dump_all(value: object) -> bytes:
+    """Pickles any value in the form of the codec, which has no references to earlier values."""
+    stream = io.BytesIO()
+    pickler = pickle.Pickler(stream, protocol=5)
+    pickler.fast = True
+    pickler.dump(value)
+    return stream.getvalue()
+
+
 class _Call:
     def __init__(self, function, *arguments) -> None:  # type: ignore[no-untyped-def]
         self.reduced = (function, arguments)
@@ -337,7 +346,7 @@ class _Call:
 def test_codec_calls_nothing_for_a_process_that_was_taken_over(value: object) -> None:
     """[xep-map 246]"""
     with pytest.raises((pickle.UnpicklingError, pickle.PicklingError, ValueError, TypeError)):
-        load_value(pickle.dumps(value))
+        load_value(dump_all(value))
 
 
 @pytest.mark.parametrize(
@@ -345,7 +354,7 @@ def test_codec_calls_nothing_for_a_process_that_was_taken_over(value: object) ->
 )
 def test_codec_changes_no_value_that_the_service_shares(shared: tuple[str, str, object]) -> None:
     """The operation BUILD of pickle would set attributes of a member of an enumeration. [xep-map 246]"""
-    call = pickle.dumps(_Call(make, *shared), protocol=5)
+    call = dump_all(_Call(make, *shared))
     frame_bytes = 9  # whose length would be wrong
     state = b"}\x8c\x04name\x8c\x05owneds"  # {"name": "owned"}
     attack = call[:2] + call[2 + frame_bytes : -1] + state + pickle.BUILD + pickle.STOP
@@ -361,6 +370,34 @@ def test_frames_end_with_the_stream() -> None:
             write_frame(writing, b"abc")
             writing.write(b"\0\0")
         assert [read_frame(reading, 3), read_frame(reading, 3)] == [b"abc", None]
+
+
+DEEP = b")" + b"\x85" * 200_000  # a tuple in a tuple, and so on
+MAKE = b"\x8c\x17smartfeeds.worker_codec\x8c\x04make\x93"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"}" + DEEP + b"Ns.", id="key"),
+        pytest.param(b"}(" + DEEP + b"Nu.", id="keys"),
+        pytest.param(b"\x8f(" + DEEP + b"\x90.", id="member"),
+        pytest.param(b"(" + DEEP + b"\x91.", id="frozenset"),
+        pytest.param(MAKE + DEEP + b"NN\x87R.", id="module"),
+        pytest.param(MAKE + b"N" + DEEP + b"N\x87R.", id="name"),
+    ],
+)
+def test_deep_value_is_not_hashed(data: bytes) -> None:
+    """The hash of a deep tuple ends the process of whoever reads it."""
+    with pytest.raises(pickle.UnpicklingError, match="too deep"):
+        load_value(b"\x80\x05" + data)
+
+
+@pytest.mark.parametrize("operation", [b"\x94h\x00\x86", b"q\x00h\x00\x86", b"2\x86"], ids=["memoize", "put", "dup"])
+def test_value_is_not_used_twice(operation: bytes) -> None:
+    """Sixty bytes more would make a tuple of 2**60 parts."""
+    with pytest.raises(KeyError):
+        load_value(b"\x80\x05)" + operation + b".")
 
 
 def test_frame_that_is_too_long_is_not_read() -> None:

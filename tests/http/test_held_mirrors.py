@@ -22,8 +22,9 @@ from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx
+from support.sqlite_memory import SqliteMemoryStore
 from support.website import Site, running_site
-from support.world import ATOM_NS, Clock, S, World, memory_store, running_world
+from support.world import ATOM_NS, Clock, S, World, running_world
 
 NODE = "plans"
 Act = Callable[["Publisher", web.Request], Awaitable[web.StreamResponse]]
@@ -347,7 +348,7 @@ def item_ids(tx: ReadTx) -> list[str]:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with running_world(memory_store(), Policy("feeds.b.example")) as made:
+    async with running_world(SqliteMemoryStore(), Policy("feeds.b.example")) as made:
         yield made
 
 

@@ -27,8 +27,9 @@ from smartfeeds.store.base import ReadTx
 from support.mesh import Timers
 from support.processes import until
 from support.pushing import Pushing, running_pushing
+from support.sqlite_memory import SqliteMemoryStore
 from support.website import Page, running_site
-from support.world import ATOM_NS, World, memory_store, running_world
+from support.world import ATOM_NS, World, running_world
 
 NODE, PATH = "plans", "/plans.rss"
 
@@ -102,7 +103,7 @@ async def following(
     page: bytes | web.Response | Page, *, own_url: str = "http://reader.example"
 ) -> AsyncIterator[Following]:
     async with (
-        running_world(memory_store(), Policy("feeds.b.example")) as world,
+        running_world(SqliteMemoryStore(), Policy("feeds.b.example")) as world,
         running_site() as site,
         running_pushing(world, site) as pushing,
         Fetcher(FetchLimits(allowed=EVERYWHERE)) as fetcher,

@@ -22,15 +22,16 @@ from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from support.component import ALICE
 from support.documents import at_once
+from support.sqlite_memory import SqliteMemoryStore
 from support.web import Web, WebStarter
-from support.world import World, memory_store, running_world
+from support.world import World, running_world
 
 NODE = "plans"
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with running_world(memory_store(), Policy("feeds.b.example")) as made:
+    async with running_world(SqliteMemoryStore(), Policy("feeds.b.example")) as made:
         yield made
 
 

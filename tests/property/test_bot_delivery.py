@@ -18,8 +18,7 @@ from smartfeeds.bot.follows import consumer_of, follow
 from smartfeeds.bot.render import Links
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, RetryAfter
 from smartfeeds.errors import LinkError
-from smartfeeds.formats.atom import read_traits
-from support.memory_store import MemoryStore
+from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB, FEED, SERVICE, World, entry, jid
 
 RUNS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 100
@@ -72,7 +71,7 @@ class Run:
     """A feed that Bob follows by chat, and the process that delivers it."""
 
     def __init__(self) -> None:
-        self.world, self.peer = World(MemoryStore(read_traits)), Peer()
+        self.world, self.peer = World(SqliteMemoryStore()), Peer()
         self.newest: dict[str, str] = {}
         self.names = 0
 

@@ -20,7 +20,8 @@ from smartfeeds.service.merging import IncomingItem, merge_items
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import shown
 from smartfeeds.sync.markup import read_item
-from support.world import ATOM_NS, FEED, OWNER, World, draft, entry, jid, memory_store
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import ATOM_NS, FEED, OWNER, World, draft, entry, jid
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 RUNS = 5_000 if NIGHTLY else 150
@@ -35,7 +36,7 @@ class Place:
     """A service with its copy of the feed, which has one item."""
 
     def __init__(self, domain: str) -> None:
-        self.world = World(memory_store(), Policy(domain, admins=frozenset((OWNER,))))
+        self.world = World(SqliteMemoryStore(), Policy(domain, admins=frozenset((OWNER,))))
         self.domain = domain
 
     async def items(self) -> list[Item]:

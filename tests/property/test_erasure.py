@@ -96,6 +96,7 @@ async def write_all(world: World, writes: list[tuple[str, str, str]]) -> None:
 
 async def run(before: list[tuple[str, str, str]], during: list[tuple[str, str, str]], size: int, chunk: int) -> None:
     store = SqliteMemoryStore()
+    await store.open()
     world = World(store)
     await world.create()
     for who in (ZOE, BOB):

@@ -15,7 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from support.world import CREATED, FEED, MODIFIED, Event, World, entry, memory_store, read_event
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import CREATED, FEED, MODIFIED, Event, World, entry, read_event
 
 T = TypeVar("T")
 RED = f"{FEED}?category=red"
@@ -97,7 +98,7 @@ class FeedMachine(RuleBasedStateMachine):
         return self.runner.run(doing)
 
     async def begin(self) -> None:
-        store = memory_store()
+        store = SqliteMemoryStore()
         await store.open()
         self.world = World(store, max_age_s=600)
         await self.world.start()

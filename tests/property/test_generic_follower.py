@@ -32,7 +32,8 @@ from smartfeeds.client.state import FollowState
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.encode import encode_items, encode_result_set
-from support.world import ALICE, OWNER, SERVICE, World, jid, memory_store, running_world
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import ALICE, OWNER, SERVICE, World, jid, running_world
 
 NODE = "box"
 VIEWS = st.sampled_from([f"{NODE}?order=modified", f"{NODE}?author={OWNER}"])
@@ -167,7 +168,7 @@ class Wire:
 
 
 async def follow(view: str, steps: list[tuple[str, str]]) -> None:
-    async with running_world(memory_store()) as world:
+    async with running_world(SqliteMemoryStore()) as world:
         await world.create(NODE, kind="generic", max_items="2", item_expire=str(EXPIRY_S))
         wire = Wire(world, view, FollowState(view, StartPoint.BEGINNING, page_items=2))
         await wire.take(Connected())

@@ -20,7 +20,8 @@ from smartfeeds.sources.prosody_sql import read_prosody
 from smartfeeds.store.base import ReadTx
 from support.prosody_data import ProsodyItem, ProsodyModel, write_files, write_sqlite
 from support.pulls import infoset
-from support.world import SERVICE, T0_US, S, memory_store, running_world
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import SERVICE, T0_US, S, running_world
 
 HOST = "pubsub.localhost"
 Stored = tuple[list[tuple[str, str, int, object]], dict[str, str], set[str]]
@@ -81,7 +82,7 @@ def expected(model: ProsodyModel) -> Stored:
 async def moved(source: Path, models: list[ProsodyModel]) -> dict[str, Stored]:
     """What the store has after moving all nodes of a source."""
     found: dict[str, Stored] = {}
-    async with running_world(memory_store()) as world:
+    async with running_world(SqliteMemoryStore()) as world:
         for node in read_prosody(str(source), HOST):
             assert isinstance(node, MovedNode)
             with file_spool() as spool:

@@ -10,7 +10,8 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.view import View, change_of, parse_view, split_name
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.store.base import WriteTx
-from support.world import CREATED, FEED, MODIFIED, OWNER, Shown, World, draft, entry, memory_store
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import CREATED, FEED, MODIFIED, OWNER, Shown, World, draft, entry
 
 VIEWS = (
     FEED,
@@ -50,7 +51,7 @@ ROWS = st.lists(
 
 async def build(rows: list[Row]) -> World:
     """A feed of these rows; the id of each is its number."""
-    store = memory_store()
+    store = SqliteMemoryStore()
     await store.open()
     world = World(store)
     await world.create()

@@ -24,7 +24,8 @@ from smartfeeds.service.syncing import shown
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.sharing import NO_SHARING
-from support.world import ATOM_NS, FEED, OWNER, World, draft, jid, memory_store
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import ATOM_NS, FEED, OWNER, World, draft, jid
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 RUNS = 10_000 if NIGHTLY else 60
@@ -55,7 +56,7 @@ class Place:
     edits: int = 0
 
     async def begin(self) -> None:
-        store = memory_store()
+        store = SqliteMemoryStore()
         await store.open()
         self.world = World(store, Policy(self.domain, admins=frozenset((*PEOPLE, OWNER))))
         await self.world.create()

@@ -6,15 +6,12 @@ a comparison of its own, so this test knows nothing of how views remember what h
 """
 
 import asyncio
-import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlencode
 from xml.etree.ElementTree import fromstring
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,8 +34,8 @@ from smartfeeds.client.events import (
 from smartfeeds.client.state import FollowState
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.service import requests as r
-from smartfeeds.store.base import Store
 from smartfeeds.xmpp.encode import ENCODERS
+from support.sqlite_memory import SqliteMemoryStore
 from support.world import (
     ALICE,
     BOB,
@@ -46,10 +43,7 @@ from support.world import (
     OWNER,
     SERVICE,
     World,
-    blank_database,
     jid,
-    memory_store,
-    sqlite_store,
 )
 
 
@@ -274,12 +268,8 @@ class Follow:
             await self.deliver()
 
 
-@pytest.fixture(scope="module")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return blank_database(tmp_path_factory.mktemp("blank") / "blank.db")
-
-
-async def run(store: Store, filters: Filters, steps: list[tuple[str, str | None, DeliveredVersion | None]]) -> None:
+async def run(filters: Filters, steps: list[tuple[str, str | None, DeliveredVersion | None]]) -> None:
+    store = SqliteMemoryStore()
     await store.open()
     world = World(store)
     await world.start()
@@ -303,18 +293,10 @@ async def run(store: Store, filters: Filters, steps: list[tuple[str, str | None,
         await store.close()
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_follower_of_any_view_ends_with_what_matches_and_says_so_only_then(kind: str, blank: Path) -> None:
+@settings(max_examples=150, deadline=None)
+@given(filters=FILTERS, steps=STEPS)
+def test_follower_of_any_view_ends_with_what_matches_and_says_so_only_then(
+    filters: Filters, steps: list[tuple[str, str | None, DeliveredVersion | None]]
+) -> None:
     """[A-20] [SF-015] [SF-045] [SF-049] for every filter and combination, and items that come and go."""
-
-    @settings(max_examples=150 if kind == "memory" else 50, deadline=None)
-    @given(filters=FILTERS, steps=STEPS)
-    def check(filters: Filters, steps: list[tuple[str, str | None, DeliveredVersion | None]]) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            stores: dict[str, Callable[[], Store]] = {
-                "memory": memory_store,
-                "sqlite": lambda: sqlite_store(blank, Path(folder)),
-            }
-            asyncio.run(run(stores[kind](), filters, steps))
-
-    check()
+    asyncio.run(run(filters, steps))

@@ -11,11 +11,10 @@ from smartfeeds.store.base import Store
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import read_payload
-from support.memory_store import MemoryStore
 from support.postgres_store import EmptyDatabase
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """Each store in turn, open and empty."""
     if request.param == "postgres":
@@ -23,11 +22,8 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         with database.emptied() as url:
             async with opened(PostgresStore(parse_store(url), read_payload)) as made:
                 yield made
-    elif request.param == "sqlite":
-        async with opened(SqliteStore(tmp_path / "s.db", read_payload)) as made:
-            yield made
     else:
-        async with opened(MemoryStore(read_payload)) as made:
+        async with opened(SqliteStore(tmp_path / "s.db", read_payload)) as made:
             yield made
 
 

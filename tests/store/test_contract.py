@@ -1,7 +1,6 @@
 """The contract of `store/base.py`, on every store."""
 
 import asyncio
-import inspect
 import random
 from dataclasses import replace
 
@@ -29,28 +28,7 @@ from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
-from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from store.values import add_feed, ids, item, node, subscription, view
-from support.memory_store import MemoryReadTx, MemoryWriteTx
-
-# What the SQL stores call around a group of works, and the housekeeping of their tables.
-MAINTENANCE = {"settle", "forget", "look_ahead", "has_scattered_tallies", "gather_tallies"}
-# An erasure searches all tables of the schema, which the model does not have.
-ERASURE = {*vars(ErasureReads), *vars(ErasureWrites)}
-
-
-@pytest.mark.parametrize(("interface", "memory"), [(ReadTx, MemoryReadTx), (WriteTx, MemoryWriteTx)])
-def test_memory_store_has_the_operations_of_the_interface(interface: type, memory: type) -> None:
-    """The model of the property tests may not lack an operation, and its arguments are the same."""
-
-    def operations(of: type) -> dict[str, inspect.Signature]:
-        functions = inspect.getmembers(of, inspect.isfunction)
-        return {name: inspect.signature(function) for name, function in functions if not name.startswith("_")}
-
-    expected = {name: made for name, made in operations(interface).items() if name not in MAINTENANCE | ERASURE}
-    assert expected
-    assert {name: made for name, made in operations(memory).items() if name != "undo"} == expected
-
 
 # Nodes
 

@@ -21,7 +21,8 @@ from smartfeeds.service.callbacks import NOBODY, CallbackReader
 from smartfeeds.service.hub import HUB
 from smartfeeds.webhooks.hub import Hub, HubOptions
 from support.mesh import Timers
-from support.world import World, memory_store, running_world
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import World, running_world
 
 SITE = "http://feeds.example"
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -276,7 +277,7 @@ async def running_hub(world: World | None = None) -> AsyncIterator[HubBench]:
             yield bench
             await bench.stop()
             return
-        async with running_world(memory_store()) as made:
+        async with running_world(SqliteMemoryStore()) as made:
             await made.create("news")
             bench = HubBench(made, subscribers, client)
             await bench.hub.start()

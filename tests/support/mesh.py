@@ -45,7 +45,8 @@ from smartfeeds.xmpp.framer import TOO_LONG, cut_down
 from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.stream import STANZA_LIMIT_BYTES
 from support.documents import at_once
-from support.world import Clock, draft, entry, form, jid, memory_store
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import Clock, draft, entry, form, jid
 
 COMPONENT = "jabber:component:accept"
 NODE = "plans"
@@ -383,7 +384,7 @@ class Net:
     async def add(self, letter: str, store: Store | None = None) -> Site:
         """A running site feeds.LETTER.example."""
         domain = f"feeds.{letter}.example"
-        site = self.sites[domain] = Site(self, domain, store or memory_store())
+        site = self.sites[domain] = Site(self, domain, store or SqliteMemoryStore())
         await site.start()
         return site
 

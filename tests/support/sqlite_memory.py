@@ -1,4 +1,4 @@
-"""A SQLite store in memory for property tests: the SQL of the real store without threads, files and group commits."""
+"""A SQLite store in memory: the SQL of `SqliteStore` without its threads, queues and files."""
 
 import sqlite3
 from collections.abc import Callable
@@ -7,12 +7,13 @@ from functools import cache
 from typing import TypeVar
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.errors import StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Again, ReadTx, WriteTx
 from smartfeeds.store.indexer import ReadAhead
+from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import SqliteEngine
-from support.steps import run_steps
 
 T = TypeVar("T")
 
@@ -25,27 +26,43 @@ def _blank() -> bytes:
 
 
 class SqliteMemoryStore:
-    """A `base.Store`. Transactions run one after the other on the event loop."""
+    """A `base.Store`. Its data remains when it is closed and opened again.
+
+    A work runs as soon as it is called, on the event loop, in a transaction of its own. So no other task runs before
+    the result is there, unlike with a real store.
+    """
 
     def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        self.connection.deserialize(_blank())
-        self._engine = SqliteEngine(self.connection, ":memory:")
-        self._tx = WriteTx(self._engine, ReadAhead(read_traits))
+        self._data = _blank()
+        self._connection: sqlite3.Connection | None = None
 
     async def open(self) -> None:
-        """Does nothing: the database exists."""
+        if self._connection is not None:
+            raise StoreError("the store is already open")
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=256)
+        self._connection.deserialize(self._data)
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        self._engine = SqliteEngine(self._connection, ":memory:")
+        self._reader = ReadTx(self._engine, Counts())
+        self._writer = WriteTx(self._engine, ReadAhead(read_traits))
 
     def prepare_close(self) -> None:
         """Does nothing: memory answers at once."""
 
     async def close(self) -> None:
-        """Frees the memory."""
-        self.connection.close()
+        if self._connection is not None:
+            self._data = self._connection.serialize()
+            self._connection.close()
+            self._connection = None
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
-        """Runs a work that only reads."""
-        return self._run(work)
+        self._check_open()
+        self._engine.begin_read()
+        try:
+            return work(self._reader)
+        finally:
+            self._reader.forget()
+            self._engine.end_read()
 
     async def write(
         self,
@@ -55,20 +72,34 @@ class SqliteMemoryStore:
         on_commit: Callable[[], None] | None = None,
         touch: Touch | None = None,
     ) -> T:
-        """Runs a work and its next steps, each in a transaction."""
-        return run_steps(work, self._run, on_commit)
+        while True:
+            result: T | Again
+            try:
+                result = self._commit(work)
+            except Again as again:
+                work = again.work
+                continue
+            if on_commit is not None:
+                on_commit()
+            if not isinstance(result, Again):
+                return result
+            work = result.work
 
     async def index_some(self, limit: int) -> int:
-        """Indexes items."""
-        return self._run(lambda tx: tx.index_some(limit))
+        return await self.write(lambda tx: tx.index_some(limit))
 
-    def _run(self, work: Callable[[WriteTx], T]) -> T:
+    def _commit(self, work: Callable[[WriteTx], T]) -> T:
+        self._check_open()
         self._engine.begin()
         try:
-            result = work(self._tx)
-            self._tx.settle()
+            result = work(self._writer)
+            self._writer.settle()
             self._engine.commit()
             return result
         finally:
-            self._tx.forget()
+            self._writer.forget()
             self._engine.rollback()
+
+    def _check_open(self) -> None:
+        if self._connection is None:
+            raise StoreError("the store is closed")

@@ -43,7 +43,6 @@ from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.xmpp.authorization import authorization_form
-from support.memory_store import MemoryStore
 
 T = TypeVar("T")
 
@@ -504,8 +503,3 @@ def sqlite_store(blank: Path, folder: Path) -> SqliteStore:
     """A new SQLite store."""
     shutil.copy(blank, folder / "feeds.db")
     return SqliteStore(folder / "feeds.db", read_traits)
-
-
-def memory_store() -> MemoryStore:
-    """A new store in memory."""
-    return MemoryStore(read_traits)

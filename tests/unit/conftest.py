@@ -8,21 +8,24 @@ import pytest
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from support.shell import Run, shell_in
+from support.sqlite_memory import SqliteMemoryStore
 from support.website import Site, running_site
-from support.world import World, blank_database, memory_store, running_world, sqlite_store
+from support.world import World, running_world, sqlite_store
 
 
-@pytest.fixture(scope="session")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without nodes."""
-    return blank_database(tmp_path_factory.mktemp("blank") / "feeds.db")
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """A service that is online, over a SQLite store in memory."""
+    async with running_world(SqliteMemoryStore()) as running:
+        yield running
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def world(request: pytest.FixtureRequest, blank: Path, tmp_path: Path) -> AsyncIterator[World]:
-    """A service that is online, with each store in turn."""
-    store = memory_store() if request.param == "memory" else sqlite_store(blank, tmp_path)
-    async with running_world(store) as running:
+@pytest.fixture
+async def world_on_disk(blank_database: Path, tmp_path: Path) -> AsyncIterator[World]:
+    """As `world`, over the store of a running service, for tests that need its threads: works that overlap, share a
+    commit, or outlive their caller.
+    """
+    async with running_world(sqlite_store(blank_database, tmp_path)) as running:
         yield running
 
 

@@ -12,7 +12,8 @@ from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.errors import StoreError
 from smartfeeds.telemetry import REGISTRY
 from support.faketime import FakeTime, settle
-from support.world import FEED, World, memory_store, running_world
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import FEED, World, running_world
 
 
 class Noted:
@@ -64,7 +65,7 @@ async def test_every_listener_looks_again_and_again_whatever_fails(capsys: pytes
 async def test_waiters_are_woken_by_what_another_process_writes_to_their_nodes() -> None:
     """[SF-004] The first look at a node wakes too: it may have changed since its waiter read it. A node that nobody
     waits on is not read."""
-    async with running_world(memory_store()) as world:
+    async with running_world(SqliteMemoryStore()) as world:
         await world.create(FEED)
         await world.create("other")
         calls: list[tuple[str, tuple[int, ...]]] = []
@@ -92,7 +93,7 @@ async def test_waiters_are_woken_by_what_another_process_writes_to_their_nodes()
 
 async def test_changes_without_a_notice_are_counted() -> None:
     """[OPS-082] Those of nodes that had waiters at the look before. The look had to stand in for the notice."""
-    async with running_world(memory_store()) as world:
+    async with running_world(SqliteMemoryStore()) as world:
         await world.create(FEED)
         waiters = Noted("w", [])
         waiters.node_nos = [1]
@@ -120,7 +121,7 @@ async def test_changes_without_a_notice_are_counted() -> None:
 
 async def test_index_that_fails_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "INDEX_REST_S", 0)
-    world = World(memory_store())
+    world = World(SqliteMemoryStore())
     indexer = Indexer(world.store)
     steps: list[int] = []
 
@@ -144,7 +145,7 @@ async def test_index_begins_with_the_start_and_with_every_change(monkeypatch: py
     """Also with one that another process has made."""
     monkeypatch.setattr(indexing, "INDEX_REST_S", 0)
     monkeypatch.setattr(indexing, "QUIET_PAUSE", 0)
-    world = World(memory_store())
+    world = World(SqliteMemoryStore())
     indexer = Indexer(world.store)
     left = [2]
     steps: list[int] = []
@@ -180,7 +181,7 @@ async def test_publishes_do_not_end_a_run_of_the_index(
 
     Few publishes do not wait for a commit of the index each.
     """
-    world = World(memory_store())
+    world = World(SqliteMemoryStore())
     indexer = Indexer(world.store)
     sleeps: list[float] = []
     left = 5

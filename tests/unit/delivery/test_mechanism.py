@@ -37,7 +37,8 @@ from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.service.consumers import add_consumer, retry_consumers
 from support.faketime import settle
 from support.mesh import Timers
-from support.world import T0_US, World, memory_store, running_world
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import T0_US, World, running_world
 
 S = 1_000_000
 HOOK = "hook"
@@ -175,7 +176,7 @@ class Bench:
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    async with running_world(memory_store()) as world:
+    async with running_world(SqliteMemoryStore()) as world:
         await world.create("feed")
         made = Bench(world)
         await made.dispatcher.resume(HOOK)
@@ -974,7 +975,7 @@ def test_every_consumer_receives_the_feed_in_order_whatever_happens(
 
 
 async def _play(steps: list[tuple[object, ...]], at_once: int) -> None:
-    async with running_world(memory_store()) as world:
+    async with running_world(SqliteMemoryStore()) as world:
         nodes = ["one", "two"]
         for node in nodes:
             await world.create(node)

@@ -12,7 +12,8 @@ from smartfeeds.delivery.locks import ShardLocks, SoleReading
 from smartfeeds.delivery.ownership import BEAT_S, Ownership, sole_ownership
 from smartfeeds.errors import ConfigError, LinkError, NewerSchemaError, StoreError
 from smartfeeds.push.fencing import FencedSender
-from support.world import memory_store, running_world
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import running_world
 
 LEASE_S = 5.0
 
@@ -452,7 +453,7 @@ async def test_sender_stops_when_the_beat_is_old() -> None:
 
 async def test_process_with_a_database_of_its_own_owns_everything_from_the_start_on() -> None:
     """A hand-over at the start would interrupt the first deliveries."""
-    async with running_world(memory_store()) as world:
+    async with running_world(SqliteMemoryStore()) as world:
         ownership, work = sole_ownership(world.service), Work()
         ownership.register(work)
         await ownership.start()

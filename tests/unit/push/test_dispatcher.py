@@ -20,6 +20,12 @@ from support.faketime import settle
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bare
 
 
+@pytest.fixture
+def world(world_on_disk: World) -> World:
+    """The store of a running service answers later, so requests and deliveries run between the steps of a delivery."""
+    return world_on_disk
+
+
 async def marks(world: World) -> tuple[Mark | None, Mark | None]:
     """The marks as stored."""
     return await world.store.read(lambda tx: (tx.mark(1, Order.MODIFIED, PUSH), tx.mark(1, Order.CREATED, PUSH)))

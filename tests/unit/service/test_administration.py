@@ -23,7 +23,6 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.mirrors import MirrorStatus, mirror_status
 from smartfeeds.service.tokens import new_token
 from smartfeeds.store.base import ReadTx, WriteTx
-from support.memory_store import MemoryReadTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 
 ADMIN_REQUESTS: dict[str, tuple[type[r.Request], tuple[object, ...]]] = {
@@ -184,8 +183,7 @@ def record(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
 
         return call
 
-    for kind in (ReadTx, MemoryReadTx):
-        monkeypatch.setattr(kind, name, recorded(getattr(kind, name)))
+    monkeypatch.setattr(ReadTx, name, recorded(getattr(ReadTx, name)))
     return counts
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,51 +11,39 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.publishing import publish
 from smartfeeds.service.requests import Publish
 from smartfeeds.store.base import WriteTx
-from support.world import (
-    FEED,
-    OWNER,
-    SERVICE,
-    blank_database,
-    draft,
-    entry,
-    jid,
-    running_world,
-    sqlite_store,
-)
+from support.world import FEED, OWNER, SERVICE, World, draft, entry, jid
 
 
 @pytest.mark.parametrize("turn", ["", OWNER])
 async def test_publish_of_a_cancelled_caller_wakes_the_deliveries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: str
+    world_on_disk: World, monkeypatch: pytest.MonkeyPatch, turn: str
 ) -> None:
     """The store commits it, and subscribers must not wait for the next look at the store."""
-    blank = blank_database(tmp_path / "blank.db")
-    (tmp_path / "store").mkdir()
-    async with running_world(sqlite_store(blank, tmp_path / "store")) as world:
-        await world.create()
-        node_no = (await world.node()).node_no
-        began, end, announced = threading.Event(), threading.Event(), asyncio.Event()
-        changes: list[Collection[int]] = []
+    world = world_on_disk
+    await world.create()
+    node_no = (await world.node()).node_no
+    began, end, announced = threading.Event(), threading.Event(), asyncio.Event()
+    changes: list[Collection[int]] = []
 
-        def look(node_nos: Collection[int]) -> None:
-            changes.append(set(node_nos))
-            announced.set()
+    def look(node_nos: Collection[int]) -> None:
+        changes.append(set(node_nos))
+        announced.set()
 
-        monkeypatch.setattr(world.service, "_on_change", look)
-        request = Publish(jid(OWNER), SERVICE, FEED, "a", draft(entry("a")))
+    monkeypatch.setattr(world.service, "_on_change", look)
+    request = Publish(jid(OWNER), SERVICE, FEED, "a", draft(entry("a")))
 
-        def work(tx: WriteTx, context: Context) -> Any:
-            began.set()
-            assert end.wait(10)
-            return publish(tx, context, request)
+    def work(tx: WriteTx, context: Context) -> Any:
+        began.set()
+        assert end.wait(10)
+        return publish(tx, context, request)
 
-        caller = asyncio.create_task(world.service.write(work, turn=turn))
-        await asyncio.to_thread(began.wait)
-        caller.cancel()
-        await asyncio.gather(caller, return_exceptions=True)
-        assert caller.cancelled() and not changes
-        end.set()
-        await asyncio.wait_for(announced.wait(), 10)
+    caller = asyncio.create_task(world.service.write(work, turn=turn))
+    await asyncio.to_thread(began.wait)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    assert caller.cancelled() and not changes
+    end.set()
+    await asyncio.wait_for(announced.wait(), 10)
 
-        assert changes == [{node_no}]
-        assert await world.ids_of(FEED) == "a"
+    assert changes == [{node_no}]
+    assert await world.ids_of(FEED) == "a"

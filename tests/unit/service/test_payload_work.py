@@ -3,9 +3,6 @@
 The counts are (documents parsed, elements written in canonical form, elements written otherwise).
 """
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from smartfeeds.client.change import Change, ChangeKind
@@ -16,7 +13,7 @@ from smartfeeds.sources.mirror_in import read_changes
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.parsing import StanzaParser
-from support.world import ATOM_NS, FEED, OWNER, SERVICE, World, jid, running_world, sqlite_store
+from support.world import ATOM_NS, FEED, OWNER, SERVICE, World, jid
 from support.xml_work import XmlWork, xml_work
 
 HEADER = (
@@ -27,13 +24,6 @@ COMPLETE = "<id>urn:x:1</id><title>T</title><updated>2011-05-09T12:00:00Z</updat
 XHTML = "<content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'><p>words</p></div></content>"
 PREFIXED = "<one:more xmlns:one='urn:x-test:more' one:kind='odd'>words</one:more>"
 MARK = "<sx:sync xmlns:sx='http://feedsync.org/2007/feedsync' id='i' deleted='true'/>"
-
-
-@pytest.fixture
-async def world(blank: Path, tmp_path: Path) -> AsyncIterator[World]:
-    """A world over SQLite: the store in memory would keep the trees of payloads."""
-    async with running_world(sqlite_store(blank, tmp_path)) as running:
-        yield running
 
 
 def entry(inside: str) -> str:

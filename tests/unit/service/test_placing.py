@@ -16,7 +16,8 @@ from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.moves import MoveStep
 from smartfeeds.sync.outlines import pieces_of, read_sync_outline
 from smartfeeds.sync.publishing import SharedAtom, SharedDocument, SharedOutline
-from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, memory_store, running_world
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, running_world
 
 IDS = "a b c d"
 ELSEWHERE = Policy("feeds.b.example")
@@ -216,7 +217,7 @@ async def test_generic_node_and_view_have_no_outline(world: World) -> None:
 @pytest.mark.parametrize("dialect", ["feedsync", "sse"])
 async def test_move_reaches_another_service(dialect: str) -> None:
     """[SSE-028] In the outline that the feed publishes, and in Atom, where the place is a part of the sync data."""
-    async with running_world(memory_store()) as here, running_world(memory_store(), ELSEWHERE) as there:
+    async with running_world(SqliteMemoryStore()) as here, running_world(SqliteMemoryStore(), ELSEWHERE) as there:
         await here.create(sync_dialect=dialect)
         await here.publish_all(IDS)
         for item_id, step in (("c", INDENT), ("d", UP), ("a", DOWN), ("a", INDENT), ("b", UP), ("d", UP)):

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime as rfc_822
 from functools import partial
-from itertools import count, product
-from pathlib import Path
+from itertools import product
 
 import pytest
 
@@ -28,12 +27,12 @@ from smartfeeds.service.sources import add_source
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import read_shared
 from smartfeeds.sources.reading import read_source
-from smartfeeds.store.base import Store
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.record import COPIED, Edit
-from support.world import ALICE, ATOM_NS, FEED, OWNER, SERVICE, S, World, draft, entry, jid, memory_store, sqlite_store
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import ALICE, ATOM_NS, FEED, OWNER, SERVICE, S, World, draft, entry, jid
 
 URL = "https://o.example/feed"
 
@@ -180,16 +179,12 @@ Start = Callable[..., Awaitable[Place]]
 
 
 @pytest.fixture
-async def start(blank: Path, tmp_path: Path) -> AsyncIterator[Start]:
+async def start() -> AsyncIterator[Start]:
     """Starts services with an empty node, and an origin with one item."""
-    numbers = count()
     async with AsyncExitStack() as stack:
 
-        async def started(*, erases: bool = False, **origin: str) -> Place:
-            store: Store = memory_store()
-            if erases:  # which the store in memory does not
-                (folder := tmp_path / f"{next(numbers)}").mkdir()
-                store = sqlite_store(blank, folder)
+        async def started(**origin: str) -> Place:
+            store = SqliteMemoryStore()
             await store.open()
             stack.push_async_callback(store.close)
             world = World(store)
@@ -274,7 +269,7 @@ async def test_document_is_one_item_in_any_order(start: Start, steps: str, title
     """[FS-022] [FS-026] [FS-041] [A-154] [SRC-069] No duplicate, and a conflict only where both sides changed the item
     apart. The name of the entry equals its sync id, or differs from it."""
     for form, dialect, name in FORMS:
-        place = await start(form=form, dialect=dialect, name=name, erases="erases" in steps)
+        place = await start(form=form, dialect=dialect, name=name)
         for step in steps_of(steps):
             await place.step(step)
         number, found, end = await place.ends()

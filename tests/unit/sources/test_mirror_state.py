@@ -2,9 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from smartfeeds.sources.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from support.faketime import FakeTime, settle
-from support.world import FEED, World, blank_database, memory_store, running_world, sqlite_store
+from support.world import FEED, World
 
 NAME = "m"
 
@@ -34,12 +33,6 @@ class FailingStore:
             self.failures -= 1
             raise StoreError("the database is locked")
         return await self.inner.write(work, **options)
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    async with running_world(memory_store()) as world:
-        yield world
 
 
 async def state_store(world: World, time: FakeTime | None = None) -> MirrorStateStore:
@@ -101,26 +94,23 @@ async def test_settle_ends_although_the_store_fails(world: World, monkeypatch: p
     assert (await stored_items(world), failing.failures) == (0, 0)
 
 
-async def test_write_of_a_cancelled_caller_is_not_overwritten(tmp_path: Path) -> None:
+async def test_write_of_a_cancelled_caller_is_not_overwritten(world_on_disk: World) -> None:
     """The store commits what has begun. A `note` after it must not store the state from before it."""
-    blank = blank_database(tmp_path / "blank.db")
-    (tmp_path / "store").mkdir()
-    async with running_world(sqlite_store(blank, tmp_path / "store")) as world:
-        states = await state_store(world)
-        began, end = threading.Event(), threading.Event()
+    states = await state_store(world_on_disk)
+    began, end = threading.Event(), threading.Event()
 
-        def work(_tx: WriteTx, _context: Context) -> tuple[None, StateChange]:
-            began.set()
-            assert end.wait(10)
-            return None, items(5)
+    def work(_tx: WriteTx, _context: Context) -> tuple[None, StateChange]:
+        began.set()
+        assert end.wait(10)
+        return None, items(5)
 
-        caller = asyncio.create_task(states.write(work))
-        await asyncio.to_thread(began.wait)
-        caller.cancel()
-        await asyncio.gather(caller, return_exceptions=True)
-        end.set()
-        states.note(lambda state: replace(state, position="p"))
-        await states.settle()
+    caller = asyncio.create_task(states.write(work))
+    await asyncio.to_thread(began.wait)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    end.set()
+    states.note(lambda state: replace(state, position="p"))
+    await states.settle()
 
-        assert (states.state.items, states.state.position) == (5, "p")
-        assert await stored_items(world) == 5
+    assert (states.state.items, states.state.position) == (5, "p")
+    assert await stored_items(world_on_disk) == 5

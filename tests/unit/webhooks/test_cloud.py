@@ -24,8 +24,9 @@ from smartfeeds.service.cloud import CLOUD
 from smartfeeds.webhooks.cloud import CloudOptions, CloudServer
 from support.golden import GOLDEN
 from support.mesh import Timers
+from support.sqlite_memory import SqliteMemoryStore
 from support.website import Names
-from support.world import World, memory_store, running_world
+from support.world import World, running_world
 
 SITE = "http://feeds.example"
 NEWS = f"{SITE}/feeds/news.rss"
@@ -161,7 +162,7 @@ async def running_bench(client: CallbackClient) -> AsyncIterator[Bench]:
     site = web.TCPSite(runner, "0.0.0.0", 0)
     await site.start()
     stations.port = runner.addresses[0][1]
-    async with client, running_world(memory_store()) as world:
+    async with client, running_world(SqliteMemoryStore()) as world:
         await world.create("news")
         bench = Bench(world, stations, client)
         bench.make()

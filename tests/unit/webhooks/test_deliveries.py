@@ -18,7 +18,7 @@ from smartfeeds.webhooks import documents
 from smartfeeds.webhooks.hub import PAUSES, RETRIES
 from support.callbacks import ATOM, SITE, HubBench, Push, fixed, running_hub
 from support.golden import GOLDEN
-from support.world import running_world, sqlite_store
+from support.world import World
 
 
 async def test_delivery_is_a_feed_with_cursors(bench: HubBench) -> None:
@@ -519,20 +519,18 @@ async def test_metrics_count_deliveries_and_subscriptions(bench: HubBench) -> No
     assert bench.hub.readings() == ()
 
 
-async def test_same_deliveries_come_out_of_sqlite(blank, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """The other tests run on the store in memory."""
-    async with running_world(sqlite_store(blank, tmp_path)) as world:
-        await world.create("news")
-        async with running_hub(world) as bench:
-            await bench.subscribe("reader", "/feeds/news/?category=x")
-            await bench.push("1 2", category="x")
-            await bench.restart()
-            await bench.push("3", category="x")
-            assert " ".join(bench.subscribers.got("reader")) == "1 2 3"
-            await bench.ask(bench.fields("reader", "/feeds/news/?category=x", mode="unsubscribe"))
-            bench.world.clock.move(60)
-            await bench.check()
-            assert await bench.rows() == []
+async def test_deliveries_of_a_store_with_threads_are_the_same(world_on_disk: World) -> None:
+    await world_on_disk.create("news")
+    async with running_hub(world_on_disk) as bench:
+        await bench.subscribe("reader", "/feeds/news/?category=x")
+        await bench.push("1 2", category="x")
+        await bench.restart()
+        await bench.push("3", category="x")
+        assert " ".join(bench.subscribers.got("reader")) == "1 2 3"
+        await bench.ask(bench.fields("reader", "/feeds/news/?category=x", mode="unsubscribe"))
+        bench.world.clock.move(60)
+        await bench.check()
+        assert await bench.rows() == []
 
 
 async def test_publish_does_not_wait_for_subscribers(bench: HubBench) -> None:

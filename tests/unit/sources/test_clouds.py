@@ -300,7 +300,7 @@ async def test_missed_changes_are_counted(pushing, site, world):
     await registered(pushing, site, rss(site, "a"))
     for name in ("m1", "m2", "m3"):
         page = rss(site, name, "a").replace(b"</guid>", b"</guid><pubDate>Mon, 09 May 2011 12:30:00 GMT</pubDate>", 1)
-        await pushing.change(active_us=0)
+        await pushing.change(active_us=1)
         site.pages[PATH] = page
         await pushing.polling.poll(await pushing.source(), 3_600)
     assert [push.state for push in await pushing.pushes()] == [PushState.LEAVING, PushState.PLANNED]

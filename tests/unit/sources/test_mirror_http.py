@@ -19,6 +19,7 @@ from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
+from smartfeeds.service.context import Context
 from smartfeeds.service.mirrors import remove_mirror
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
 from smartfeeds.sources import mirror_http, mirror_in
@@ -489,12 +490,12 @@ async def test_looking_for_what_was_dropped_holds_no_transaction_over_the_whole_
 ) -> None:
     """A slice a transaction."""
     monkeypatch.setattr(mirror_http, "BATCH", 2)
-    used: list[ReadTx] = []
+    used: list[Context] = []  # one for each transaction
     count = mirror_http.count_absent
 
-    def counted(tx: ReadTx, *arguments: object, **named: object) -> object:
-        used.append(tx)
-        return count(tx, *arguments, **named)  # type: ignore[arg-type]
+    def counted(tx: ReadTx, context: Context, **named: object) -> object:
+        used.append(context)
+        return count(tx, context, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(mirror_http, "count_absent", counted)
     names = "abcdefg"
@@ -506,7 +507,7 @@ async def test_looking_for_what_was_dropped_holds_no_transaction_over_the_whole_
     web.pages[FILE] = feed(sharing=sharing("0006", "0008", COMPLETE))
     await again(net, b)
 
-    assert len({id(tx) for tx in used}) == len(used) == 5
+    assert len(set(map(id, used))) == len(used) == 5
     assert (await b.state()).note == "6 items that the publisher dropped while this mirror was away stay here"
 
 

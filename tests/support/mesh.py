@@ -432,12 +432,14 @@ class Net:
     async def settle(self) -> None:
         """Waits until nothing moves any more: no request, no event, no write of a mirror's state."""
         quiet, before = 0, None
+        stores = [site.service.store for site in self.sites.values()]
+        threaded = [store for store in stores if not isinstance(store, SqliteMemoryStore)]
         while quiet < _TURNS:
             await asyncio.sleep(0)
-            for site in self.sites.values():  # a loop that only turns would keep the lock from the threads of a store
-                await site.service.store.write(_nothing)
-            busy = [task for task in asyncio.all_tasks() if _works(task)]
-            now = (len(self.asked), self.events, [len(site.waiting) for site in self.sites.values()], len(busy))
+            for store in threaded:  # a loop that only turns would keep the lock from the threads of a store
+                await store.write(_nothing)
+            busy = bool(threaded) and any(map(_works, asyncio.all_tasks()))
+            now = (len(self.asked), self.events, [len(site.waiting) for site in self.sites.values()])
             quiet = quiet + 1 if now == before and not busy and not any(now[2]) else 0
             before = now
         for site in self.sites.values():

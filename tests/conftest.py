@@ -59,6 +59,8 @@ _REAL_SERVERS = {*_SERVER_FIXTURES, "prosody_with_pubsub", "country", "postgres"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Gives tests with real servers a second try. The summary has each test that needed it, with its first failure."""
     for item in items:
+        if PROFILE == "nightly":
+            item.add_marker(pytest.mark.timeout(2 * 3_600))
         if not _REAL_SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.flaky(reruns=1))
 

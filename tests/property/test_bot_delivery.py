@@ -4,7 +4,6 @@ Whatever is sent again is the batch that was sent last, with the same ids.
 """
 
 import asyncio
-import os
 import re
 from collections.abc import Iterable
 from functools import partial
@@ -18,10 +17,11 @@ from smartfeeds.bot.follows import consumer_of, follow
 from smartfeeds.bot.render import Links
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, RetryAfter
 from smartfeeds.errors import LinkError
+from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB, FEED, SERVICE, World, entry, jid
 
-RUNS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 100
+RUNS = runs(100, nightly=2_000)
 # What happens to an attempt. A kill ends the process before the messages are sent, or before the mark is stored.
 FAULTS = ("none", "none", "returned", "returned in part", "no link", "link lost", "early kill", "kill")
 STEPS = st.lists(

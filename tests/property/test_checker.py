@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from campaign.checker import Rule, judge
 from campaign.history import Event, History, Kind, Shown, Status, digest_of, read_history, read_line
 from campaign.simulated import EXPECTED, Defect, SimulatedFeed
+from support.effort import runs
 
 SEEDS = 40
 NEVER_S = 1e9
@@ -26,7 +27,7 @@ CERTAIN = {
 }
 
 
-@settings(max_examples=150)
+@settings(max_examples=runs(150))
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 150))
 def test_correct_history_breaks_no_rule(seed: int, steps: int) -> None:
     """[CAM-031] [CAM-032] [CAM-033] Writes overlap, get no answer and are refused; lives end and marks are repeated."""

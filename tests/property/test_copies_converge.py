@@ -1,10 +1,8 @@
 """Services that copied a feed with and without its sync data, and exchange it, end alike."""
 
 import asyncio
-import os
 from itertools import count
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -20,12 +18,11 @@ from smartfeeds.service.merging import IncomingItem, merge_items
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import shown
 from smartfeeds.sync.markup import read_item
+from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import ATOM_NS, FEED, OWNER, World, draft, entry, jid
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-RUNS = 5_000 if NIGHTLY else 150
-pytestmark = pytest.mark.timeout(3_600 if NIGHTLY else 120)
+RUNS = runs(150, nightly=5_000)
 WHAT = ("plain", "plain", "sync", "edit", "retract", "send", "send")
 STEPS = st.lists(
     st.one_of(st.tuples(st.integers(0, 1), st.sampled_from(WHAT)), st.just((0, "origin edits"))), max_size=14

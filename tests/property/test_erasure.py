@@ -19,6 +19,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import erasing
 from smartfeeds.service.erasing import begin_erasure, continue_erasure
 from smartfeeds.service.steps import MoreSteps
+from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB, CREATED, FEED, MODIFIED, OWNER, World
 
@@ -141,7 +142,7 @@ async def judge(world: World, stopped: list[Follower], size: int) -> None:
             assert copy == fresh[follower.view]
 
 
-@settings(max_examples=25)
+@settings(max_examples=runs(25))
 @given(before=WRITES, during=WRITES, size=PAGE, chunk=st.integers(1, 3))
 def test_followers_at_any_cursor_miss_nothing(
     before: list[tuple[str, str, str]], during: list[tuple[str, str, str]], size: int, chunk: int

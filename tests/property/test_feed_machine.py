@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import CREATED, FEED, MODIFIED, Event, World, entry, read_event
 
@@ -303,6 +304,6 @@ class FeedMachine(RuleBasedStateMachine):
 
 
 FeedMachine.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, report_multiple_bugs=False
+    max_examples=runs(100), stateful_step_count=30, deadline=None, report_multiple_bugs=False
 )
 TestFeedMachine = FeedMachine.TestCase

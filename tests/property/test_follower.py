@@ -30,6 +30,7 @@ from smartfeeds.client.events import (
 )
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.state import FollowState
+from support.effort import runs
 from unit.client.model_feed import ModelFeed
 from unit.client.model_link import ADDRESS, FakeTimers, MemoryStore, ModelLink, atom
 
@@ -219,7 +220,7 @@ class World:
 STEPS = st.lists(st.one_of(WRITES, HONEST, HONEST, HONEST, FAULTS), min_size=10, max_size=100)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=runs(300), deadline=None)
 @given(before=st.lists(WRITES, max_size=8), steps=STEPS, cap=st.integers(1, 5), indexed=st.booleans())
 def test_mirror_any_faults_equals_the_feed(
     before: list[tuple[str, str, str]], steps: list[tuple[str, str, str]], cap: int, indexed: bool
@@ -245,7 +246,7 @@ LOSSES = st.sampled_from(["drop", "repeat", "swap", "reconnect", "restart", "kil
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=runs(200), deadline=None)
 @given(steps=st.lists(st.one_of(WRITES, HONEST, HONEST, HONEST, LOSSES), min_size=10, max_size=100))
 def test_position_stored_with_the_work_each_version_exactly_once(steps: list[tuple[str, str, str]]) -> None:
     """[SF-045] [SF-049]: also when the follower is killed in the middle of a page (checked in `World.look`)."""
@@ -256,7 +257,7 @@ def test_position_stored_with_the_work_each_version_exactly_once(steps: list[tup
     assert world.mirror == world.feed.state()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=runs(200), deadline=None)
 @given(before=st.lists(WRITES, max_size=8), steps=STEPS, cap=st.integers(1, 5))
 def test_from_now_any_faults_has_every_item_changed_since(
     before: list[tuple[str, str, str]], steps: list[tuple[str, str, str]], cap: int
@@ -282,7 +283,7 @@ def test_from_now_any_faults_has_every_item_changed_since(
         assert item_id not in old or item_id in {changed.item_id for changed in since}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=runs(200), deadline=None)
 @given(
     before=st.lists(WRITES, max_size=8),
     steps=st.lists(st.one_of(WRITES, HONEST), max_size=60),
@@ -318,7 +319,7 @@ def test_pulls_nothing_lost_are_only_the_bootstrap(
     assert world.state.position.cursor == world.feed.newest_cursor()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=runs(100), deadline=None)
 @given(
     writes=st.lists(IDS, min_size=3, max_size=12),
     lost=st.sets(st.integers(0, 11)),
@@ -376,7 +377,7 @@ async def _follow(link: ModelLink, store: MemoryStore, page_items: int, pauses: 
     return found, proofs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=runs(60), deadline=None)
 @given(
     sizes=st.lists(SIZES, max_size=30),
     room=SIZES,

@@ -15,6 +15,7 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.payload import accept_payload, complete_entry, repaired_entry, shape_of
 from smartfeeds.formats.plain import html_text
+from support.effort import runs
 from support.entries import accept_entry
 
 NAMESPACES = {"p": "urn:x-test:p", "q": "urn:x-test:q", "atom": atom.ATOM_NS}
@@ -178,7 +179,7 @@ FEEDS = [
 
 
 @given(broken())
-@settings(max_examples=150)
+@settings(max_examples=runs(150))
 def test_broken_feeds_give_a_value_or_a_feed_error(data):
     document = outcome(read_document, data, "http://example.org/feed")
     if isinstance(document, FeedError):
@@ -210,7 +211,7 @@ TIMES = st.integers(0, 4 * 10**15)
 
 
 @given(st.lists(st.tuples(IDS, TIMES, TIMES, elements(), st.booleans()), unique_by=lambda row: row[0], max_size=5), IDS)
-@settings(max_examples=50)
+@settings(max_examples=runs(50))
 def test_an_export_read_back_gives_the_same_ids_times_and_payloads(rows, title):
     declared = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in NAMESPACES.items())
     items = []

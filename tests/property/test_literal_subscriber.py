@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import os
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -15,14 +14,13 @@ from hypothesis import strategies as st
 
 from smartfeeds.service import requests as r
 from support.component import ALICE, DOMAIN
+from support.effort import runs
 from support.literal_subscriber import LiteralSubscriber
 from support.literal_subscriber import read as read_document
 from support.web import Web, WebStarter
 from support.world import draft, entry, jid
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-RUNS = 2_000 if NIGHTLY else 40
-pytestmark = pytest.mark.timeout(3_600 if NIGHTLY else 240)
+RUNS = runs(40, nightly=2_000)
 
 PAGE = 4
 QUERIES = ("", "&max=1", "&max=3", "&max=50", "&author=alice", "&order=created", "&max=2&order=created")

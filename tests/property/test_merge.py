@@ -3,10 +3,8 @@
 `HYPOTHESIS_PROFILE=nightly` makes 10,000 runs of each.
 """
 
-import os
 from contextlib import suppress
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -21,11 +19,10 @@ from smartfeeds.sync.outline import WinnerSide, merge_trees, parents_of, walk
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
+from support.effort import runs
 from support.sync import parse_item
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-RUNS = 10_000 if NIGHTLY else 150
-pytestmark = pytest.mark.timeout(3_600 if NIGHTLY else 60)
+RUNS = runs(150, nightly=10_000)
 NAMES = ("A", "B", "C", "D")
 # Nobody has a name; some have the same, as after a backup was restored beside the original.
 TWINS = st.sampled_from([("", "", "", ""), ("A", "A", "B", "B"), ("A", "", "A", "B")])

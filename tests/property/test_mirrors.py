@@ -4,12 +4,10 @@
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
@@ -18,12 +16,11 @@ from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.service.conflicts import ResolveConflicts, version_tag
 from smartfeeds.service.requests import Publish, Retract
 from smartfeeds.sync.record import HistoryRecord, Version
+from support.effort import runs
 from support.mesh import NODE, Net, Site, twin
 from support.world import entry, jid
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-RUNS = 10_000 if NIGHTLY else 40
-pytestmark = pytest.mark.timeout(7_200 if NIGHTLY else 120)
+RUNS = runs(40, nightly=10_000)
 
 SITES = st.integers(0, 3)
 # A tree holds all sites together; further mirrors go anywhere.

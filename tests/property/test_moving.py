@@ -18,6 +18,7 @@ from smartfeeds.service.moved import MovedNode
 from smartfeeds.service.moving import MoveSettings, move_node
 from smartfeeds.sources.prosody_sql import read_prosody
 from smartfeeds.store.base import ReadTx
+from support.effort import runs
 from support.prosody_data import ProsodyItem, ProsodyModel, write_files, write_sqlite
 from support.pulls import infoset
 from support.sqlite_memory import SqliteMemoryStore
@@ -109,7 +110,7 @@ async def moved(source: Path, models: list[ProsodyModel]) -> dict[str, Stored]:
 def test_moved_nodes_are_those_of_the_source(write: Callable[[Path, str, list[ProsodyModel]], Path]) -> None:
     """[IMP-071] [IMP-001] [IMP-006] [IMP-009]"""
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=runs(20), deadline=None)
     @given(models())
     def check(nodes: list[ProsodyModel]) -> None:
         with tempfile.TemporaryDirectory() as folder:

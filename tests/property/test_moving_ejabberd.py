@@ -17,6 +17,7 @@ from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
 from smartfeeds.sources.ejabberd import read_ejabberd
+from support.effort import runs
 from support.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
 
 HOST = "pubsub.example.org"
@@ -214,7 +215,7 @@ def comparable(node: MovedNode) -> MovedNode:
 def test_nodes_are_read_as_they_were_written(write: Callable[[Model, Path], str]) -> None:
     """[IMP-071] [IMP-021] [IMP-022] [IMP-024] [IMP-025] [IMP-026] [IMP-027] [IMP-029] [IMP-030]"""
 
-    @settings(max_examples=40)
+    @settings(max_examples=runs(40))
     @given(nodes().filter(bool))
     def check(model: Model) -> None:
         with TemporaryDirectory() as folder:
@@ -228,7 +229,7 @@ def test_nodes_are_read_as_they_were_written(write: Callable[[Model, Path], str]
     check()
 
 
-@settings(max_examples=200)
+@settings(max_examples=runs(200))
 @given(st.lists(TERMS, max_size=4), st.integers(1, 40))
 def test_terms_are_read_as_they_were_written(terms: list[Term], size: int) -> None:
     """[IMP-071] [IMP-022]"""

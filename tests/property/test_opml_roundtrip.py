@@ -7,6 +7,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import opml
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import ListedFeed, Outline, OutlineDocument, read_outline, write_list, write_outline
+from support.effort import runs
 from support.outlines import listed_feeds
 
 TEXTS = st.text(
@@ -33,7 +34,7 @@ TREES = st.recursive(st.builds(Outline, TEXTS), outlines, max_leaves=12)
 
 
 @given(st.lists(TREES, max_size=4).map(tuple), st.dictionaries(st.sampled_from(["title", "ownerName"]), LINES))
-@settings(max_examples=150)
+@settings(max_examples=runs(150))
 def test_outline_written_and_read_again_is_the_same(trees, head):
     """[A-153] order, nesting, attributes of every namespace, unknown elements."""
     document = OutlineDocument(head, trees)
@@ -44,7 +45,7 @@ def test_outline_written_and_read_again_is_the_same(trees, head):
 
 
 @given(st.lists(TREES, max_size=4).map(tuple))
-@settings(max_examples=150)
+@settings(max_examples=runs(150))
 def test_every_line_is_an_item_or_skipped_with_a_reason(trees):
     """[SF-008] [A-122] whatever the lines say; and the same each time."""
     data = b"".join(write_outline(OutlineDocument({}, trees)))

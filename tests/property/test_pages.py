@@ -10,6 +10,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.view import View, change_of, parse_view, split_name
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.store.base import WriteTx
+from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import CREATED, FEED, MODIFIED, OWNER, Shown, World, draft, entry
 
@@ -106,7 +107,7 @@ def ids(page: Shown) -> list[str]:
     return page.ids.split()
 
 
-@settings(max_examples=150)
+@settings(max_examples=runs(150))
 @given(ROWS, st.sampled_from(VIEWS), st.integers(1, 7), st.booleans())
 def test_pages_joined_are_the_view_in_both_directions(rows: list[Row], name: str, size: int, descending: bool) -> None:
     """[SF-107] [xep-map 193] [xep-map 194] [xep-map 204] [xep-map 214] [xep-map 224]"""
@@ -135,7 +136,7 @@ def test_pages_joined_are_the_view_in_both_directions(rows: list[Row], name: str
     asyncio.run(run())
 
 
-@settings(max_examples=150)
+@settings(max_examples=runs(150))
 @given(ROWS, st.sampled_from(VIEWS), st.integers(1, 5), SEVERAL, SEVERAL, st.booleans())
 def test_range_between_any_two_items_is_what_lies_between(
     rows: list[Row], name: str, size: int, one: int, other: int, newest: bool
@@ -158,7 +159,7 @@ def test_range_between_any_two_items_is_what_lies_between(
     asyncio.run(run())
 
 
-@settings(max_examples=100)
+@settings(max_examples=runs(100))
 @given(ROWS, st.sampled_from(VIEWS), SEVERAL)
 def test_time_bounds_split_the_view_with_items_of_that_time_on_both_sides(
     rows: list[Row], name: str, time_us: int
@@ -182,7 +183,7 @@ def test_time_bounds_split_the_view_with_items_of_that_time_on_both_sides(
     asyncio.run(run())
 
 
-@settings(max_examples=100)
+@settings(max_examples=runs(100))
 @given(ROWS, st.integers(1, 6))
 def test_movim_and_strict_walks_of_the_bare_view_see_every_item_once(rows: list[Row], size: int) -> None:
     """[xep-map 209]"""
@@ -200,7 +201,7 @@ def test_movim_and_strict_walks_of_the_bare_view_see_every_item_once(rows: list[
     asyncio.run(run())
 
 
-@settings(max_examples=60)
+@settings(max_examples=runs(60))
 @given(ROWS, st.integers(1, 5))
 def test_pages_cut_by_bytes_joined_are_the_view(rows: list[Row], items: int) -> None:
     """[SF-034] Row 25."""

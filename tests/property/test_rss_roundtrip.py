@@ -9,6 +9,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.rss_writer import write_rss
+from support.effort import runs
 from support.entries import items
 
 
@@ -43,7 +44,7 @@ def _is_page(link):
 
 
 @given(st.integers(0, 3).flatmap(lambda count: st.tuples(*(items(number) for number in range(count)))))
-@settings(max_examples=120)
+@settings(max_examples=runs(120))
 def test_items_written_as_rss_and_read_again_say_the_same(rows):
     """[RSS-001] [RSS-006] [RSS-007] [RSS-010] [RSS-013] [RSS-014] [A-125] [A-153]"""
     done = write_rss(FeedHead("urn:x-test:f", "T", 0), rows)

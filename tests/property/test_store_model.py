@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -39,6 +38,7 @@ from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore
 from store.model import Model
 from store.values import node, read_payload, view
+from support.effort import runs
 from support.postgres import PostgresServer
 from support.postgres_store import EmptyDatabase
 
@@ -347,11 +347,10 @@ class StoreModel(RuleBasedStateMachine):
         assert self.runner.run(self.all_of(map(self.store.read, works))) == [work(self.model) for work in works]
 
 
-StoreModel.TestCase.settings = settings(max_examples=24, stateful_step_count=20, deadline=None)
-TestStoreModel = pytest.mark.timeout(300)(StoreModel.TestCase)
+StoreModel.TestCase.settings = settings(max_examples=runs(24), stateful_step_count=20, deadline=None)
+TestStoreModel = StoreModel.TestCase
 
 
-@pytest.mark.timeout(300)
 def test_postgres_store_follows_the_model(postgres: PostgresServer) -> None:
     """[PG-001] [PG-050]"""
     with closing(EmptyDatabase(postgres, gapless=True)) as database, database.emptied() as url:
@@ -361,5 +360,6 @@ def test_postgres_store_follows_the_model(postgres: PostgresServer) -> None:
             return StoreModel(PostgresStore(parse_store(url), read_payload))
 
         run_state_machine_as_test(
-            machine, settings=settings(max_examples=4, stateful_step_count=8, deadline=None, phases=[Phase.generate])
+            machine,
+            settings=settings(max_examples=4, stateful_step_count=8, deadline=None, phases=[Phase.generate]),
         )

@@ -26,6 +26,7 @@ from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore
 from store.model import Model
 from store.values import item, node, read_payload, subscription
+from support.effort import runs
 from support.postgres import PostgresServer
 from support.postgres_store import EmptyDatabase
 
@@ -127,7 +128,7 @@ def look(prefix: str, node_no: int, texts: list[str]) -> Any:
 
 
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5, unique=True))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=runs(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_texts_are_stored_and_compared_the_same_by_every_store(runner: Runner, texts: list[str]) -> None:
     """[PG-003] [PG-050]"""
     prefix = f"n{next(runner.numbers)}"
@@ -143,7 +144,7 @@ def test_texts_are_stored_and_compared_the_same_by_every_store(runner: Runner, t
 
 
 @given(text=REFUSED)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=runs(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lone_surrogates_are_refused_by_both_databases_and_leave_no_trace(runner: Runner, text: str) -> None:
     """[PG-005] [PG-050] A write in the same group is stored."""
     prefix = f"n{next(runner.numbers)}"

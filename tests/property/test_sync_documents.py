@@ -4,10 +4,8 @@
 """
 
 import asyncio
-import os
 from dataclasses import dataclass, field, replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,12 +22,11 @@ from smartfeeds.service.syncing import shown
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.sharing import NO_SHARING
+from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import ATOM_NS, FEED, OWNER, World, draft, jid
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-RUNS = 10_000 if NIGHTLY else 60
-pytestmark = pytest.mark.timeout(3_600 if NIGHTLY else 120)
+RUNS = runs(60, nightly=10_000)
 PEOPLE = ("alice@example.org", "bob@example.org")
 # Blanks between the elements of an entry, and an id that is no sync id.
 IDS = ("one", "a b&c", "urn:x:1", "\u00e9")

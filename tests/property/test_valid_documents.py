@@ -16,6 +16,7 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.http.routes import document
+from support.effort import runs
 from support.entries import items
 from support.validity import atom_faults, json_feed_faults, opml_faults, rss092_faults, rss_faults
 
@@ -96,7 +97,7 @@ def test_documents_of_any_entries_are_valid_in_every_format(form):
     """[RSS-001] [RSS-003] [RSS-011] [A-35] Elements with children, attributes of other namespaces, several of each."""
 
     @given(st.integers(0, 2).flatmap(lambda count: st.tuples(*(items(number) for number in range(count)))))
-    @settings(max_examples=40)
+    @settings(max_examples=runs(40))
     def check(rows):
         assert faults_of(form, HEAD, rows) == []
 

@@ -35,6 +35,7 @@ from smartfeeds.client.state import FollowState
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.encode import ENCODERS
+from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import (
     ALICE,
@@ -293,7 +294,7 @@ async def run(filters: Filters, steps: list[tuple[str, str | None, DeliveredVers
         await store.close()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=runs(150), deadline=None)
 @given(filters=FILTERS, steps=STEPS)
 def test_follower_of_any_view_ends_with_what_matches_and_says_so_only_then(
     filters: Filters, steps: list[tuple[str, str | None, DeliveredVersion | None]]

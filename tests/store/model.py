@@ -34,6 +34,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.river import NodePlace
+from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
 from store.values import read_payload
@@ -112,6 +113,10 @@ class Model:
     def _live(self) -> list[Node]:
         return sorted((one for one in self._nodes.values() if one.state is NodeState.LIVE), key=lambda one: one.name)
 
+    def _shown(self) -> list[Node]:
+        """Those that lists have: stanzas can contain their names and creators."""
+        return [one for one in self._live() if is_xml_text(one.name + one.creator)]
+
     def node(self, name: str) -> Node | None:
         return next((one for one in self._live() if one.name == name), None)
 
@@ -123,7 +128,7 @@ class Model:
     lock_no = node_by_no
 
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
-        return part_of(self._live(), KeyRange(limit, after, before, newest=newest), lambda one: one.name)
+        return part_of(self._shown(), KeyRange(limit, after, before, newest=newest), lambda one: one.name)
 
     def node_count(self) -> int:
         return len(self._live())
@@ -138,7 +143,7 @@ class Model:
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
         nodes = []
-        for one in self._live():
+        for one in self._shown():
             access = Access(self.affiliation(one.node_no, jid), one.options)
             if access.sees_description and (is_listed(one) or access.affiliation in READERS):
                 nodes.append(one)
@@ -148,7 +153,7 @@ class Model:
         return len(self.listed_nodes(jid, "", NO_LIMIT))
 
     def changed_nodes(self, jid: str | None, limit: int, before: NodePlace | None = None) -> list[Node]:
-        nodes = self._live() if jid is None else self.listed_nodes(jid, "", NO_LIMIT)
+        nodes = self._shown() if jid is None else self.listed_nodes(jid, "", NO_LIMIT)
         places = {NodePlace(one.last_modified_us, one.name): one for one in nodes}
         return [places[place] for place in sorted(places, reverse=True) if before is None or place < before][:limit]
 

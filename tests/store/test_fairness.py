@@ -28,6 +28,7 @@ from smartfeeds.store.sqlite import READERS, SqliteStore, hop
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork, SenderQueue, WorkQueue
 from store.values import add_feed, item, read_payload, view
+from support.effort import runs
 
 ITEMS = 600
 WORD = view("q=word")
@@ -52,7 +53,7 @@ def serve(turns: SenderQueue, cost_s: dict[str, float], seconds: float) -> Count
 
 
 @given(slow_s=st.floats(0.002, 0.1), quick_s=st.floats(0.0005, 0.002))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=runs(40), deadline=None)
 def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
     """Two senders that always have works waiting get the same time, whatever one work of each takes."""
     loop = asyncio.new_event_loop()
@@ -414,7 +415,7 @@ CHANGES = st.one_of(
 
 
 @given(changes=st.lists(CHANGES, max_size=25))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=runs(30), deadline=None)
 def test_remembered_counts_are_those_that_would_be_counted(
     changes: list[tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

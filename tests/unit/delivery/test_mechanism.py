@@ -35,6 +35,7 @@ from smartfeeds.delivery.slices import read_changes
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.service.consumers import add_consumer, retry_consumers
+from support.effort import runs
 from support.faketime import settle
 from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
@@ -966,7 +967,7 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, max_size=24), at_once=st.integers(1, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=runs(30), deadline=None)
 def test_every_consumer_receives_the_feed_in_order_whatever_happens(
     steps: list[tuple[object, ...]], at_once: int
 ) -> None:

@@ -2,20 +2,25 @@
 
 from dataclasses import replace
 
+from smartfeeds.core import websub
 from smartfeeds.core.callbacks import Callback, CallbackKind, host_of, number_of
+from smartfeeds.core.rsscloud import CloudCallback, CloudProtocol
+from smartfeeds.core.websub import HubQuestion, HubTerms, Mode
 from smartfeeds.store.base import Store, WriteTx
 
+QUESTION = websub.dump_question(HubQuestion(Mode.DENIED))
 HUB, CLOUD = CallbackKind.HUB, CallbackKind.CLOUD
 READER = Callback(HUB, 1, "https://reader.example/cb", "https://feeds.example/feeds/news/", "reader.example", 10, 500)
-OTHER = replace(READER, topic="https://feeds.example/feeds/plans/", node_no=2, due_us=20, question="{}")
-PING = replace(READER, kind=CLOUD, host="pinged.example", due_us=5, expires_us=400)
+OTHER = replace(READER, topic="https://feeds.example/feeds/plans/", node_no=2, due_us=20, question=QUESTION)
+PINGED = CloudCallback("http://pinged.example/cb", CloudProtocol.HTTP_POST)
+PING = replace(READER, kind=CLOUD, url=PINGED.text, host="pinged.example", due_us=5, expires_us=400)
 FULL = replace(
     *[replace(READER, url="https://full.example/")],
     reader="alice@x",
     token_id="abc",
     active=True,
-    settings='{"secret":"s3cret"}',
-    question='{"mode":"denied"}',
+    settings=websub.dump_terms(HubTerms(".json", "", secret="s3cret")),
+    question=QUESTION,
     due_us=30,
     tried_us=12,
     result="answered 503",

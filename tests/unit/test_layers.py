@@ -73,8 +73,8 @@ LAYERS: dict[str, set[str]] = {
 }  # fmt: skip
 
 PURE = {
-    "abc", "array", "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal",
-    "difflib", "email", "enum",
+    "abc", "array", "ast", "base64", "bisect", "codecs", "collections", "contextlib", "copy", "dataclasses", "datetime",
+    "decimal", "difflib", "email", "enum",
     "fractions", "functools", "hashlib", "heapq", "hmac", "html", "importlib", "io", "itertools", "json", "math",
     "operator", "re", "string", "stringprep", "struct", "types", "typing", "typing_extensions", "unicodedata",
     "urllib", "zlib",

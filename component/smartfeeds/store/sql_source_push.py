@@ -12,7 +12,6 @@ from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
 from smartfeeds.store.sql_tables import SOURCE_PUSH, first_due
 
-_BY_NO = f"{SOURCE_PUSH.select} WHERE push_no = ?"
 _DUE = first_due(SOURCE_PUSH)
 _FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOLLOWING)
 
@@ -36,8 +35,11 @@ class SourcePushReads(NodeReads):
 
     def source_push(self, push_no: int) -> SourcePush | None:
         """Returns the subscription with this number."""
-        row = self._db.row(_BY_NO, (push_no,))
+        row = self._push_row(push_no)
         return to_push(row) if row else None
+
+    def _push_row(self, push_no: int) -> Row | None:
+        return self._db.row(f"{SOURCE_PUSH.select} WHERE push_no = ?", (push_no,))
 
     def source_push_of_token(self, token: str) -> SourcePush | None:
         """Returns the subscription whose callback path ends with this token."""
@@ -60,7 +62,7 @@ class SourcePushReads(NodeReads):
         The cost grows with the number of subscriptions that are due.
         """
         numbers = [row[0] for row in self._db.rows(_DUE, (until_us, limit))]
-        rows = [row for number in numbers for row in self._db.rows(_BY_NO, (number,))]
+        rows = [row for number in numbers if (row := self._push_row(number)) is not None]
         return undamaged(SOURCE_PUSH, to_push, rows)
 
     def next_source_push_due_us(self) -> int | None:

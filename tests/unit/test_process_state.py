@@ -163,7 +163,7 @@ PURE = {
     "store.postgres_engine": {"_returning"},
     "store.postgres_session": {"to_psycopg"},
     # The log of a process has each damaged subscription once.
-    "store.rows": {"_log_damaged", "read_node_options", "read_options"},
+    "store.rows": {"_log_damaged", "_log_damaged_row", "read_node_options", "read_options"},
     "store.sql_nodes": {"_listed_statements"},
     "telemetry": {"_request_seconds", "_requests"},
     "texts": {"_error_forms", "translation_of"},

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from support.postgres import DEADLINE_S
+from support.waiting import HANG_S
 
 INJECTED = "(INJECTED)"
 
@@ -31,7 +31,7 @@ class Injection:
         self._log.unlink(missing_ok=True)
         self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         pause = threading.Event()
-        for _ in range(int(DEADLINE_S * 200)):
+        for _ in range(int(HANG_S * 200)):
             if self._attached():
                 return self
             assert self._process.poll() is None, "strace ended: it needs root and the system call ptrace"
@@ -43,7 +43,7 @@ class Injection:
     ) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
-        self._process.wait(DEADLINE_S)
+        self._process.wait(HANG_S)
 
     @property
     def happened(self) -> bool:

@@ -1,6 +1,5 @@
 """docs/publishers.md: its commands run against a service, and its two ways push to a subscriber of the hub."""
 
-import asyncio
 import re
 import textwrap
 from collections.abc import AsyncIterator
@@ -19,13 +18,13 @@ from support.callbacks import Subscribers, running_subscribers
 from support.component import ALICE
 from support.polling import atom
 from support.shell import run_process
+from support.waiting import until
 from support.web import Web, WebStarter
 from support.website import running_site
 
 PAGE = (Path(__file__).parents[2] / "docs" / "publishers.md").read_text()
 LOOPBACK = {"allowed_networks": ["127.0.0.0/8"]}
 TITLE = "{http://www.w3.org/2005/Atom}entry/{http://www.w3.org/2005/Atom}title"
-WAIT_S = 20.0
 
 
 @pytest.fixture
@@ -53,12 +52,12 @@ async def subscribers(blog: Web) -> AsyncIterator[Subscribers]:
 
 async def titles(subscribers: Subscribers, count: int) -> list[str | None]:
     """The titles of the deliveries, when there are so many."""
-    found: list[str | None] = []
-    async with asyncio.timeout(WAIT_S):
-        while len(found := [e.text for push in subscribers.pushes["reader"] for e in push.root.findall(TITLE)]) < count:
-            subscribers.arrived.clear()
-            await subscribers.arrived.wait()
-    return found
+
+    def found() -> list[str | None]:
+        return [e.text for push in subscribers.pushes["reader"] for e in push.root.findall(TITLE)]
+
+    await until(lambda: len(found()) >= count, f"{count} deliveries")
+    return found()
 
 
 async def test_commands_publish_and_push(blog: Web, subscribers: Subscribers, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ async def _flood(alice: Client, eve: Client, name: str, service: ServiceProcess)
         item = f"<publish node='evil'><item id='{number % 50}'>{entry('x' * 500)}</item></publish>"
         return f"<iq id='f{number}' type='set' to='{name}'><pubsub xmlns='{PS}'>{item}</pubsub></iq>"
 
-    answers = [asyncio.create_task(eve.answer(f"f{number}", "", timeout_s=60)) for number in range(REQUESTS)]
+    answers = [asyncio.create_task(eve.answer(f"f{number}", "")) for number in range(REQUESTS)]
     await asyncio.sleep(0)  # all of them listen
     eve.send_raw("".join(map(request, range(REQUESTS))))
     took: list[float] = []

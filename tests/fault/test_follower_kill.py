@@ -2,9 +2,7 @@
 a push comes. Nothing is lost.
 """
 
-import asyncio
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -13,7 +11,8 @@ import pytest
 from smartfeeds.demo.process import free_port
 from support.gateway import Gateway, running_gateway
 from support.process import ServiceProcess
-from support.publishing import DEADLINE_S, DOMAIN, PublishedSite, prepare
+from support.publishing import DOMAIN, PublishedSite, prepare
+from support.waiting import until, wait_for
 
 CONFIG = """\
 [component]
@@ -48,13 +47,6 @@ async def configured(folder: Path, name: str, gateway: Gateway, *sections: str) 
     return config, await prepare(config)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Returns when the function returns true."""
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 - other processes
-            await asyncio.sleep(0.02)
-
-
 def is_answered(gateway: Gateway, status: int) -> bool:
     """Whether the last request was a push with this answer."""
     line, answer = gateway.answers[-1]
@@ -75,16 +67,16 @@ async def test_killed_follower_loses_nothing(tmp_path: Path) -> None:
             await site.publish("one")
             await follower.start()
             await copy.ready()
-            await until(lambda: "hub_question_asked" in service.said)
+            await until(lambda: "hub_question_asked" in service.said, "the log of the question")
             await copy.has("one")
 
             before_copy.losing = True
             await site.publish("two")
-            await until(lambda: before_copy.lost == 1)
+            await until(lambda: before_copy.lost == 1, "the lost push")
             before_copy.losing, before_feed.held = False, "since=cursor:"
             await site.publish("three")
-            await asyncio.wait_for(before_feed.holding.wait(), DEADLINE_S)
-            await until(lambda: is_answered(before_copy, 202))
+            await wait_for(before_feed.holding.wait(), "the poll")
+            await until(lambda: is_answered(before_copy, 202), "the push")
             assert await copy.titles() == ["one"]
             await follower.end(signal.SIGKILL)
 
@@ -97,7 +89,7 @@ async def test_killed_follower_loses_nothing(tmp_path: Path) -> None:
 
             await follower.end(signal.SIGKILL)
             await site.publish("five")
-            await until(lambda: is_answered(before_copy, 502))
+            await until(lambda: is_answered(before_copy, 502), "the failure of the push")
             await follower.start()
             await copy.ready()
             await copy.has("five")

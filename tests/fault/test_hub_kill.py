@@ -1,6 +1,5 @@
 """The service is killed between a delivery of the hub and its mark: nothing is lost, and the order stays."""
 
-import asyncio
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +10,8 @@ import pytest
 from smartfeeds.demo.process import free_port
 from support.callbacks import Subscribers, running_subscribers
 from support.process import ServiceProcess
-from support.publishing import DEADLINE_S, DOMAIN, PublishedSite, prepare
+from support.publishing import DOMAIN, PublishedSite, prepare
+from support.waiting import until
 
 
 @pytest.fixture
@@ -22,10 +22,8 @@ async def subscribers() -> AsyncIterator[Subscribers]:
 
 async def received(subscribers: Subscribers, item_id: str) -> None:
     """Returns when an item was delivered."""
-    async with asyncio.timeout(DEADLINE_S):
-        while not any(item_id in push.ids.split() for push in subscribers.pushes["reader"]):
-            await subscribers.arrived.wait()
-            subscribers.arrived.clear()
+    pushes = subscribers.pushes["reader"]
+    await until(lambda: any(item_id in push.ids.split() for push in pushes), f"the delivery of {item_id}")
 
 
 @pytest.mark.timeout(200)

@@ -20,8 +20,9 @@ from support.client import Client, log_in
 from support.component import NS, PS, entry
 from support.postgres import PostgresServer
 from support.servers import ROOMS, TestServer
-from support.shared_service import Member, share, shared_service, until
+from support.shared_service import Member, share, shared_service
 from support.talk import hear, next_from, say, text_of
+from support.waiting import until
 from support.wiretap import Wiretap
 
 pytestmark = pytest.mark.timeout(240)

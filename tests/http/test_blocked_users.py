@@ -15,6 +15,7 @@ from support.browsing import sign_in
 from support.callbacks import running_subscribers
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, Component, bare
+from support.waiting import until, wait_for
 from support.web import Web, WebStarter
 
 EVE = "eve@spam.example/phone"
@@ -148,7 +149,7 @@ async def test_tokens_and_sessions_are_refused(web: Web) -> None:
 async def test_held_pull_and_stream_end(notes: Web) -> None:
     """[OPS-061] Readers that wait get the reason and no item."""
     token = await bearer(notes, EVE, TokenScope.READ)
-    held = asyncio.create_task(notes.get("/feeds/notes/?since=cursor:0_0_0&timeout=60", Authorization=token))
+    held = asyncio.create_task(notes.get("/feeds/notes/?since=cursor:0_0_0&timeout=120", Authorization=token))
     await notes.holding(1)
     headers = {"Authorization": token, "Accept": "text/event-stream"}
     async with notes.session.get(f"{notes.origin}/feeds/notes/", headers=headers) as stream:
@@ -157,7 +158,7 @@ async def test_held_pull_and_stream_end(notes: Web) -> None:
         await notes.component.publish(ALICE, "notes", "secret")
 
         assert (await held).status == 403
-        text = (await asyncio.wait_for(stream.content.read(), 60)).decode()
+        text = (await wait_for(stream.content.read(), "the end of the stream")).decode()
     assert "event: error" in text
     assert json.loads(text.partition("event: error\ndata: ")[2].splitlines()[0])
     assert "secret" not in text
@@ -174,8 +175,6 @@ async def test_callback_of_a_blocked_reader_ends(notes: Web) -> None:
         await block(notes.component, "spam.example")
         await notes.component.publish(ALICE, "notes", "a")
 
-        async with asyncio.timeout(60):
-            while subscribers.checks["eve"][-1]["hub.mode"] != "denied":  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # nothing tells of a check
+        await until(lambda: subscribers.checks["eve"][-1]["hub.mode"] == "denied", "the denial")
 
         assert subscribers.pushes["eve"] == []

@@ -20,6 +20,7 @@ from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError
 from support.callbacks import Subscribers, fixed, running_subscribers
 from support.component import ALICE
 from support.golden import GOLDEN
+from support.waiting import HANG_S, until
 from support.web import Got, Web, WebStarter
 
 SITE = "http://feeds.example"
@@ -70,10 +71,7 @@ async def told(web: Web, subscribers: Subscribers, name: str = "reader") -> list
     """The notifications after a publish, when one has come."""
     subscribers.pushes.clear()
     await web.component.publish(ALICE, "notes", "1")
-    async with asyncio.timeout(20):
-        while not subscribers.pushes.get(name):
-            await subscribers.arrived.wait()
-            subscribers.arrived.clear()
+    await subscribers.receive_push(name)
     return [push.body for push in subscribers.pushes[name]]
 
 
@@ -274,9 +272,7 @@ async def test_xml_rpc_of_the_standard_library(site: Web) -> None:
         assert await asyncio.to_thread(proxy.smartfeeds.rssPleaseNotify, *values) is True
         assert calls == [NOTES]
         await site.component.publish(ALICE, "notes", "1")
-        async with asyncio.timeout(20):
-            while len(calls) < 2:  # noqa: ASYNC110 - the receiver is a thread
-                await asyncio.sleep(0.01)
+        await until(lambda: len(calls) >= 2, "the call")
         with pytest.raises(xmlrpc.client.Fault, match="5 parameters are wanted, 0 came"):
             await asyncio.to_thread(proxy.smartfeeds.rssPleaseNotify)
         refused = (*values[:4], ["http://other.example/"])
@@ -325,9 +321,7 @@ async def test_soap_of_php(site: Web, tmp_path: Path, unused_tcp_port: int) -> N
         assert (tmp_path / "calls").read_text().split() == [NOTES]
         assert await register("http://other.example/") == "bool(false)"
         await site.component.publish(ALICE, "notes", "1")
-        async with asyncio.timeout(20):
-            while (tmp_path / "calls").read_text().split() != [NOTES, NOTES]:  # noqa: ASYNC110 - another process
-                await asyncio.sleep(0.01)
+        await until(lambda: (tmp_path / "calls").read_text().split() == [NOTES, NOTES], "the call")
     finally:
         server.terminate()
         await server.wait()
@@ -351,10 +345,7 @@ async def test_hub_and_cloud_live_side_by_side(site: Web, subscribers: Subscribe
     assert (await xml(site, "/feeds/notes/hub/", urlencode(hub).encode(), FORM)).status == 204
     await form(site, fields(subscribers.port))
     assert len(await told(site, subscribers)) == 1
-    async with asyncio.timeout(20):
-        while not subscribers.pushes.get("websub"):
-            await subscribers.arrived.wait()
-            subscribers.arrived.clear()
+    await subscribers.receive_push("websub")
     metrics = (await site.ask("GET", "/metrics")).text
     assert 'smartfeeds_callbacks{dialect="http-post"} 1.0' in metrics
     assert 'smartfeeds_callbacks{dialect="0.3"} 1.0' in metrics
@@ -378,5 +369,5 @@ async def test_messages_of_strangers_are_not_parsed_in_the_thread_of_the_service
         assert (await xml(site, path, body)).status in (200, 500)
     assert len({id(thread) for thread in threads}) == len(bodies) and threading.main_thread() not in threads
     for thread in threads:
-        thread.join(10.0)
+        thread.join(HANG_S)
         assert not thread.is_alive()

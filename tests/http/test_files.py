@@ -1,6 +1,5 @@
 """Files as enclosures: uploaded in every way, served safely, and gone when no item refers to them."""
 
-import asyncio
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB
 from support.raw import connected
+from support.waiting import until
 from support.web import Got, Web
 
 ATOM = "application/atom+xml"
@@ -294,10 +294,8 @@ async def test_interrupted_upload_leaves_no_file(notes: Web, token: str) -> None
     folder = notes.component.app.files.path / "new"
     async with connected(notes.port) as raw:
         raw.say(_head(token, "Content-Length: 1000000") + b"x" * 500_000)
-        while not (folder.is_dir() and list(folder.iterdir())):  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0)
-    while list(folder.iterdir()):  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0)
+        await until(lambda: folder.is_dir() and list(folder.iterdir()), "the file")
+    await until(lambda: not list(folder.iterdir()), "the removal of the file")
     assert names(notes) == []
     assert (await notes.get("/feeds/notes/?timeout=0")).json["items"] == []
 
@@ -305,6 +303,7 @@ async def test_interrupted_upload_leaves_no_file(notes: Web, token: str) -> None
 async def test_upload_that_stops_is_ended(start_web: Any) -> None:
     """408 after a pause of `http.first_request_s`."""
     web = await start_web(http={"first_request_s": 0.05})
+    web.wait_for_heads()
     await web.component.create(ALICE, "notes")
     token = await bearer(web, ALICE, TokenScope.PUBLISH)
     multipart_type = "Content-Type: multipart/form-data; boundary=x"

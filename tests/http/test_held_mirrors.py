@@ -23,6 +23,7 @@ from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx
 from support.sqlite_memory import SqliteMemoryStore
+from support.waiting import wait_for
 from support.website import Site, running_site
 from support.world import ATOM_NS, Clock, S, World, running_world
 
@@ -370,8 +371,7 @@ async def test_whatever_comes_of_a_held_pull_the_mirror_has_every_item_and_does_
             state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
             reader = WebMirrorReader(mirror, world.service, fetcher, state_store, tools)
             reader.begin()
-            async with asyncio.timeout(30):
-                await publisher.over.wait()
+            await wait_for(publisher.over.wait(), "the last request of the log")
             await reader.end()
             publisher.released.set()
 

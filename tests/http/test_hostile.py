@@ -18,6 +18,7 @@ from smartfeeds.http.negotiation import ATOM
 from smartfeeds.http.web.static_files import static_path
 from support.component import ALICE, Component
 from support.raw import Heard, Raw, connected, request
+from support.waiting import until
 from support.web import Web
 
 PROBLEM = "application/problem+json"
@@ -478,23 +479,14 @@ async def test_a_client_that_never_reads_is_cut(web: Web) -> None:
         open_ = [connection.transport for connection in listener._open]
         return [transport.get_write_buffer_size() for transport in open_ if transport is not None]
 
-    while not max(unread(), default=0):  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0)
+    await until(lambda: any(connection._paused for connection in listener._open), "the pause of the responses")
     now_s = loop.time()
-    while True:  # until nothing more is written
-        former = max(unread())
-        for _ in range(50):
-            await asyncio.sleep(0)
-        await web.get("/healthz")
-        if max(unread()) == former:
-            break
-    assert max(unread()) < 256 * 1024
+    assert 0 < max(unread()) < 256 * 1024
     listener.sweep(now_s)
     listener.sweep(now_s + listener.bounds.unread_s / 2)
     assert max(unread(), default=0) > 0
     listener.sweep(now_s + listener.bounds.unread_s)
-    while max(unread(), default=0):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: not max(unread(), default=0), "the end of the connection")
     mine.close()
     assert (await web.get("/healthz")).status == 200
 
@@ -520,8 +512,7 @@ async def test_too_many_connections_of_one_address_are_told_so(start_web: Any) -
     assert (await kept[0].hear()).status == 200
     for raw in kept:
         raw.close()
-    while listener.connections:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: not listener.connections, "the end of the connections")
     assert len(listener._per_address) == 0
     assert (await web.get("/healthz")).status == 200
 
@@ -541,8 +532,8 @@ async def test_a_proxy_is_bounded_by_what_its_clients_ask_for(start_web: Any) ->
         assert (await web.get("/feeds/notes/", X_Forwarded_For="203.0.113.9")).status == 200
         assert (await web.get("/healthz", X_Forwarded_For="203.0.113.1")).status == 200
         assert web.component.app.site is not None and web.component.app.site.listener.refused == 0
-    while len(web.component.app.site.behind_proxies):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    behind_proxies = web.component.app.site.behind_proxies
+    await until(lambda: not len(behind_proxies), "the end of the clients' connections")
     assert (await web.get("/feeds/notes/", X_Forwarded_For="203.0.113.1")).status == 200
 
 

@@ -17,6 +17,7 @@ from support.bearer import bearer
 from support.callbacks import Subscribers, fixed, running_subscribers
 from support.component import ALICE, BOB
 from support.golden import GOLDEN
+from support.waiting import until
 from support.web import Got, Web, WebStarter
 
 SITE = "https://feeds.example"
@@ -64,10 +65,7 @@ def request(
 
 async def pushed(subscribers: Subscribers, name: str = "reader") -> list[str]:
     """The items of the next deliveries, when at least one has come."""
-    async with asyncio.timeout(10):
-        while not subscribers.pushes.get(name):
-            await subscribers.arrived.wait()
-            subscribers.arrived.clear()
+    await subscribers.receive_push(name)
     return subscribers.got(name)
 
 
@@ -289,10 +287,7 @@ async def test_delivery_says_what_a_request_of_the_topic_says(site: Web, subscri
     """[WS-053] [WS-055] [WS-057]"""
     await subscribed(site, subscribers, topic=topic)
     await site.component.publish(ALICE, "notes", "1")
-    async with asyncio.timeout(10):
-        while not subscribers.pushes["reader"]:
-            await subscribers.arrived.wait()
-            subscribers.arrived.clear()
+    await subscribers.receive_push("reader")
     (push,) = subscribers.pushes["reader"]
     got = await site.get(topic, "application/atom+xml" if topic.endswith("/") else "")
     assert push.headers["Content-Type"] == got.header("Content-Type")
@@ -386,19 +381,15 @@ class TestWebsubRocks:
 
     async def deliver(self, site: Web, subscribers: Subscribers, item_id: str) -> dict[str, str]:
         await site.component.publish(ALICE, "notes", item_id)
-        async with asyncio.timeout(10):
-            while not subscribers.pushes["tester"]:
-                await subscribers.arrived.wait()
-                subscribers.arrived.clear()
+        await subscribers.receive_push("tester")
         (push,) = subscribers.pushes.pop("tester")
         assert push.body
         return push.headers
 
-    async def check_made(self, subscribers: Subscribers, count: int) -> dict[str, str]:
-        async with asyncio.timeout(10):
-            while len(subscribers.checks["tester"]) < count:  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0)
-        await asyncio.sleep(0.05)
+    async def check_made(self, site: Web, subscribers: Subscribers, count: int) -> dict[str, str]:
+        await until(lambda: len(subscribers.checks["tester"]) >= count, f"check {count} of the subscription")
+        assert site.component.app.hub is not None
+        await site.component.app.hub.questions.idle()
         return subscribers.checks["tester"][-1]
 
     async def test_100_typical_subscription(self, site: Web, subscribers: Subscribers) -> None:
@@ -407,7 +398,7 @@ class TestWebsubRocks:
         (hub,), (own,) = addresses(topic, "hub"), addresses(topic, "self")
         fields = request(subscribers, "tester", own.removeprefix(SITE), lease_seconds="7200")
         assert (await post(site, fields, hub.removeprefix(SITE))).status == 202
-        check = await self.check_made(subscribers, 1)
+        check = await self.check_made(site, subscribers, 1)
         assert (check["hub.mode"], check["hub.topic"]) == ("subscribe", own)
         assert check["hub.challenge"] and check["hub.lease_seconds"] == "7200"
         headers = await self.deliver(site, subscribers, "1")
@@ -419,30 +410,30 @@ class TestWebsubRocks:
     async def test_101_with_a_secret(self, site: Web, subscribers: Subscribers) -> None:
         """[WS-066] [WR 101]"""
         await post(site, request(subscribers, "tester", secret="s3cret"))
-        await self.check_made(subscribers, 1)
+        await self.check_made(site, subscribers, 1)
         assert (await self.deliver(site, subscribers, "1"))["X-Hub-Signature"].startswith("sha256=")
 
     async def test_102_with_more_parameters(self, site: Web, subscribers: Subscribers) -> None:
         """[WS-005] [WR 102]"""
         fields = request(subscribers, "tester") | {"foo": "bar", "hub.foo": "bar"}
         assert (await post(site, fields)).status == 202
-        await self.check_made(subscribers, 1)
+        await self.check_made(site, subscribers, 1)
         assert await self.deliver(site, subscribers, "1")
 
     async def test_103_subscribed_again(self, site: Web, subscribers: Subscribers) -> None:
         """[WS-041] [WR 103]"""
         for count in (1, 2):
             assert (await post(site, request(subscribers, "tester"))).status == 202
-            await self.check_made(subscribers, count)
+            await self.check_made(site, subscribers, count)
         assert await self.deliver(site, subscribers, "1")
         assert await self.deliver(site, subscribers, "2")
 
     async def test_104_unsubscribed(self, site: Web, subscribers: Subscribers) -> None:
         """[WS-044] [WR 104]"""
         await post(site, request(subscribers, "tester"))
-        await self.check_made(subscribers, 1)
+        await self.check_made(site, subscribers, 1)
         assert (await post(site, request(subscribers, "tester", mode="unsubscribe"))).status == 202
-        check = await self.check_made(subscribers, 2)
+        check = await self.check_made(site, subscribers, 2)
         assert check["hub.mode"] == "unsubscribe" and "hub.lease_seconds" not in check
         await subscribed(site, subscribers, "other")
         await site.component.publish(ALICE, "notes", "1")
@@ -481,7 +472,7 @@ class TestWebsubRocks:
         assert (len(hubs), len(own)) == (1, 1)
         fields = request(subscribers, "tester", own[0].removeprefix(SITE), lease_seconds="7200")
         assert (await post(site, fields, hubs[0].removeprefix(SITE))).status == 202
-        check = await self.check_made(subscribers, 1)
+        check = await self.check_made(site, subscribers, 1)
         assert (check["hub.topic"], check["hub.lease_seconds"]) == (own[0], "7200")
         assert await self.deliver(site, subscribers, "1")
 

@@ -25,9 +25,9 @@ from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx
 from support.mesh import Timers
-from support.processes import until
 from support.pushing import Pushing, running_pushing
 from support.sqlite_memory import SqliteMemoryStore
+from support.waiting import until
 from support.website import Page, running_site
 from support.world import ATOM_NS, World, running_world
 

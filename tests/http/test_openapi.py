@@ -209,6 +209,7 @@ async def test_every_documented_answer_comes_and_no_other(
         site={"logo": tmp_path / "logo.png"},
         prefetch={"folder": tmp_path / "enclosures"},
     )
+    small.wait_for_heads()
     await small.component.create(ALICE, "notes", access_model="open")
     found = await refused(web, token, monkeypatch)
     requests, of_small = Requests(web, token), Requests(small, await bearer(small, ALICE, TokenScope.ADMIN))

@@ -18,7 +18,8 @@ from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NODE_CONFIG, Component, Element, bare, entry, form, ok
 from support.form_client import FormClient
-from support.processes import joined, owner_first, shared, until
+from support.processes import joined, owner_first, shared
+from support.waiting import until
 from support.web import Web, WebStarter
 
 pytestmark = pytest.mark.parametrize("engine", ["postgres"], indirect=True)
@@ -189,7 +190,7 @@ async def test_held_pull_ends_with_the_notice_of_another_process(pair: list[Web]
     """[TOP-013] [PG-079] [PG-064]"""
     first, second = pair
     newest = (await first.get("/feeds/news/?since=time:0", JSON)).json["last_cursor"]
-    pull = asyncio.create_task(first.get(f"/feeds/news/?since=cursor:{newest}&timeout=30", JSON))
+    pull = asyncio.create_task(first.get(f"/feeds/news/?since=cursor:{newest}&timeout=120", JSON))
     await first.holding(1)
     await second.component.publish(ALICE, "news", "two")
     assert [item["id"] for item in (await pull).json["items"]] == ["two"]

@@ -15,6 +15,7 @@ from smartfeeds.http import bodies
 from smartfeeds.service.requests import GetItem
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NS, bare, entry, ok, refusal
+from support.waiting import until
 from support.web import Got, Web
 from support.xml_work import xml_work
 
@@ -696,6 +697,7 @@ async def test_a_body_that_is_a_little_too_long_is_answered_in_peace(notes: Web,
 async def test_a_body_that_does_not_come_is_not_waited_for(start_web: Any) -> None:
     """[xep-map 249] 408 after the time that a first request may take, and the connection ends."""
     web = await start_web(http={"first_request_s": 0.05})
+    web.wait_for_heads()
     await web.component.create(ALICE, "notes")
     token = await bearer(web, ALICE, TokenScope.PUBLISH)
     reader, writer = await asyncio.open_connection("127.0.0.1", web.port)
@@ -747,8 +749,7 @@ async def test_what_is_stored_is_pushed_although_the_client_has_gone(
     await asyncio.gather(asking, return_exceptions=True)
     site = notes.component.app.site
     assert site is not None
-    while site.listener.connections:  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0)
+    await until(lambda: not site.listener.connections, "the end of the connection")
     monkeypatch.setattr(service.store, "write", write)
     go_on.set()
     assert len(await notes.component.next_event(bare(BOB))) == 1

@@ -381,7 +381,7 @@ async def test_different_representations_of_a_feed_have_different_tags(golden: W
 async def test_held_pull_has_the_tag_of_its_page(golden: Web) -> None:
     last = (await golden.get("/feeds/comments/?until=&max=1")).json["last_cursor"]
     path = f"/feeds/comments/?since=cursor:{last}&max=2"
-    held = asyncio.create_task(golden.get(f"{path}&timeout=60"))
+    held = asyncio.create_task(golden.get(f"{path}&timeout=120"))
     await golden.holding(1)
     await golden.component.publish(ALICE, "comments", "z")
     tag = (await held).header("ETag")

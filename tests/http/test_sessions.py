@@ -265,6 +265,7 @@ FORMS = [route.path for route in TABLE if route.operation.for_people and route.o
 async def test_every_form_bounds_its_body(start_web: WebStarter, path: str) -> None:
     """A page says that a body is too large (413), or that it did not arrive in time (408)."""
     web = await start_web(http={"first_request_s": 0.2}, pubsub={"admins": [bare(ALICE)]})
+    web.wait_for_heads()
     await web.component.create(ALICE, "notes")
     browser = await sign_in(web, ALICE)
     target = path.format(name="notes", id="a")

@@ -5,7 +5,8 @@ import pytest
 from support.chat import write
 from support.component import ALICE, Component, Starter, bare
 from support.guests import SITE, Guest, answer, code_of, confirm_request, state
-from support.processes import joined, until
+from support.processes import joined
+from support.waiting import until
 from support.web import Web, WebStarter
 
 pytestmark = pytest.mark.parametrize("engine", ["postgres"], indirect=True)

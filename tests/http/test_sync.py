@@ -168,7 +168,7 @@ async def test_held_pull_and_stream_show_sync_data(notes: Web) -> None:
     await notes.component.publish(ALICE, "notes", "a")
     cursor = (await notes.get("/feeds/notes/?sync=true")).json["last_cursor"]
     path = f"/feeds/notes/?sync=true&since=cursor:{cursor}"
-    held = [asyncio.create_task(notes.get(f"{path}&timeout=60", accept)) for accept in (JSON, ATOM)]
+    held = [asyncio.create_task(notes.get(f"{path}&timeout=120", accept)) for accept in (JSON, ATOM)]
     headers = {"Accept": "text/event-stream"}
     async with notes.session.get(f"{notes.origin}{path}", headers=headers) as stream:
         await notes.holding(3)

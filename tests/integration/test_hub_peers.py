@@ -20,7 +20,8 @@ from smartfeeds.service.hub import HUB
 from smartfeeds.service.requests import Publish
 from smartfeeds.store.base import ReadTx
 from support.component import ALICE, DOMAIN, entry
-from support.lines import DEADLINE_S, PEERS, running
+from support.lines import PEERS, running
+from support.waiting import until, wait_for, waiting
 from support.web import Web, WebStarter
 
 JS = Path(__file__).parent / "js" / "hub.js"
@@ -48,10 +49,12 @@ async def publish(web: Web, item_id: str) -> None:
 
 async def active(web: Web) -> None:
     """Returns when a subscription is active."""
-    async with asyncio.timeout(DEADLINE_S):
-        store = web.component.app.service.store
-        while not any(row.active for row in await store.read(lambda tx: tx.callbacks(HUB, 0, 9))):  # noqa: ASYNC110
-            await asyncio.sleep(0)
+    store = web.component.app.service.store
+
+    async def is_active() -> bool:
+        return any(row.active for row in await store.read(lambda tx: tx.callbacks(HUB, 0, 9)))
+
+    await until(is_active, "the subscription")
 
 
 def links(web: Web, topic: str) -> tuple[str, str]:
@@ -130,7 +133,7 @@ async def test_prosody_finds_the_hub_and_takes_deliveries(web: Web, tmp_path: Pa
             assert await result_of_newest(web) == "answered 202"
     finally:
         process.terminate()
-        await asyncio.wait_for(process.wait(), DEADLINE_S)
+        await wait_for(process.wait(), "the end of the peer")
 
 
 async def result_of_newest(web: Web) -> str:
@@ -143,7 +146,7 @@ async def result_of_newest(web: Web) -> str:
         mark = tx.mark(node.node_no, Order.MODIFIED, row.consumer.name)
         return row, mark is not None and mark.key_us == node.last_modified_us and bool(row.result)
 
-    async with asyncio.timeout(DEADLINE_S):
+    async with waiting("the delivery of the newest item"):
         while True:
             row, done = await service.read(read)
             assert dispatcher.failure(row.consumer) is None, row

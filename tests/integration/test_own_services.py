@@ -1,6 +1,5 @@
 """Two services of ours over HTTP: one follows a feed of the other through its hub or its cloud."""
 
-import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator
@@ -11,8 +10,9 @@ import pytest
 
 from smartfeeds.core.sources import PushKind
 from support.component import ALICE
-from support.following import DEADLINE_S, LOOPBACK, Follower, follower
+from support.following import LOOPBACK, Follower, follower
 from support.gateway import Gateway, running_gateway
+from support.waiting import until
 from support.web import Web, WebStarter
 
 NOTIFIED_S = 60  # a notification leads to a poll in this time
@@ -110,9 +110,11 @@ async def test_follower_is_notified_by_the_cloud(
             await copy.poll()
         before_copy.asked.clear()
         await feed.component.publish(ALICE, "notes", "one")
-        async with asyncio.timeout(DEADLINE_S):
-            while await copy.due_s() > NOTIFIED_S:  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.01)
+
+        async def is_notified() -> bool:
+            return await copy.due_s() <= NOTIFIED_S
+
+        await until(is_notified, "the notification")
         assert len(requests(before_copy, "POST /push/")) == 1
         await copy.poll()
         assert await copy.titles() == ["zero", "one"]

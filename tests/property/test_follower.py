@@ -365,7 +365,7 @@ async def _follow(link: ModelLink, store: MemoryStore, page_items: int, pauses: 
         reading = asyncio.ensure_future(read(feed))
         seen, left = 0, pauses
         while left:
-            for _ in range(500):
+            for _ in range(500):  # more turns than an answer causes, which comes from memory
                 await asyncio.sleep(0)
             if feed.proof().in_step:
                 break

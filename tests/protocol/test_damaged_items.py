@@ -252,7 +252,7 @@ async def test_held_pull_ends_with_what_follows_a_damaged_item(start_web: WebSta
     await feed(web.component)
     await spoil(web.component, "truncated", "three")
     last = (await web.get("/feeds/news.json?since=time:2000-01-01T00:00:00Z")).json["last_cursor"]
-    held = asyncio.create_task(web.get(f"/feeds/news.json?since=cursor:{last}&timeout=20"))
+    held = asyncio.create_task(web.get(f"/feeds/news.json?since=cursor:{last}&timeout=120"))
     await web.holding(1)
     await web.component.publish(ALICE, "news", "four")
     got = await held

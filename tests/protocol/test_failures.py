@@ -32,6 +32,7 @@ from support.component import (
     submit,
 )
 from support.pulls import publish_all, pull, put, request, result_set
+from support.waiting import wait_for
 
 BUSY = Refusal("wait", "resource-constraint")
 TOO_MANY = Refusal("wait", "policy-violation", "too-many-subscriptions")
@@ -201,7 +202,7 @@ async def test_document_type_in_a_stanza_is_never_expanded(start: Starter, insid
         f"<item id='x'>{inside}</item></publish></pubsub></iq>"
     )
 
-    await asyncio.wait_for(component.session.closed.wait(), 10)
+    await wait_for(component.session.closed.wait(), "the end of the connection")
     await component.relink()
 
     assert await component.item_ids(BOB, "box") == []

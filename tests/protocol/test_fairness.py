@@ -4,7 +4,6 @@ The wire rows of the flood table are counted, not timed: answers that come befor
 tags that are parsed before the event loop does something else.
 """
 
-import asyncio
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -18,6 +17,7 @@ from smartfeeds.xmpp.turns import REST_MOST_S, WORK_BYTES, QueueBounds, StanzaTu
 from support.component import ALICE, BOB, DOMAIN, EVE, PS, Component, Starter, entry
 from support.faketime import FakeTime
 from support.floods import FLOODS, NODE
+from support.waiting import wait_for
 
 FLOOD = 16
 READ = {"58 KB", "60 KB of words", "HTML entries"}  # as long as an item may be
@@ -46,7 +46,8 @@ class Flooded:
     async def answers(self, *ids: str) -> None:
         """Waits for these answers."""
         while not self.kinds.keys() >= set(ids):
-            stanza = await asyncio.wait_for(self.component.session.stanzas.get(), 20)
+            missing = set(ids) - self.kinds.keys()
+            stanza = await wait_for(self.component.session.stanzas.get(), f"the answers to {missing}")
             self.kinds[str(stanza.get("id"))] = condition(stanza)
 
     async def rested(self, *ids: str) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ from smartfeeds.delivery import changes, ownership
 from smartfeeds.service import requests as r
 from support.fakeserver import FakeServer, Session
 from support.postgres import PostgresServer
+from support.waiting import until
 from support.world import draft, entry, form, jid
 
 A, B = "feeds.a.example", "feeds.b.example"
 NODE = "plans"
 OWNER = "owner@people.example"
 MIRROR = {"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": "both"}
-DEADLINE_S = 60.0
 
 
 @pytest.fixture
@@ -33,15 +33,6 @@ def url(postgres: PostgresServer) -> Iterator[str]:
     address = postgres.create_database()
     yield address
     postgres.drop_database(address)
-
-
-async def until(condition: Callable[[], Any], what: str) -> None:
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():  # noqa: ASYNC110 - no process reports this
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        raise AssertionError(f"not reached in {DEADLINE_S:g} s: {what}") from None
 
 
 class Process:
@@ -61,9 +52,11 @@ class Process:
         await self.app.service.handle(r.Publish(jid(OWNER), self.domain, NODE, item_id, draft(entry(item_id))))
 
     async def has(self, *item_ids: str) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while await self.items() != set(item_ids):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+
+        async def is_so() -> bool:
+            return await self.items() == set(item_ids)
+
+        await until(is_so, f"the items {item_ids} of {self.domain}")
 
 
 class Net:

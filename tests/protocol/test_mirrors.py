@@ -20,7 +20,7 @@ from smartfeeds.core.view import SMART
 from smartfeeds.service import requests as r
 from smartfeeds.service.mirrors import add_mirror, describe_standing, mirror_statuses, remove_mirror
 from support.fakeserver import FakeServer, Session
-from support.processes import until
+from support.waiting import until, wait_for
 from support.world import draft, entry, form, jid
 
 A, B = "feeds.a.example", "feeds.b.example"
@@ -91,7 +91,7 @@ class Pair:
             found = await self.apps[domain].service.read(self._items)
             if found.keys() == ids:
                 return found
-            await asyncio.wait_for(self.changed.wait(), 20)
+            await wait_for(self.changed.wait(), f"the items {ids} of {domain} instead of {found.keys()}")
 
     @staticmethod
     def _items(tx: Any, _context: Any) -> dict[str, bytes]:

@@ -15,6 +15,7 @@ from smartfeeds.service import publishing
 from smartfeeds.service.feeds import WRITES
 from smartfeeds.service.requests import Subscribe, Unsubscribe
 from support.component import ALICE, INFO, PS, Component, entry, ok, refusal
+from support.waiting import HANG_S, in_vain
 
 SECOND = "alice@example.org/phone"
 CREATE = f"<pubsub xmlns='{PS}'><create node='news'/></pubsub>"
@@ -42,7 +43,7 @@ class Gate:
 
         def wait(_tx: Any) -> None:
             loop.call_soon_threadsafe(reached.set_result, None)
-            assert self._opened.wait(10)
+            assert self._opened.wait(HANG_S), in_vain("the gate")
 
         self._closing = asyncio.ensure_future(self._store.write(wait, turn="gate"))
         await reached

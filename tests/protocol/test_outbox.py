@@ -9,6 +9,7 @@ from smartfeeds.errors import LinkError
 from smartfeeds.xmpp.outbox import BATCH_BYTES, HIGH_WATER_BYTES, REPLY_LIMIT_BYTES, Outbox
 from support.faketime import FakeTime, settle
 from support.link import linked
+from support.waiting import until
 
 
 class Pipe:
@@ -322,8 +323,7 @@ async def test_outbox_slow_server_pauses_the_real_transport() -> None:
         assert stream.transport is not None
         session.stop_reading()
         sending = asyncio.create_task(stream.outbox.notify(stanzas("a", 40_000)))
-        while not stream.outbox.paused:  # noqa: ASYNC110 the transport tells only the outbox
-            await asyncio.sleep(0)
+        await until(lambda: stream.outbox.paused, "the pause of the outbox")
         await settle()
 
         size_bytes = stream.transport.get_write_buffer_size()

@@ -11,8 +11,8 @@ from smartfeeds.delivery.indexing import Indexer
 from support.chat import write
 from support.component import ALICE, BOB, DISCO_INFO, DOMAIN, Component, Element, Starter, bare
 from support.contacts import befriend, tell
-from support.processes import owner_first, shared, until, without_locks
-from support.shared_service import until as until_reads
+from support.processes import owner_first, shared, without_locks
+from support.waiting import until, wait_for
 
 pytestmark = pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 BOBS = bare(BOB)
@@ -80,7 +80,7 @@ async def test_notice_of_another_process_starts_the_indexing(
     assert not other.app.ownership.owns_name("filter index")
     for name in ("one", "two"):  # a process that begins indexes the first one without a notice
         await other.publish(ALICE, "news", name)
-        await until_reads(partial(is_indexed, indexer), "the index")
+        await until(partial(is_indexed, indexer), "the index")
 
 
 async def look_at_nothing(_indexer: Indexer) -> None:
@@ -179,7 +179,7 @@ async def test_request_that_reaches_a_process_that_ends_is_answered_by_another_o
             await ending.session.send(
                 f"<iq type='get' id='late' from='{ALICE}' to='{DOMAIN}'><query xmlns='{DISCO_INFO}'/></iq>"
             )
-            await asyncio.wait_for(asyncio.shield(answer), 30)
+            await wait_for(asyncio.shield(answer), "the answer to late")
         await drain()
 
     monkeypatch.setattr(ending.app, "_drain", drain_later)

@@ -7,7 +7,8 @@ import pytest
 from smartfeeds.bot.rooms import Room, Rooms
 from support.chat import body_of, deliver
 from support.component import ALICE, BOB, Component, Starter
-from support.processes import joined, until
+from support.processes import joined
+from support.waiting import until
 
 from .test_bot_rooms import ROOM, presence, rooms_in_store, say
 

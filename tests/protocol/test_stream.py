@@ -19,6 +19,7 @@ from smartfeeds.xmpp.turns import BYTE_COST_S, COSTLY_S, REST_MOST_S, WORK_BYTES
 from support.fakeserver import FakeServer, Session
 from support.faketime import FakeTime
 from support.link import DOMAIN, Taken, linked, make_stream
+from support.waiting import wait_for
 
 ACCEPT = "{jabber:component:accept}"
 STANZAS = "{urn:ietf:params:xml:ns:xmpp-stanzas}"
@@ -71,7 +72,7 @@ async def test_stream_before_the_handshake_is_answered_sends_nothing() -> None:
         assert not stream.outbox.reply(b"<iq type='result'/>")
         opening.cancel()
         await asyncio.wait((opening,))
-        await asyncio.wait_for(session.closed.wait(), 10)
+        await wait_for(session.closed.wait(), "the end of the connection")
 
         assert b"<message" not in session.received
         assert b"<presence" not in session.received
@@ -352,7 +353,7 @@ async def test_stream_garbage_from_the_server_closes_with_a_stream_error(garbage
         session = await server.session()
         await session.send(b"<message id='1'/>" + (garbage.encode() if isinstance(garbage, str) else garbage))
         down = await stream.wait_closed()
-        await asyncio.wait_for(session.closed.wait(), 10)
+        await wait_for(session.closed.wait(), "the end of the connection")
 
         assert down.condition == condition
         assert taken.ids == ["1"]
@@ -445,7 +446,7 @@ async def test_stream_closed_by_the_server_answers_with_a_footer() -> None:
         session = await server.session()
         await session.send("</stream:stream>")
         down = await stream.wait_closed()
-        await asyncio.wait_for(session.closed.wait(), 10)
+        await wait_for(session.closed.wait(), "the end of the connection")
 
         assert down.condition == "closed"
         assert session.footer
@@ -540,7 +541,7 @@ async def test_stream_own_request_goes_out_as_it_is_and_gets_its_answer() -> Non
             f"<iq type='result' id='{stanza_id}' from='feeds.b.example' to='{DOMAIN}'><r xmlns='urn:r'/></iq>"
         )
 
-        answer = await asyncio.wait_for(asking, 10)
+        answer = await wait_for(asking, "the answer")
         assert (answer.get("type"), answer[0].tag) == ("result", "{urn:r}r")
         assert len(stream._requests) == 0
 
@@ -555,7 +556,7 @@ async def test_stream_own_request_without_an_answer_ends() -> None:
         await server.sessions[0].expect()
         server.sessions[0].cut()
         with pytest.raises(LinkDownError):
-            await asyncio.wait_for(asking, 10)
+            await wait_for(asking, "the failure of the request")
         with pytest.raises(LinkDownError):
             await stream.call("get", "feeds.b.example", PAYLOAD, 60)
         assert len(stream._requests) == 0
@@ -589,7 +590,7 @@ async def test_stream_tells_its_listeners_what_happens_and_gives_them_messages()
             "<message id='taken' from='x@y'/><message id='left' from='x@y'/>"
             f"<iq type='error' id='{stanza_id}' from='feeds.b.example'/>"
         )
-        assert isinstance(await asyncio.wait_for(asking, 10), etree._Element)
+        assert isinstance(await wait_for(asking, "the error"), etree._Element)
         ends[1]()
         session.cut()
         await stream.wait_closed()

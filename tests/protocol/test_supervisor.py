@@ -15,6 +15,7 @@ from smartfeeds.xmpp.supervisor import ADVICE, REFUSED, Pace, Supervisor
 from support.fakeserver import FakeServer
 from support.faketime import FakeTime, settle
 from support.link import DOMAIN, Taken, make_stream
+from support.waiting import wait_for
 
 OPEN_TIMEOUT_S = 500.0
 PACE = Pace(
@@ -304,7 +305,7 @@ async def test_supervisor_real_link_comes_back_after_the_server_was_away() -> No
         stream = make_stream(server, Taken())
         supervisor = Supervisor(stream, clock=time.clock, sleep=time.sleep, random=lambda: 0.5, pace=PACE)
         task = asyncio.create_task(supervisor.run())
-        await asyncio.wait_for(supervisor.online.wait(), 10)
+        await wait_for(supervisor.online.wait(), "the connection")
         await server.stop_listening()
         server.sessions[0].cut()
         await time.until_sleeping(BACK_OFF_MOST_S)
@@ -316,7 +317,7 @@ async def test_supervisor_real_link_comes_back_after_the_server_was_away() -> No
 
         await server.listen()
         await time.advance(BACK_OFF_MOST_S)
-        await asyncio.wait_for(supervisor.online.wait(), 10)
+        await wait_for(supervisor.online.wait(), "the connection")
 
         assert supervisor.epoch == stream.outbox.epoch == 2
         await supervisor.stop()
@@ -337,7 +338,7 @@ async def test_supervisor_real_link_conflict_ends_in_a_working_link() -> None:
             if expected_s == 2.0:
                 server.switches.refuse = ""
             await time.advance(expected_s)
-        await asyncio.wait_for(supervisor.online.wait(), 10)
+        await wait_for(supervisor.online.wait(), "the connection")
 
         assert supervisor.connects == 4
         await supervisor.stop()

@@ -4,7 +4,6 @@ import re
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
@@ -29,6 +28,7 @@ from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres_session import PostgresSession
 from support.postgres import PostgresServer
+from support.waiting import block_until
 
 ROWS = 3  # of each table
 SOURCE = "the source"
@@ -314,8 +314,8 @@ def test_copy_waits_until_the_server_has_noticed_the_end_of_another_one(address:
         former.execute("SELECT pg_advisory_lock(%s)", (copy_postgres._LOCK,))
 
         def end_the_former() -> None:
-            while not look.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'").fetchone():
-                time.sleep(0.01)
+            query = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+            block_until(lambda: look.execute(query).fetchone(), "the copy to wait for the lock")
             former.close()
 
         thread = threading.Thread(target=end_the_former, daemon=True)

@@ -40,6 +40,7 @@ from smartfeeds.store.postgres_scrub import scrub_postgres
 from smartfeeds.store.scrub import ScrubResult, scrub
 from support.postgres import PostgresServer, postgres_program
 from support.postgres_store import EmptyDatabase
+from support.waiting import HANG_S, in_vain, until
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, draft, entry, jid, sqlite_store
 
 JID = "zoe.distinctive@people.example.net"
@@ -336,7 +337,7 @@ def data_files(server: PostgresServer, url: str) -> list[Path]:
 def dump(url: str, *options: str) -> bytes:
     """The output of pg_dump, without the keys that it makes for each dump."""
     command = [postgres_program("pg_dump"), *options, url]
-    output = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
+    output = subprocess.run(command, capture_output=True, timeout=HANG_S, check=True).stdout
     return b"\n".join(line for line in output.splitlines() if b"restrict " not in line)
 
 
@@ -424,7 +425,7 @@ async def test_erasure_waits_for_writes_that_were_admitted(postgres: PostgresSer
         check_admitted(tx, context.policy, request.actor)
         tx.settle()
         admitted.set()
-        assert released.wait(60)
+        assert released.wait(HANG_S), in_vain("the release")
         publish(tx, context, request)
 
     stores = PostgresStore(address, read_traits), PostgresStore(address, read_traits)
@@ -446,10 +447,12 @@ async def test_erasure_waits_for_writes_that_were_admitted(postgres: PostgresSer
 async def waiting_locks(url: str, locktype: str = "advisory") -> None:
     """Returns when a session waits for a lock of this type."""
     statement = f"SELECT count(*) FROM pg_locks WHERE locktype = '{locktype}' AND NOT granted"
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection, asyncio.timeout(60):
-        while (row := await (await connection.execute(statement)).fetchone()) == (0,):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        assert row is not None
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+
+        async def is_waiting() -> bool:
+            return await (await connection.execute(statement)).fetchone() != (0,)
+
+        await until(is_waiting, f"a session that waits for a lock of type {locktype}")
 
 
 async def test_erasure_keeps_a_version_that_is_committed_meanwhile(postgres: PostgresServer, database: str) -> None:
@@ -462,7 +465,7 @@ async def test_erasure_keeps_a_version_that_is_committed_meanwhile(postgres: Pos
         publish(tx, context, r.Publish(jid(BOB), SERVICE, FEED, "bobs", draft(entry("the newest title"))))
         tx.settle()
         written.set()
-        assert released.wait(60)
+        assert released.wait(HANG_S), in_vain("the release")
 
     stores = PostgresStore(address, read_traits), PostgresStore(address, read_traits)
     async with opened(stores[0]) as first, opened(stores[1]) as second:

@@ -29,6 +29,7 @@ from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork, SenderQueue, WorkQueue
 from store.values import add_feed, item, read_payload, view
 from support.effort import runs
+from support.waiting import wait_for
 
 ITEMS = 600
 WORD = view("q=word")
@@ -240,7 +241,7 @@ async def test_long_reads_leave_the_connections_for_short_ones_free(
     long, entered, leave = held_count(node_no)
     reads = [asyncio.create_task(sqlite.read(long, turn=f"u{n}")) for n in range(READERS + 2)]
     await asyncio.to_thread(entered.wait)
-    short = await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count()), 10)
+    short = await wait_for(sqlite.read(lambda tx: tx.node_count()), "the short read")
     leave.set()
 
     assert short == 1
@@ -286,7 +287,7 @@ async def test_reads_behind_a_long_one_of_the_same_turn_keep_their_order(
     await asyncio.to_thread(entered.wait)
     rest = [asyncio.create_task(sqlite.read(lambda tx, n=n: long(n, tx), turn="eve")) for n in (1, 2, 3)]  # type: ignore[misc]
     await asyncio.sleep(0)
-    assert await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count(), turn="alice"), 10) == 1
+    assert await wait_for(sqlite.read(lambda tx: tx.node_count(), turn="alice"), "Alice's read") == 1
     leave.set()
     await asyncio.gather(first, *rest)
     assert runs == [0, 1, 2, 3]
@@ -301,7 +302,7 @@ async def test_short_read_without_a_turn_does_not_wait_for_a_long_one(
     blocked = asyncio.create_task(sqlite.read(long))
     await asyncio.to_thread(entered.wait)
     try:
-        assert await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count()), 10) == 1
+        assert await wait_for(sqlite.read(lambda tx: tx.node_count()), "the short read") == 1
     finally:
         leave.set()
     assert await blocked == ITEMS

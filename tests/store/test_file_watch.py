@@ -1,6 +1,5 @@
 """The files of a database in use: what counts as removed or replaced, and what happens to them in ordinary use."""
 
-import asyncio
 import os
 import shutil
 import sqlite3
@@ -14,6 +13,7 @@ from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import sqlite as sqlite_module
 from smartfeeds.store.file_watch import FileWatch
 from smartfeeds.store.sqlite import SqliteStore
+from support.waiting import wait_for
 
 from .values import add_feed, item
 
@@ -82,7 +82,7 @@ async def test_change_is_noticed_and_nothing_is_acknowledged_afterwards(
 ) -> None:
     change(store.path)
     with pytest.raises(StoreLostError) as raised:
-        await asyncio.wait_for(store.watch(), 10)
+        await wait_for(store.watch(), "the watch to notice the change")
     assert reason in str(raised.value) and "stop the service before you move or replace" in str(raised.value)
     with pytest.raises(StoreLostError):
         await store.write(add_feed(item("two", 2), name="other"))
@@ -98,7 +98,7 @@ async def test_file_that_takes_the_place_is_left_alone(store: SqliteStore) -> No
     other.close()
     before = path.read_bytes()
     with pytest.raises(StoreLostError):
-        await asyncio.wait_for(store.watch(), 10)
+        await wait_for(store.watch(), "the watch to notice the change")
     await store.close()
     assert path.read_bytes() == before
 

@@ -18,6 +18,7 @@ from smartfeeds.store import files
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.files import ABANDONED_S, BUFFER_BYTES, LOCK, NEW, FileFolder, PendingFile, copy_files
 from store.values import add_feed, item
+from support.waiting import waiting
 
 DIGEST = hashlib.sha256(b"photo").hexdigest()
 FILE_ID = file_id_of(DIGEST, "image/jpeg")
@@ -209,10 +210,10 @@ async def test_two_processes_that_clean_keep_a_file_that_a_third_adds(
     """[TOP-013] A process that cleans waits until the row of a new file is stored."""
     adding, *cleaning = [FileFolder(tmp_path / "files") for _ in range(3)]
     rows: set[str] = set()
-    loop, waiting = asyncio.get_running_loop(), asyncio.Semaphore(0)
+    loop, locking = asyncio.get_running_loop(), asyncio.Semaphore(0)
 
     def flock(handle: int, operation: int) -> None:
-        loop.call_soon_threadsafe(waiting.release)
+        loop.call_soon_threadsafe(locking.release)
         fcntl.flock(handle, operation)
 
     async def known(digests: Collection[str]) -> set[str]:
@@ -224,9 +225,9 @@ async def test_two_processes_that_clean_keep_a_file_that_a_third_adds(
             monkeypatch.setattr(files, "fcntl", LockModule(flock))
             digest = (await file.keep()).digest
             cleaners = [asyncio.create_task(folder.remove_unknown(known)) for folder in cleaning]
-            async with asyncio.timeout(60):
+            async with waiting("both processes to wait for the lock"):
                 for _ in cleaners:
-                    await waiting.acquire()
+                    await locking.acquire()
             rows.add(digest)
     assert await asyncio.gather(*cleaners) == [0, 0]
     assert names(adding) == [digest]

@@ -28,8 +28,8 @@ from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.telemetry import REGISTRY
 from support.postgres import PostgresServer
+from support.waiting import HANG_S, in_vain, until, waiting
 
-DEADLINE_S = 60.0
 LEASE_S = 30.0
 
 
@@ -64,7 +64,7 @@ class Peer:
         )
 
     async def until(self, is_there: Callable[[], object]) -> None:
-        async with asyncio.timeout(DEADLINE_S):
+        async with waiting(f"events of {self.name}"):
             while not is_there():
                 self.news.clear()
                 await self.news.wait()
@@ -95,14 +95,14 @@ async def test_shard_has_one_owner_until_it_is_unlocked_or_its_session_ends(url:
             assert await second.session.lock([3]) == {3}
         # The server ends the session some time after the connection was closed.
         gained: set[int] = set()
-        async with asyncio.timeout(DEADLINE_S):
+        async with waiting("the locks of the closed session"):
             while gained != {1, 2}:
                 gained |= await second.session.lock({1, 2} - gained)
 
 
 async def test_session_that_is_frozen_in_a_pipeline_is_ended_by_another_process(url: str) -> None:
     """[TOP-041] [CAM-002] [CAM-082] The timeout for idle sessions does not run there."""
-    async with joined(url, "b", lease_s=0.5) as second:
+    async with joined(url, "b", lease_s=1.0) as second:  # it must not lose its own session between two beats
         with closing(psycopg.connect(url, application_name="smartfeeds a locks", autocommit=True)) as frozen:
             frozen.execute("SELECT pg_advisory_lock(%s::int, 9)", (0x5346_0001,))
             frozen.execute("SET idle_session_timeout = 500")
@@ -111,7 +111,7 @@ async def test_session_that_is_frozen_in_a_pipeline_is_ended_by_another_process(
             frozen.pgconn.send_flush_request()
             frozen.pgconn.flush()
             gained: frozenset[int] = frozenset()
-            async with asyncio.timeout(DEADLINE_S):
+            async with waiting("the lock of the frozen session"):
                 while not gained:
                     await second.session.beat()
                     gained = await second.session.lock([9])
@@ -147,7 +147,7 @@ async def test_one_process_has_the_link(url: str) -> None:
             assert await first.session.lease_link() is True
             assert await second.session.lease_link() is False
         # The server ends a session a moment after its connection was closed.
-        async with asyncio.timeout(DEADLINE_S):
+        async with waiting("the lease of the closed session"):
             while not await second.session.lease_link():
                 await second.session.beat()
 
@@ -203,7 +203,7 @@ async def test_texts_of_other_roles_end_nothing(url: str) -> None:
         with psycopg.connect(url, autocommit=True) as stranger:
             for text in (f"x letter * {'9' * 5_000}", f"x changed {'9' * 5_000}", "x letter * 5", "\U0001f41e"):
                 stranger.execute("SELECT pg_notify(%s, %s)", (lock_session.CHANNEL, text))
-        async with asyncio.timeout(DEADLINE_S):
+        async with waiting("the letter behind the strangers' notices"):
             await second.session.send_letter("a", b"<iq/>")
             await first.until(lambda: first.letters)
             await first.session.beat()
@@ -215,7 +215,7 @@ async def test_beat_overtakes_letters(url: str) -> None:
     order: list[str] = []
     may_go = threading.Event()
     async with joined(url, "a") as first:
-        tasks = [asyncio.create_task(first.session.run(lambda: may_go.wait(DEADLINE_S)), name="work")]
+        tasks = [asyncio.create_task(first.session.run(lambda: may_go.wait(HANG_S)), name="work")]
         tasks += [asyncio.create_task(first.session.send_letter("b", b"<presence/>"), name="letter") for _ in range(5)]
         tasks += [asyncio.create_task(first.session.run(lambda: None), name="beat")]
         for task in tasks:
@@ -235,10 +235,10 @@ async def test_beat_overtakes_letters_that_have_arrived(url: str, monkeypatch: p
     async with joined(url, "a") as first:
 
         def receive() -> None:
-            sent.wait(DEADLINE_S)
+            assert sent.wait(HANG_S), in_vain("the notices")
             first.session._connection.execute("SELECT 1")  # the response comes with the notices
             arrived.set()
-            may_go.wait(DEADLINE_S)
+            assert may_go.wait(HANG_S), in_vain("the beats to be queued")
 
         tasks = [asyncio.create_task(first.session.run(receive))]
         await asyncio.sleep(0)  # it is queued
@@ -246,7 +246,7 @@ async def test_beat_overtakes_letters_that_have_arrived(url: str, monkeypatch: p
             query = "SELECT count(pg_notify(%s, 'x letter * ' || number)) FROM generate_series(1, 5) AS number"
             stranger.execute(query, (lock_session.CHANNEL,))
         sent.set()
-        await asyncio.to_thread(arrived.wait, DEADLINE_S)
+        await asyncio.to_thread(arrived.wait, HANG_S)
         tasks += [asyncio.create_task(first.session.run(partial(order.append, "beat"))) for _ in range(3)]
         await asyncio.sleep(0)
         may_go.set()
@@ -256,14 +256,12 @@ async def test_beat_overtakes_letters_that_have_arrived(url: str, monkeypatch: p
 
 async def test_silent_session_loses_its_locks_and_can_write_no_mark(url: str) -> None:
     """[TOP-041] The database ends a session without a beat."""
-    async with joined(url, "b") as second, joined(url, "a", lease_s=0.2) as first:
+    async with joined(url, "b") as second, joined(url, "a", lease_s=1.0) as first:  # a slow machine locks within it
         assert await first.session.lock([7]) == {7}
         await first.until(lambda: first.lost)
         with pytest.raises(SessionLostError):
             await first.session.write_marks([lambda _tx: None])
-        async with asyncio.timeout(DEADLINE_S):
-            while not await second.session.lock([7]):  # noqa: ASYNC110 - the other session reports no event
-                await asyncio.sleep(0)
+        await until(lambda: second.session.lock([7]), "the lock of the silent session")
 
 
 async def test_session_is_refused_after_a_newer_program_has_upgraded_the_database(postgres: PostgresServer) -> None:
@@ -308,7 +306,7 @@ async def test_session_ends_although_the_server_hangs(url: str, monkeypatch: pyt
         os.kill(pid, signal.SIGSTOP)
         try:
             beat = asyncio.create_task(first.session.beat())
-            async with asyncio.timeout(DEADLINE_S):
+            async with waiting("the end of the session"):
                 await first.session.close()
                 with pytest.raises(SessionLostError):
                     await beat
@@ -324,13 +322,13 @@ async def test_closing_that_is_cancelled_ends_although_the_server_hangs(url: str
         try:
             beat = asyncio.create_task(first.session.beat())
             closing = asyncio.create_task(first.session.close())
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # both begin
+            await asyncio.sleep(0)  # closing waits for the thread
             closing.cancel()
-            async with asyncio.timeout(DEADLINE_S):
+            async with waiting("the failure of the beat"):
                 with pytest.raises(SessionLostError):
                     await beat
-            first.session._thread.join(DEADLINE_S)
+            first.session._thread.join(HANG_S)
             assert not first.session._thread.is_alive()
         finally:
             os.kill(pid, signal.SIGCONT)
@@ -348,7 +346,7 @@ async def test_opening_that_is_cancelled_ends_although_the_server_hangs(url: str
         os.kill(pid, signal.SIGSTOP)
         try:
             opening.cancel()
-            async with asyncio.timeout(DEADLINE_S):
+            async with waiting("the end of the opening and of its thread"):
                 await asyncio.wait((opening,))
                 await loop.shutdown_default_executor()
         finally:
@@ -358,12 +356,14 @@ async def test_opening_that_is_cancelled_ends_although_the_server_hangs(url: str
 
 async def waiting_session(connection: psycopg.Connection[Any]) -> int:
     """The process of the server that waits for a lock, when there is one."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            row = connection.execute("SELECT pid FROM pg_locks WHERE NOT granted").fetchone()
-            if row is not None:
-                return int(row[0])
-            await asyncio.sleep(0.01)
+    pids: list[int] = []
+
+    def look() -> list[int]:
+        pids.extend(pid for (pid,) in connection.execute("SELECT pid FROM pg_locks WHERE NOT granted"))
+        return pids
+
+    await until(look, "a session that waits for a lock")
+    return pids[0]
 
 
 async def test_letter_that_cannot_be_read_is_logged(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,9 +376,7 @@ async def test_letter_that_cannot_be_read_is_logged(url: str, monkeypatch: pytes
         monkeypatch.setattr(second.session._table, "read", fail)
         with capture_logs() as logs:
             await first.session.send_letter("b", b"<iq/>")
-            async with asyncio.timeout(DEADLINE_S):
-                while not logs:  # noqa: ASYNC110 - the thread reports no event
-                    await asyncio.sleep(0)
+            await until(lambda: logs, "the log line")
         assert [(log["event"], log["reason"]) for log in logs] == [("letter_failed", "ValueError('a fault')")]
         await second.session.beat()
 
@@ -392,7 +390,7 @@ async def test_session_that_is_given_up_while_it_opens_is_closed(url: str, monke
     def prepare_slowly(session: lock_session._LockedSession, instance: str) -> None:
         prepare(session, instance)
         loop.call_soon_threadsafe(prepared.set)
-        assert may_go.wait(DEADLINE_S)
+        assert may_go.wait(HANG_S), in_vain("the cancellation")
 
     async with joined(url, "b") as second:
         monkeypatch.setattr(lock_session._LockedSession, "prepare", prepare_slowly)
@@ -407,7 +405,7 @@ async def test_session_that_is_given_up_while_it_opens_is_closed(url: str, monke
         with pytest.raises(asyncio.CancelledError):
             await opening
         # The server ends the session some time after the connection was closed.
-        async with asyncio.timeout(DEADLINE_S):
+        async with waiting("the server to end the session"):
             while (await second.session.beat()).members != Members(0, 1):
                 pass
 

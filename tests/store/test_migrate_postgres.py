@@ -3,7 +3,6 @@
 import os
 import re
 import sqlite3
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -23,7 +22,8 @@ from smartfeeds.store.lock_session import _LockedSession
 from smartfeeds.store.migrate_postgres import postgres_version, prepare_postgres
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import checksum, item_texts
-from support.postgres import DEADLINE_S, PostgresServer
+from support.postgres import PostgresServer
+from support.waiting import HANG_S, block_until
 
 NEXT = "9000"
 VERSIONS = Path(migrations.__file__).parent / "versions"
@@ -165,9 +165,9 @@ def test_upgrade_waits_for_no_process_but_refuses_those_that_cannot_work_with_it
         str(refusal.value),
     )
 
-    until_s = time.monotonic() + DEADLINE_S
-    while run(address, "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'smartfeeds % locks'"):
-        assert time.monotonic() < until_s  # the server ends a session a moment after its connection
+    # The server ends a session a moment after its connection.
+    sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'smartfeeds % locks'"
+    block_until(lambda: not run(address, sessions), "the end of the sessions")
     assert prepare(address) == NEXT
 
 
@@ -196,14 +196,13 @@ def test_process_that_starts_during_an_upgrade_waits_for_it(address: StoreAddres
         upgrading.execute("SELECT pg_advisory_xact_lock(%s)", (migrate_postgres.SCHEMA_LOCK,))
         session = _LockedSession(address, lease_s=60.0)
         start = threads.submit(session.prepare, "a")
-        until_s = time.monotonic() + DEADLINE_S
-        while not run(address, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
-            assert time.monotonic() < until_s
+        locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        block_until(lambda: run(address, locks), "the process to wait for the upgrade")
         upgrading.execute("UPDATE alembic_version SET version_num = '9999'")
         upgrading.execute("UPDATE compatibility SET oldest = '9998'")
         upgrading.commit()
         with pytest.raises(NewerSchemaError, match="9999 is newer"):
-            start.result(DEADLINE_S)
+            start.result(HANG_S)
     assert not session.is_open
 
 

@@ -25,6 +25,7 @@ from smartfeeds.telemetry import REGISTRY
 from store.conftest import opened as opened_store
 from store.values import add_feed, item, node, read_payload
 from support.postgres import PostgresServer
+from support.waiting import HANG_S, until
 
 EXISTING = (OpenMode.READ, OpenMode.WRITE)
 
@@ -301,19 +302,17 @@ async def test_commit_that_still_runs_is_waited_for(store: PostgresStore, url: s
     await store.write(add_feed())
     break_commits(url, "PERFORM pg_advisory_xact_lock(7);")
     runs: list[str] = []
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    query = b"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     with psycopg.connect(url, autocommit=True) as other:
 
-        async def until(count: int) -> None:
-            async with asyncio.timeout(60):
-                while other.execute(waiting.encode()).fetchone() != (count,):  # noqa: ASYNC110
-                    await asyncio.sleep(0.005)
+        async def until_waiting(count: int) -> None:
+            await until(lambda: other.execute(query).fetchone() == (count,), f"{count} sessions that wait for a lock")
 
         other.execute("SELECT pg_advisory_lock(7)")
         writing = asyncio.create_task(store.write(noted(runs)))
-        await until(1)
+        await until_waiting(1)
         store._lanes[0].session.answers.shut_down()
-        await until(2)
+        await until_waiting(2)
         other.execute("SELECT pg_advisory_unlock(7)")
     await writing
     assert runs == ["one"]
@@ -431,12 +430,15 @@ async def test_look_up_that_takes_too_long_runs_on_another_connection(
         with psycopg.connect(url) as other:
             other.execute("LOCK TABLE affiliation IN ACCESS EXCLUSIVE MODE")
             read = asyncio.create_task(store.read(lambda tx: tx.node("feed"), touch=Touch("feed", "a@x")))
-            waiting: set[object] = set()
-            while len(waiting) < 2 and not read.done():
-                waiting |= {pid for (pid,) in run(url, "SELECT pid FROM pg_locks WHERE NOT granted")}
-                await asyncio.sleep(0.01)
+            sessions: set[object] = set()
+
+            def look() -> bool:
+                sessions.update(pid for (pid,) in run(url, "SELECT pid FROM pg_locks WHERE NOT granted"))
+                return len(sessions) == 2 or read.done()
+
+            await until(look, "a second session that waits for the lock")
         assert await read is not None
-        assert len(waiting) == 2
+        assert len(sessions) == 2
 
 
 async def test_read_that_was_answered_before_the_server_went_away_is_no_failure(
@@ -537,7 +539,7 @@ async def test_works_that_wait_for_each_other_run_again(store: PostgresStore, ur
             tx.lock(first)
             loop.call_soon_threadsafe(locked[first].set)
             if runs[first] == 1:
-                asyncio.run_coroutine_threadsafe(locked[second].wait(), loop).result(60)
+                asyncio.run_coroutine_threadsafe(locked[second].wait(), loop).result(HANG_S)
             published(second, f"by {first}")(tx)
 
         return both

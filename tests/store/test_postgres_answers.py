@@ -21,8 +21,8 @@ from smartfeeds.store.postgres_session import connect
 from store.values import add_feed, item, read_payload
 from support.component import settings
 from support.postgres import PostgresServer, running_postgres
+from support.waiting import waiting
 
-DEADLINE_S = 60.0
 NEVER_S = 1_000.0
 SHORT_S = 0.1
 
@@ -72,7 +72,7 @@ def outage(server: PostgresServer) -> Outage:
 async def opened(url: str, outage: Outage) -> AsyncIterator[PostgresStore]:
     """A store with a feed."""
     store = PostgresStore(parse_store(url), read_payload, limit=outage.limit)
-    async with asyncio.timeout(DEADLINE_S):
+    async with waiting("the works on a server that hangs"):
         await store.open()
         await store.write(add_feed())
         yield store
@@ -164,7 +164,7 @@ async def test_commit_that_waits_for_a_standby_is_never_taken_for_done(server: P
         connection.execute("SELECT pg_reload_conf()")
         limit.limit_s = 1.0
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with waiting("a commit that waits for the standby"):
                 with pytest.raises(UnknownOutcomeError):
                     await write_until_it_fails(store, work)  # the server reads its settings a moment later
         finally:
@@ -200,7 +200,7 @@ async def test_close_does_not_wait_for_a_server_that_hangs(url: str, outage: Out
 async def test_service_ends_while_the_server_hangs(server: PostgresServer, url: str, tmp_path: Path) -> None:
     """[CAM-002] Deliveries, shards and presence are stored at the end, and each of them fails."""
     app = App(settings(1, url, store={"files": tmp_path / "files", "lease_s": 1.0}))
-    async with asyncio.timeout(DEADLINE_S):
+    async with waiting("the end of the service"):
         await app.start()
         server.freeze()
         await app.stop()

@@ -31,9 +31,9 @@ from smartfeeds.telemetry import REGISTRY
 from store.conftest import opened
 from store.values import add_feed, item, subscription, view
 from support.postgres_store import EmptyDatabase
+from support.waiting import HANG_S, in_vain, until, waiting
 from support.world import draft, entry
 
-DEADLINE_S = 60.0
 SERVICE = "feeds.example.org"
 ALICE, BOB = Jid("alice", "example.org", "x"), Jid("bob", "example.org", "x")
 MODIFIED = Order.MODIFIED
@@ -79,7 +79,7 @@ class Gate:
 
     def wait(self) -> None:
         self._loop.call_soon_threadsafe(self.reached.set)
-        assert self._is_open.wait(DEADLINE_S)
+        assert self._is_open.wait(HANG_S), in_vain("the gate")
 
     def open(self) -> None:
         self._is_open.set()
@@ -87,11 +87,9 @@ class Gate:
 
 async def until_waiting(url: str, task: "asyncio.Task[object]") -> None:
     """Returns when a transaction waits for another one, or when the task has ended because none does."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     with psycopg.connect(url, autocommit=True) as connection:
-        async with asyncio.timeout(DEADLINE_S):
-            while not task.done() and connection.execute(waiting).fetchone() == (0,):  # noqa: ASYNC110
-                await asyncio.sleep(0.002)
+        await until(lambda: task.done() or connection.execute(query).fetchone(), "a transaction that waits for a lock")
 
 
 def deadlocks() -> float:
@@ -363,7 +361,7 @@ async def test_requests_of_two_processes_for_the_same_feeds_never_deadlock(
             works += [r.CreateNode(user, SERVICE, f"own{number} {name}") for name in names[:3]]
         works += [r.Retract(ALICE, SERVICE, name, "old") for name in names]
         mine, theirs = works[::2], works[1::2][::-1]
-        async with asyncio.timeout(DEADLINE_S):
+        async with waiting("the works of both processes"):
             await asyncio.gather(
                 *(services[0].handle(request) for request in mine), *(services[1].handle(request) for request in theirs)
             )

@@ -1,7 +1,6 @@
 """The state of a real PostgreSQL server, as an administrator and an ordinary user of it see it (OPS-082)."""
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,7 +20,8 @@ from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.telemetry import REGISTRY
 from store.conftest import opened
 from store.values import read_payload
-from support.postgres import DEADLINE_S, PostgresServer, postgres_program
+from support.postgres import PostgresServer, postgres_program
+from support.waiting import block_until
 
 ORDINARY = "ordinary"
 LIMIT = 9
@@ -75,12 +75,16 @@ def receiver(postgres: PostgresServer, folder: Path) -> Iterator[None]:
             process.terminate()
 
 
-def until(url: str, condition: Callable[[DatabaseState], object]) -> DatabaseState:
+def until(url: str, condition: Callable[[DatabaseState], object], what: str) -> DatabaseState:
     """Returns the first state that meets a condition. The server ends sessions a moment after their connections."""
-    until_s = time.monotonic() + DEADLINE_S
-    while not condition(state := state_of(url)):
-        assert time.monotonic() < until_s, state
-    return state
+    states: list[DatabaseState] = []
+
+    def look() -> object:
+        states.append(state_of(url))
+        return condition(states[-1])
+
+    block_until(look, what)
+    return states[-1]
 
 
 def test_connections_that_are_free(postgres: PostgresServer, url: str) -> None:
@@ -90,9 +94,9 @@ def test_connections_that_are_free(postgres: PostgresServer, url: str) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as admin:
         admin.execute(sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}").format(sql.Identifier(ORDINARY), LIMIT))
     # The connection that reads the state counts, too.
-    until(mine, lambda state: state.free_connections == LIMIT - 1)
+    until(mine, lambda state: state.free_connections == LIMIT - 1, "one connection")
     with psycopg.connect(mine), psycopg.connect(mine):
-        until(mine, lambda state: state.free_connections == LIMIT - 3)
+        until(mine, lambda state: state.free_connections == LIMIT - 3, "three connections")
 
 
 def test_session_that_waits_for_a_lock_is_counted(url: str) -> None:
@@ -101,8 +105,9 @@ def test_session_that_waits_for_a_lock_is_counted(url: str) -> None:
     with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as waiter:
         holder.execute(statement)
         waiter.pgconn.send_query(statement)
-        state = until(as_ordinary(url), lambda state: state.waiting_sessions == 1 and state.longest_wait_s > 0)
-        until(as_ordinary(url), lambda later: later.longest_wait_s > state.longest_wait_s)
+        mine = as_ordinary(url)
+        state = until(mine, lambda state: state.waiting_sessions == 1 and state.longest_wait_s > 0, "a waiting session")
+        until(mine, lambda later: later.longest_wait_s > state.longest_wait_s, "a longer wait")
         holder.rollback()
         while waiter.pgconn.get_result() is not None:
             pass
@@ -113,14 +118,14 @@ def test_standby_is_seen_with_its_state_and_lag(postgres: PostgresServer, url: s
     """[OPS-082] An ordinary user sees only that it is there."""
     assert (state_of(url).standbys, state_of(url).standby_lag_bytes) == (NO_STANDBYS, None)
     with receiver(postgres, tmp_path):
-        state = until(url, lambda state: state.standby_lag_bytes is not None)
+        state = until(url, lambda state: state.standby_lag_bytes is not None, "the standby")
         assert state.standbys == NO_STANDBYS | {"async": 1}
         hidden = state_of(as_ordinary(url))
         assert (hidden.standbys, hidden.standby_lag_bytes) == (NO_STANDBYS | {"unknown": 1}, None)
         facts = read_facts(parse_store(as_ordinary(url)))
         assert (facts.standbys, facts.synchronous_standbys) == (1, None)
         assert read_facts(parse_store(url)).synchronous_standbys == 0
-    until(url, lambda state: state.standbys == NO_STANDBYS)
+    until(url, lambda state: state.standbys == NO_STANDBYS, "the end of the standby")
 
 
 async def test_store_counts_its_connections_and_round_trips(url: str) -> None:

@@ -20,6 +20,7 @@ from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
 from smartfeeds.store.restoring import check_backup, restore_backup
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, read_payload
+from support.waiting import HANG_S
 
 # The copies of the database and of the files are renamed when they are complete, then the four former parts, then the
 # two new ones.
@@ -88,7 +89,7 @@ def test_restore_that_is_killed_leaves_a_database_or_a_refusal(database: Path, c
     """[CAM-001] [OPS-092]"""
     backup, files = database.parent / "backup/copy.db", database.with_name("feeds.db-files")
     command = (sys.executable, "-c", KILLED, str(backup), str(database), str(files), str(count))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == (0 if count == RENAMES else -signal.SIGKILL), done.stderr
 
     if count < RENAMES and not database.exists():

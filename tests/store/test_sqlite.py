@@ -29,6 +29,7 @@ from smartfeeds.store.sqlite import READER_CACHE_KIB, READERS, WRITER_CACHE_KIB,
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork, SenderQueue
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
+from support.waiting import wait_for
 
 BIG = "x" * 4000
 
@@ -106,7 +107,7 @@ async def test_work_that_raises_stop_iteration_is_answered(sqlite: SqliteStore) 
         return next(iter(tx.nodes("", 1)))
 
     with pytest.raises(RuntimeError):
-        await asyncio.wait_for(sqlite.write(work), 10)
+        await wait_for(sqlite.write(work), "the failure of the write")
 
 
 async def test_writes_of_one_moment_share_one_commit(sqlite: SqliteStore, tmp_path: Path) -> None:
@@ -198,8 +199,8 @@ async def test_slow_read_does_not_hold_up_the_others(sqlite: SqliteStore) -> Non
 
     blocked = asyncio.create_task(sqlite.read(slow))
     await asyncio.to_thread(entered.wait)
-    assert await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count()), 10) == 0
-    await asyncio.wait_for(sqlite.write(add_feed()), 10)
+    assert await wait_for(sqlite.read(lambda tx: tx.node_count()), "the other read") == 0
+    await wait_for(sqlite.write(add_feed()), "the write")
     leave.set()
     # Its snapshot was taken at its first look, which came after the write.
     assert await blocked == 1

@@ -16,6 +16,7 @@ from smartfeeds.store.postgres import PostgresStore
 from store.conftest import opened
 from store.values import node, read_payload, subscription
 from support.postgres_store import EmptyDatabase
+from support.waiting import HANG_S, wait_for
 
 DOMAIN = "example.org"
 
@@ -67,15 +68,15 @@ async def test_writes_of_two_processes_in_one_domain_do_not_wait_for_each_other(
             tx.settle()
             assert counts(tx) == (1, 1, 1, 1)  # also sends the changes to the database
             loop.call_soon_threadsafe(is_changed.set)
-            asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(60)
+            asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(HANG_S)
 
         def quick(tx: WriteTx) -> None:
             made = tx.add_node(node("quick"))
             tx.put_subscription(subscription(made.node_no, f"b@{DOMAIN}"))
 
         first = asyncio.create_task(one.write(slow))
-        await asyncio.wait_for(is_changed.wait(), 60)
-        await asyncio.wait_for(two.write(quick), 60)
+        await wait_for(is_changed.wait(), "the changes of the slow write")
+        await wait_for(two.write(quick), "the quick write")
         assert await two.read(counts) == (1, 1, 1, 1)
         may_end.set()
         await first

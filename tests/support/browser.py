@@ -7,6 +7,8 @@ from urllib.parse import quote, urlsplit
 
 from playwright.async_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
 
+from support.waiting import HANG_S
+
 # The browser without windows takes half of the processor time. The script in /usr/bin does not pass signals on.
 CHROMIUM = "/usr/lib/chromium/chromium-headless-shell"
 ARGUMENTS = (
@@ -20,7 +22,7 @@ ARGUMENTS = (
     # A name leads nowhere, so that what a page asks of another host is seen and does not leave.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-PATIENCE_MS = 30_000  # a bound for what never comes; nothing waits for it to pass
+PATIENCE_MS = HANG_S * 1_000  # nothing waits for it to pass
 SHOTS = Path(__file__).parents[2] / ".run" / "screenshots"
 
 expect.set_options(timeout=PATIENCE_MS)

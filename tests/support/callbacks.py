@@ -22,6 +22,7 @@ from smartfeeds.service.hub import HUB
 from smartfeeds.webhooks.hub import Hub, HubOptions
 from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
+from support.waiting import until
 from support.world import World, running_world
 
 SITE = "http://feeds.example"
@@ -99,6 +100,10 @@ class Subscribers:
     def got(self, name: str) -> list[str]:
         """The items of each delivery since the last call."""
         return [push.ids for push in self.pushes.pop(name, [])]
+
+    async def receive_push(self, name: str) -> None:
+        """Returns when there is a delivery that was not taken yet."""
+        await until(lambda: self.pushes.get(name), f"a delivery to {name}")
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         name = request.path.strip("/").split("/")[0]

@@ -17,8 +17,8 @@ from lxml import etree
 from slixmpp.xmlstream.xmlstream import NotConnectedError
 
 from smartfeeds.demo.process import HOST
+from support.waiting import wait_for, waiting
 
-REPLY_TIMEOUT_S = 20.0
 _CLIENT = "{jabber:client}"
 _ids = itertools.count(1)
 _ID = re.compile(r"""^<iq\b[^>]*\sid=(["'])(.*?)\1""")
@@ -71,7 +71,7 @@ class Client(slixmpp.ClientXMPP):
         for event in ("failed_all_auth", "connection_failed", "disconnected"):
             self.add_event_handler(event, fail)
         self.connect(HOST, port)
-        await asyncio.wait_for(online, REPLY_TIMEOUT_S)
+        await wait_for(online, f"the session of {self.boundjid}")
         self._online = True
         if self._presence:
             self.send_raw("<presence/>")
@@ -87,7 +87,7 @@ class Client(slixmpp.ClientXMPP):
         self.abort()
         self._finish()
 
-    async def iq(self, xml: str, *, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+    async def iq(self, xml: str) -> etree._Element:
         """Sends an IQ exactly as written (with an id where it has none) and returns the answer, error or result."""
         found = _ID.match(xml)
         if found:
@@ -95,15 +95,15 @@ class Client(slixmpp.ClientXMPP):
         else:
             stanza_id = f"c{next(_ids)}"
             xml = xml.replace("<iq", f'<iq id="{stanza_id}"', 1)
-        return await self.answer(stanza_id, xml, timeout_s=timeout_s)
+        return await self.answer(stanza_id, xml)
 
-    async def answer(self, stanza_id: str, xml: str, *, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+    async def answer(self, stanza_id: str, xml: str) -> etree._Element:
         """Sends any text, and returns the answer to the IQ of this id in it."""
         reply: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
         self._replies[stanza_id] = reply
         try:
             self.send_raw(xml)
-            return await asyncio.wait_for(reply, timeout_s)
+            return await wait_for(reply, f"the answer to {stanza_id} of {self.boundjid}")
         except NotConnectedError as error:
             # The server has ended the connection, and the event that says so has not come yet.
             raise ConnectionError("the session has ended") from error
@@ -118,20 +118,20 @@ class Client(slixmpp.ClientXMPP):
         """The answer to an IQ of type set."""
         return await self.iq(f'<iq type="set" to="{to}">{payload}</iq>')
 
-    async def next_message(self, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+    async def next_message(self) -> etree._Element:
         """The oldest message that was not taken yet; waits for one."""
-        return await self._next(self.messages, timeout_s)
+        return await self._next(self.messages, f"a message to {self.boundjid}")
 
-    async def next_presence(self, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+    async def next_presence(self) -> etree._Element:
         """The oldest presence that was not taken yet; waits for one."""
-        return await self._next(self.presences, timeout_s)
+        return await self._next(self.presences, f"a presence to {self.boundjid}")
 
     async def settle(self) -> None:
         """Returns when everything that the server had routed to us before has arrived."""
         await self.iq(f'<iq type="get" to="{self.boundjid.host}"><ping xmlns="urn:xmpp:ping"/></iq>')
 
-    async def _next(self, queue: deque[etree._Element], timeout_s: float) -> etree._Element:
-        async with asyncio.timeout(timeout_s):
+    async def _next(self, queue: deque[etree._Element], what: str) -> etree._Element:
+        async with waiting(what):
             while not queue:
                 self._arrived.clear()
                 await self._arrived.wait()

@@ -32,6 +32,7 @@ from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, Publish
 from smartfeeds.store.base import WriteTx
 from support.fakeserver import FakeServer, Session
+from support.waiting import wait_for
 
 DOMAIN = "feeds.example.org"
 ALICE = "alice@example.org/home"
@@ -141,7 +142,7 @@ class Component:
         self._answers[stanza_id] = asyncio.get_running_loop().create_future()
         addresses = f"from={quoteattr(user)} to={quoteattr(to)}"
         await self.session.send(f"<iq type='{kind}' id='{stanza_id}' {addresses}>{body}</iq>")
-        return await asyncio.wait_for(asyncio.shield(self._answers[stanza_id]), 10)
+        return await wait_for(asyncio.shield(self._answers[stanza_id]), f"the answer to {stanza_id}")
 
     async def ask_all(self, user: str, bodies: Sequence[str], kind: str = "get") -> list[Element]:
         """Sends many IQs in one write and returns their answers in that order."""
@@ -154,7 +155,7 @@ class Component:
             self._answers[f"q{number}"] = waiting[-1]
             stanzas.append(f"<iq type='{kind}' id='q{number}' from={quoteattr(user)} to='{DOMAIN}'>{content}</iq>")
         await self.session.send("".join(stanzas))
-        return await asyncio.wait_for(asyncio.gather(*waiting), 30)
+        return await wait_for(asyncio.gather(*waiting), f"the answers to q{first} and {len(bodies) - 1} more")
 
     async def get(self, user: str, inner: str, to: str = DOMAIN) -> Element:
         """An IQ get with these children of `<pubsub/>`."""
@@ -225,7 +226,7 @@ class Component:
         """The messages to exactly this address, as soon as there is one; nothing else is waited for."""
         while not self._messages.get(address):
             self._arrived.clear()
-            await asyncio.wait_for(self._arrived.wait(), 10)
+            await wait_for(self._arrived.wait(), f"a message to {address}")
         return self._messages.pop(address)
 
     async def deaf(self) -> None:
@@ -240,7 +241,7 @@ class Component:
         await self.deaf()
         await self.server.stop_listening()
         await self.session.end()
-        await asyncio.wait_for(self.session.closed.wait(), 10)
+        await wait_for(self.session.closed.wait(), "the end of the connection")
         await self.app.stream.wait_closed()
 
     async def link(self) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from smartfeeds.demo.process import HOST, DemoAccount, free_port
 from support.ejabberd import Ejabberd
+from support.waiting import HANG_S
 
 MNESIA, SQL = "pubsub.localhost", "pubsub.sql.localhost"
 SECRET = "secret"
-TIMEOUT_S = 60.0
 
 
 class EjabberdPubsub(Ejabberd):
@@ -83,5 +83,5 @@ class EjabberdPubsub(Ejabberd):
             json.dumps(arguments).encode(),
             {"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+        with urllib.request.urlopen(request, timeout=HANG_S) as response:
             return str(response.read().decode())

@@ -15,6 +15,7 @@ from lxml import etree
 
 from smartfeeds.xml_names import PullParser
 from support.listener import Listener
+from support.waiting import wait_for
 
 STREAM_ID = "3BF96D32"
 _NS = "jabber:component:accept"
@@ -68,7 +69,7 @@ class Session:
 
     async def expect(self) -> etree._Element:
         """The next stanza that the component sent."""
-        return await asyncio.wait_for(self.stanzas.get(), 10)
+        return await wait_for(self.stanzas.get(), "a stanza of the component")
 
     async def stream_error(self, condition: str, text: str = "") -> None:
         """Ends the stream with an error, as servers do."""
@@ -185,7 +186,7 @@ class FakeServer:
         for session in self.sessions:
             session.cut()
         for session in self.sessions:
-            await asyncio.wait_for(session.closed.wait(), 10)
+            await wait_for(session.closed.wait(), "the end of the component's connection")
 
     async def listen(self) -> None:
         """Opens the port, the same one as before if there was one."""
@@ -201,13 +202,13 @@ class FakeServer:
     async def session(self, number: int = 1) -> Session:
         """The n-th connection, once it is online."""
         session = await self.connection(number)
-        await asyncio.wait_for(session.online.wait(), 10)
+        await wait_for(session.online.wait(), f"the handshake of connection {number}")
         return session
 
     async def connection(self, number: int = 1) -> Session:
         """The n-th connection, in whatever state."""
         async with self._arrived:
-            await asyncio.wait_for(self._arrived.wait_for(lambda: len(self.sessions) >= number), 10)
+            await wait_for(self._arrived.wait_for(lambda: len(self.sessions) >= number), f"connection {number}")
         return self.sessions[number - 1]
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from support.waiting import wait_for
+
 SETTLE_TURNS = 30
 
 
@@ -45,7 +47,8 @@ class FakeTime:
     async def until_sleeping(self, most_s: float) -> float:
         """Waits until somebody sleeps no longer than this, and says how long: how a test waits for a back-off."""
         async with self._changed:
-            await asyncio.wait_for(self._changed.wait_for(lambda: any(s <= most_s for s in self.sleeping)), 10)
+            asleep = self._changed.wait_for(lambda: any(s <= most_s for s in self.sleeping))
+            await wait_for(asleep, f"a sleep of at most {most_s:g} s")
         return min(self.sleeping)
 
     async def advance(self, seconds: float) -> None:

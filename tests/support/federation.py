@@ -24,6 +24,7 @@ from support.client import Client
 from support.ejabberd import Ejabberd
 from support.nameserver import ZONE, Nameserver
 from support.servers import SECRET, TestServer
+from support.waiting import wait_for, waiting
 from support.wire import Wire
 
 COMPONENTS: Final = 40  # names that each server knows
@@ -279,7 +280,7 @@ async def component_on(server: FederatedServer) -> AsyncIterator[slixmpp.Compone
     online = asyncio.Event()
     found.add_event_handler("session_start", lambda _event: online.set())
     found.connect()
-    await asyncio.wait_for(online.wait(), 20)
+    await wait_for(online.wait(), f"the connection of {found.boundjid}")
     yield found
     await found.disconnect()
 
@@ -299,11 +300,13 @@ def run_country(folder: Path) -> Iterator[Country]:
 
 
 async def _until(client: Client, address: str, kind: str) -> None:
-    async with asyncio.timeout(OPEN_S):
+    async with waiting(f"the {kind} of a ping of {address}"):
         found = None
         while found != kind:
+            # A ping that got lost is sent again.
             with contextlib.suppress(TimeoutError):
-                answer = await client.iq(f"<iq type='get' to='{address}'>{PING}</iq>", timeout_s=_PONG_S)
+                async with asyncio.timeout(_PONG_S):
+                    answer = await client.iq(f"<iq type='get' to='{address}'>{PING}</iq>")
                 found = answer.get("type")
 
 

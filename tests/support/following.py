@@ -1,6 +1,5 @@
 """A component whose source follows another server: polls and requests to hubs, when a test wants them."""
 
-import asyncio
 from dataclasses import dataclass
 
 from smartfeeds.core.source_push import PushState, SourcePush
@@ -8,10 +7,10 @@ from smartfeeds.core.sources import Source, new_source
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.sources import add_source
 from support.component import ALICE
+from support.waiting import until
 from support.web import Web
 
 COPY = "copy"
-DEADLINE_S = 40.0
 LOOPBACK = {"allowed_networks": ["127.0.0.0/8"]}
 
 
@@ -50,11 +49,13 @@ class Follower:
 
     async def active(self) -> SourcePush:
         """The subscription, as soon as the hub has checked it."""
-        async with asyncio.timeout(DEADLINE_S):
-            while (push := await self.push()).state is not PushState.ACTIVE:
-                await self.look()
-                await asyncio.sleep(0.01)
-        return push
+
+        async def is_active() -> bool:
+            await self.look()
+            return (await self.push()).state is PushState.ACTIVE
+
+        await until(is_active, "the subscription")
+        return await self.push()
 
     async def follow(self) -> SourcePush:
         """Polls, and subscribes at the hub or the cloud of the document."""
@@ -68,9 +69,11 @@ class Follower:
 
     async def has(self, title: str) -> None:
         """Returns when an item with this title is there."""
-        async with asyncio.timeout(DEADLINE_S):
-            while title not in await self.titles():  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.01)
+
+        async def is_there() -> bool:
+            return title in await self.titles()
+
+        await until(is_there, f"the item {title!r}")
 
 
 async def follower(web: Web, url: str) -> Follower:

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-DEADLINE_S = 50.0
+from support.waiting import wait_for, waiting
+
 PEERS = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 
 
@@ -25,7 +26,7 @@ async def running(*command: str) -> AsyncIterator["Lines"]:
         yield Lines(process.stdout, process.stdin)
     finally:
         process.stdin.close()
-        await asyncio.wait_for(process.wait(), DEADLINE_S)
+        await wait_for(process.wait(), f"the end of {command[0]}")
 
 
 class Lines:
@@ -37,7 +38,7 @@ class Lines:
         self.others: list[str] = []
 
     async def event(self, name: str) -> dict[str, Any]:
-        async with asyncio.timeout(DEADLINE_S):
+        async with waiting(f"the event {name}"):
             while line := (await self._stream.readline()).decode():
                 if not line.startswith("{"):
                     self.others.append(line)

@@ -11,6 +11,7 @@ from typing import Final
 import aiodns
 
 from smartfeeds.demo.process import HOST
+from support.waiting import HANG_S
 
 ZONE: Final = "fed.test"  # under a name that exists nowhere (RFC 6761)
 _A, _SRV = 1, 33
@@ -71,7 +72,7 @@ class Nameserver:
 
 def resolver(port: int) -> aiodns.DNSResolver:
     """Asks the name server at this port of the machine, and no other."""
-    return aiodns.DNSResolver(nameservers=[HOST], udp_port=port, timeout=2.0, tries=1)
+    return aiodns.DNSResolver(nameservers=[HOST], udp_port=port, timeout=HANG_S, tries=1)
 
 
 def _read_name(query: bytes) -> tuple[str, int]:

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +15,8 @@ import psycopg
 from psycopg import sql
 
 from smartfeeds.demo.process import free_port
+from support.waiting import HANG_S, block_until
 
-DEADLINE_S = 60.0
 _SYSTEM_USER = "postgres"
 _OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -94,21 +93,22 @@ class PostgresServer:
 
     def wait(self) -> None:
         """Returns when the server accepts connections."""
-        until = time.monotonic() + DEADLINE_S
-        while True:
+
+        def accepts() -> bool:
             try:
-                psycopg.connect(self.url(), connect_timeout=5).close()
+                psycopg.connect(self.url()).close()
             except psycopg.OperationalError:
-                if time.monotonic() > until or not self.is_running:
+                if not self.is_running:
                     raise
-                time.sleep(0.05)
-            else:
-                return
+                return False
+            return True
+
+        block_until(accepts, "PostgreSQL to accept connections")
 
     def stop(self) -> None:
         """Ends all connections and stops the server."""
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(DEADLINE_S)
+        self.process.wait(HANG_S)
 
     def freeze(self) -> None:
         """Stops all processes of the server where they are (SIGSTOP)."""
@@ -121,11 +121,8 @@ class PostgresServer:
     def kill(self) -> None:
         """Kills all processes of the server, and returns when they have ended."""
         pids = self._send(signal.SIGKILL)
-        self.process.wait(DEADLINE_S)
-        until = time.monotonic() + DEADLINE_S
-        while any(map(_is_alive, pids)):
-            assert time.monotonic() < until, "PostgreSQL does not end"
-            time.sleep(0.005)
+        self.process.wait(HANG_S)
+        block_until(lambda: not any(map(_is_alive, pids)), "the end of PostgreSQL's processes")
         (self.data / "postmaster.pid").unlink()
 
     def _send(self, number: signal.Signals) -> list[int]:
@@ -160,7 +157,7 @@ def postgres_program(name: str) -> str:
 def run_as_postgres(*command: str) -> None:
     """Runs a program as the user that owns the data, because PostgreSQL refuses to run as root."""
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=DEADLINE_S, cwd="/", user=_user(), group=_group(), check=False
+        command, capture_output=True, text=True, timeout=HANG_S, cwd="/", user=_user(), group=_group(), check=False
     )
     assert done.returncode == 0, done.stderr
 

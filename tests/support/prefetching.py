@@ -27,6 +27,7 @@ from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.enclosure_files import EnclosureFolder
 from smartfeeds.telemetry import REGISTRY
 from support.documents import at_once
+from support.waiting import until
 from support.website import Names, Site
 from support.world import OWNER, T0_US, World
 
@@ -239,8 +240,7 @@ async def write_received(response: web.StreamResponse, data: bytes) -> None:
     """Writes data of a response, and waits until the prefetcher has them: a lost connection takes those on the way."""
     before = received_bytes()
     await response.write(data)
-    while received_bytes() < before + len(data):  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0)
+    await until(lambda: received_bytes() >= before + len(data), f"{len(data)} bytes at the prefetcher")
 
 
 def received_bytes() -> float:

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import TracebackType
 
 from campaign.service import Preload
+from support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
-END_S = 30.0
 
 
 class ServiceProcess:
@@ -65,7 +65,7 @@ class ServiceProcess:
     async def ended(self) -> int:
         """Waits for its end; its exit code."""
         assert self._process is not None
-        return await asyncio.wait_for(self._process.wait(), END_S)
+        return await wait_for(self._process.wait(), f"the end of process {self.pid}")
 
     @property
     def said(self) -> str:
@@ -101,7 +101,7 @@ class ForkedService:
     async def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Ends it, by SIGKILL as a crash would. Returns its exit code."""
         pid, self._pid = self._pid, 0
-        return await asyncio.wait_for(asyncio.to_thread(self._preload.end, pid, how), END_S)
+        return await wait_for(asyncio.to_thread(self._preload.end, pid, how), f"the end of process {pid}")
 
     @property
     def said(self) -> str:

@@ -4,7 +4,7 @@ A test chooses the component that receives a stanza, as ejabberd does at random.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import psycopg
@@ -13,18 +13,7 @@ from smartfeeds.core.shards import SHARDS, shard_of_node
 from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.store.postgres_programs import session_name
 from support.component import Component
-
-DEADLINE_S = 60.0
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Returns when a condition holds. It is read again and again: the database reports to the components, not here."""
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        raise AssertionError(f"not reached in {DEADLINE_S:g} s: {what}") from None
+from support.waiting import until
 
 
 async def joined(*components: Component) -> None:

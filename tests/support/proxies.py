@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final
 
 from smartfeeds.demo.process import free_port
+from support.waiting import until
 
 CONFIG: Final = Path(__file__).parents[2] / "config"
 NAME: Final = "feeds.example.org"
@@ -90,15 +91,18 @@ class Proxy:
 
     async def _listening(self) -> None:
         assert self._process is not None
-        while True:
+        process = self._process
+
+        async def accepts() -> bool:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", self.ports.secure)
             except ConnectionError:
-                assert self._process.returncode is None, self.log.read_text()
-                await asyncio.sleep(0.01)
-            else:
-                writer.close()
-                return
+                assert process.returncode is None, self.log.read_text()
+                return False
+            writer.close()
+            return True
+
+        await until(accepts, f"the proxy at port {self.ports.secure}")
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> str:

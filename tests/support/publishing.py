@@ -1,6 +1,5 @@
 """The service as a process with the feed news: the database before it starts, and its HTTP side."""
 
-import asyncio
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -11,9 +10,9 @@ from smartfeeds.core.tokens import TokenScope
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.service.tokens import add_token, new_token
 from support.service import stored_service
+from support.waiting import until
 
 DOMAIN, OWNER = "feeds.example.org", "alice@example.org"
-DEADLINE_S = 60.0
 ENTRY = "<entry xmlns='http://www.w3.org/2005/Atom'><title>{}</title></entry>"
 
 
@@ -35,14 +34,16 @@ class PublishedSite:
         self._session, self._url, self._token = session, url, token
 
     async def ready(self) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                try:
-                    async with self._session.get(f"{self._url}/healthz") as answer:
-                        assert answer.status == 200
-                        return
-                except aiohttp.ClientConnectionError:
-                    await asyncio.sleep(0.05)
+
+        async def answers() -> bool:
+            try:
+                async with self._session.get(f"{self._url}/healthz") as answer:
+                    assert answer.status == 200
+                    return True
+            except aiohttp.ClientConnectionError:
+                return False
+
+        await until(answers, f"an answer of {self._url}")
 
     async def subscribe(self, callback: str) -> None:
         form = {"hub.mode": "subscribe", "hub.callback": callback, "hub.topic": f"{self._url}/feeds/news/"}
@@ -68,6 +69,8 @@ class PublishedSite:
 
     async def has(self, title: str) -> None:
         """Returns when an item with this title is there."""
-        async with asyncio.timeout(DEADLINE_S):
-            while title not in await self.titles():  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.05)
+
+        async def is_there() -> bool:
+            return title in await self.titles()
+
+        await until(is_there, f"the item {title!r}")

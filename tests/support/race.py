@@ -23,6 +23,7 @@ from smartfeeds.client.transport import ClientLink, Timeouts
 from smartfeeds.demo.process import HOST
 from support.client import Client, Session
 from support.component import NS, PS, entry, text_of, tree
+from support.waiting import waiting
 from support.world import Event, read_event
 
 NODE: Final = "news"
@@ -30,7 +31,7 @@ VIEW: Final = f"{NODE}?order=modified"
 SHORTENED: Final = 0.004  # the follower's pauses are this part of what they are
 NO_INTEGRITY_S: Final = 1e9  # no pull but for a reason: gaps have to be found by the pushes
 REQUEST_S: Final = 1.0
-IN_STEP_S: Final = 40.0
+
 _AWAY: Final = {"service-unavailable", "remote-server-not-found", "remote-server-timeout", "resource-constraint"}
 _RSM_PAGE: Final = f"<set xmlns='{NS['rsm']}'><max>50</max><after>%s</after></set>"
 
@@ -85,9 +86,9 @@ class Ledger:
             self.acknowledged += 1
             self._changed.notify_all()
 
-    async def until(self, count: int, timeout_s: float = 60.0) -> None:
+    async def until(self, count: int) -> None:
         """Waits for the acknowledgement of this number."""
-        async with asyncio.timeout(timeout_s), self._changed:
+        async with waiting(f"acknowledgement {count}"), self._changed:
             await self._changed.wait_for(lambda: self.acknowledged >= count)
 
 
@@ -223,20 +224,20 @@ class Mirror:
 
     async def until_in_step(self, item_id: str) -> None:
         """Waits until it has this item and knows of nothing that it has not."""
-        await self._until(lambda: item_id in self.items and self._in_step)
+        await self._until(lambda: item_id in self.items and self._in_step, f"{item_id} at the follower")
 
     async def until_more(self, changes: int) -> None:
         """Waits until it was handed so many more changes."""
         wanted = self.changes + changes
-        await self._until(lambda: self.changes >= wanted)
+        await self._until(lambda: self.changes >= wanted, f"{changes} changes at the follower")
 
     @property
     def _in_step(self) -> bool:
         return self.follower is not None and self.follower.proof().in_step
 
-    async def _until(self, condition: Callable[[], bool]) -> None:
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
         assert self._task is not None
-        async with asyncio.timeout(IN_STEP_S):
+        async with waiting(what):
             while not condition():
                 self._changed.clear()
                 woken = asyncio.ensure_future(self._changed.wait())

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-WAIT_S = 20.0
+from support.waiting import wait_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Raw:
 
     async def hear(self, *, bodiless: bool = False) -> Heard:
         """The next answer. `bodiless`: its head is all of it."""
-        head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), WAIT_S)
+        head = await wait_for(self.reader.readuntil(b"\r\n\r\n"), "the head of an answer")
         first, *lines = head.decode("latin-1").split("\r\n")[:-2]
         version, status, _ = first.split(" ", 2)
         headers = {}
@@ -47,13 +47,13 @@ class Raw:
             assert name.lower() not in headers, f"{name} stands there twice"
             headers[name.lower()] = value
         length = 0 if bodiless else int(headers.get("content-length", "0"))
-        body = await asyncio.wait_for(self.reader.readexactly(length), WAIT_S)
+        body = await wait_for(self.reader.readexactly(length), f"the {length} bytes of an answer")
         return Heard(version, int(status), headers, body)
 
     async def ended(self) -> bytes:
         """What was left when the other end closed the connection."""
         try:
-            return await asyncio.wait_for(self.reader.read(), WAIT_S)
+            return await wait_for(self.reader.read(), "the end of the connection")
         except ConnectionError:
             return b""
 

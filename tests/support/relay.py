@@ -10,6 +10,7 @@ from types import TracebackType
 from smartfeeds.demo.process import HOST
 from smartfeeds.xmpp.framer import Framer
 from support.listener import Listener
+from support.waiting import waiting
 
 _LIMIT_BYTES = 10_000_000
 
@@ -67,9 +68,9 @@ class Relay:
         """Waits until this connection is gone."""
         await self.until(lambda: self.ended >= life)
 
-    async def until(self, condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    async def until(self, condition: Callable[[], bool]) -> None:
         """Waits until something is so of this relay."""
-        async with asyncio.timeout(timeout_s), self._changed:
+        async with waiting(f"a change of the relay at port {self.port}"), self._changed:
             await self._changed.wait_for(condition)
 
     async def _set(self, name: str, life: int) -> None:

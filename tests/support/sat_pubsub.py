@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from support.client import Client
 from support.moving_samples import SAMPLES, load
 from support.servers import SECRET, TestServer
+from support.waiting import until, wait_for
 
-DEADLINE_S = 60.0
 _PYTHON, _TWISTD, _FOLDER = "/usr/bin/python3", "/usr/bin/twistd3", "/usr/share/libervia"
 
 
@@ -49,14 +49,15 @@ async def running_sat_pubsub(
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), DEADLINE_S)
+        await wait_for(process.wait(), "the end of sat-pubsub")
 
 
 async def wait_for_answers(process: asyncio.subprocess.Process, client: Client, name: str) -> None:
     """Returns when the component answers requests. The server refuses them before that."""
     query = '<query xmlns="http://jabber.org/protocol/disco#info"/>'
-    async with asyncio.timeout(DEADLINE_S):
-        while (await client.get(name, query)).get("type") != "result":
-            assert process.returncode is None, "sat-pubsub has ended; see sat-pubsub.log in its folder"
-            # No event says that a component of another process is online.
-            await asyncio.sleep(0.1)
+
+    async def answers() -> bool:
+        assert process.returncode is None, "sat-pubsub has ended; see sat-pubsub.log in its folder"
+        return (await client.get(name, query)).get("type") == "result"
+
+    await until(answers, "sat-pubsub's first answer")

@@ -1,6 +1,5 @@
 """The whole component on a real server, in this process, for integration tests."""
 
-import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
@@ -12,8 +11,7 @@ from smartfeeds.opening import open_service
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
 from support.servers import SECRET, TestServer
-
-ONLINE_S = 20.0
+from support.waiting import wait_for
 
 
 def write_config(folder: Path, server: TestServer, domain: str, **sections: dict[str, object]) -> Path:
@@ -57,7 +55,7 @@ async def running(path: Path) -> AsyncIterator[App]:
     app = App(load(path))
     await app.start()
     try:
-        await asyncio.wait_for(app.online.wait(), ONLINE_S)
+        await wait_for(app.online.wait(), "the connection to the XMPP server")
         yield app
     finally:
         await app.stop()

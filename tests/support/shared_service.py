@@ -1,8 +1,7 @@
 """Several processes of the service on one PostgreSQL database and one component name."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -19,9 +18,9 @@ from smartfeeds.service.tokens import add_token, new_token
 from support.process import ServiceProcess
 from support.servers import TestServer
 from support.service import stored_service, write_config
+from support.waiting import until
 
 OWNER = "alice@localhost"
-DEADLINE_S = 60.0
 ENTRY = "<entry xmlns='http://www.w3.org/2005/Atom'><title>{}</title></entry>"
 
 
@@ -62,16 +61,6 @@ class Member:
         url = f"{self.url}/entries/{node}/{item_id}"
         async with self.session.put(url, data=ENTRY.format(item_id), headers=headers) as answer:
             assert answer.status == 201, await answer.text()
-
-
-async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Returns when an asynchronous condition holds. It is read again and again, because no event announces it."""
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not await condition():  # noqa: ASYNC110 - another process reports no event
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"not reached in {DEADLINE_S:g} s: {what}") from None
 
 
 async def prepare(config: Path, domain: str, nodes: Sequence[str], subscriber: str) -> str:

@@ -20,8 +20,8 @@ from support.client import Client
 from support.component import NS, PS, entry, text_of
 from support.race import NODE
 from support.site import AppSite, Site, State
+from support.waiting import waiting
 
-LAP_S: Final = 20.0
 _SECRET: Final = "s" * 43
 _numbers = itertools.count(1)
 
@@ -147,7 +147,7 @@ class Steps:
                         assert isinstance(part, XmppMirrorReader)
                         part.check()
         assert before
-        async with asyncio.timeout(LAP_S), self._stepped:
+        async with waiting("a lap of every mirror"), self._stepped:
             await self._stepped.wait_for(
                 lambda: all(self.of[state_store] > count for state_store, count in before.items())
             )

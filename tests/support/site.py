@@ -23,9 +23,9 @@ from smartfeeds.store.base import ReadTx
 from support.federation import KINDS, FederatedServer, domain_of
 from support.process import ServiceProcess
 from support.relay import Relay
-from support.service import ONLINE_S, stored_service, write_config
+from support.service import stored_service, write_config
+from support.waiting import HANG_S, wait_for
 
-ALIKE_S: Final = 40.0
 _LOOK_S: Final = 0.05  # how often the store of another process is looked at: it tells nobody of its changes
 
 
@@ -115,7 +115,7 @@ class AppSite(Site):
         config = self._write_config()
         self.app = _WatchedApp(load(config), self._clock)
         await self.app.start()
-        await asyncio.wait_for(self.app.online.wait(), ONLINE_S)
+        await wait_for(self.app.online.wait(), f"the connection of {self.name}")
 
     async def stop(self) -> None:
         """As `Site.stop`."""
@@ -192,7 +192,7 @@ async def alike(sites: Sequence[Site], node: str, enough: Callable[[State], bool
     """Waits until all of them have the same of a node, and enough of it; what that is."""
     news = {site: asyncio.ensure_future(site.news()) for site in sites}
     try:
-        async with asyncio.timeout(ALIKE_S):
+        async with asyncio.timeout(HANG_S):
             while True:
                 states = [await site.state(node) for site in sites]
                 if enough(states[0]) and all(state == states[0] for state in states):

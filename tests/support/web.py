@@ -1,16 +1,16 @@
 """The HTTP side of a running component, as a client sees it."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
 from support.component import Component, Starter
+from support.waiting import HANG_S, until
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,17 @@ class Web:
         async with self.session.request(method, url, **options) as answer:
             return Got(answer.status, answer.headers, await answer.read())
 
+    def wait_for_heads(self) -> None:
+        """Lets `http.first_request_s` bound bodies alone: a slow machine does not send the head of a request in it."""
+        assert self.component.app.site is not None
+        listener = self.component.app.site.listener
+        listener.bounds = replace(listener.bounds, first_request_s=HANG_S)
+
     async def holding(self, count: int) -> None:
         """Returns when so many pulls and streams are held."""
         assert self.component.app.site is not None
-        while self.component.app.site.feeds.waiting.held < count:  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0)
+        held = self.component.app.site.feeds.waiting
+        await until(lambda: held.held >= count, f"{count} held requests")
 
 
 WebStarter = Callable[..., Awaitable[Web]]
@@ -81,7 +87,7 @@ WebStarter = Callable[..., Awaitable[Web]]
 @asynccontextmanager
 async def starting_web(start: Starter) -> AsyncIterator[WebStarter]:
     """A starter of components with HTTP, and with a client that decodes nothing."""
-    timeout = aiohttp.ClientTimeout(total=30)
+    timeout = aiohttp.ClientTimeout(total=HANG_S)
     session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False, skip_auto_headers=("Accept-Encoding",))
 
     async def started(**sections: dict[str, Any]) -> Web:

@@ -13,8 +13,7 @@ from types import TracebackType
 from smartfeeds.demo.process import HOST, free_port
 from support.listener import Listener
 from support.relay import read_some
-
-NOTICED_S = 10.0  # how long a server may take to notice that a connection has ended
+from support.waiting import waiting
 
 
 class State(Enum):
@@ -65,7 +64,7 @@ class Wire:
         for ends in self._open:
             for writer in ends:
                 _finish(writer)
-        await self.until(lambda: not self._open, NOTICED_S)
+        await self.until(lambda: not self._open)
 
     def lose(self) -> None:
         """Lets everything that is sent from now on get lost, and nobody know."""
@@ -79,9 +78,9 @@ class Wire:
             self._listener = Listener(self._serve, self.port)
             self.state = State.WHOLE
 
-    async def until(self, condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    async def until(self, condition: Callable[[], bool]) -> None:
         """Waits until something is so of this wire."""
-        async with asyncio.timeout(timeout_s), self._changed:
+        async with waiting(f"a change of the wire to port {self._target_port}"), self._changed:
             await self._changed.wait_for(condition)
 
     async def _note(self) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smartfeeds.demo.process import free_port
+from support.waiting import until, wait_for
 
-DEADLINE_S = 60.0
 PROGRAM = Path("/usr/share/wordpress")
 _PATH = f"{os.environ['PATH']}:/usr/sbin"
 
@@ -70,7 +70,7 @@ async def run(*command: str, **environment: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env={**os.environ, **environment}
     )
-    output, _ = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+    output, _ = await wait_for(process.communicate(), f"the end of {command[0]}")
     assert process.returncode == 0, output.decode()
 
 
@@ -90,13 +90,13 @@ def write(folder: Path, texts: dict[str, str]) -> None:
 
 async def ready(process: Process, *command: str) -> None:
     """Returns when the command succeeds, which needs the process."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            check = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
-            if await check.wait() == 0:
-                return
-            assert process.returncode is None, command
-            await asyncio.sleep(0.1)
+
+    async def succeeds() -> bool:
+        assert process.returncode is None, command
+        check = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+        return await check.wait() == 0
+
+    await until(succeeds, f"success of {command[0]}")
 
 
 @asynccontextmanager
@@ -109,7 +109,7 @@ async def started(log: Path, *command: str) -> AsyncIterator[Process]:
     finally:
         if process.returncode is None:
             process.terminate()
-        await asyncio.wait_for(process.wait(), DEADLINE_S)
+        await wait_for(process.wait(), f"the end of {command[0]}")
 
 
 @asynccontextmanager

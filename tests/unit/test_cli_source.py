@@ -18,6 +18,7 @@ from smartfeeds.service.source_import import store_poll
 from smartfeeds.service.source_lists import follow_list
 from support.polling import atom
 from support.shell import Run, write
+from support.waiting import HANG_S, in_vain
 from support.website import Site, running_site
 
 URL = "https://blog.example/feed.xml"
@@ -196,10 +197,10 @@ def pages() -> Iterator[Site]:
 
     thread = Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    started.wait(10)
+    assert started.wait(HANG_S), in_vain("the web server")
     yield sites[0]
     done.set()
-    thread.join(10)
+    thread.join(HANG_S)
 
 
 def test_check_explains_a_feed(ready: Run, pages: Site) -> None:

@@ -19,6 +19,7 @@ from smartfeeds.demo.process import free_port
 from smartfeeds.errors import ConfigError
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
+from support.waiting import until
 
 NOW = 1_000_000.0
 
@@ -82,9 +83,7 @@ async def test_status_says_why_the_server_does_not_accept_the_service(tmp_path: 
     )
     assert supervisor.report() == {}
     task = asyncio.create_task(supervisor.run())
-    async with asyncio.timeout(60):
-        while not supervisor.report():  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0)
+    await until(supervisor.report, "a report of the supervisor")
     await supervisor.stop()
     await task
 

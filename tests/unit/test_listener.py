@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from support.listener import HOST, Listener
+from support.waiting import HANG_S, wait_for
 
 
 @pytest.mark.parametrize("turns", range(5))
@@ -23,7 +24,7 @@ async def test_listener_may_close_in_any_turn_of_a_connection(turns: int) -> Non
         for _ in range(turns):
             await asyncio.sleep(0)
         await listener.close()
-        client.settimeout(60.0)
+        client.settimeout(HANG_S)
         is_served = bool(listener.served)
         try:
             client.shutdown(socket.SHUT_WR)
@@ -31,7 +32,7 @@ async def test_listener_may_close_in_any_turn_of_a_connection(turns: int) -> Non
         except OSError:
             assert not is_served
         if is_served:
-            await asyncio.wait_for(served.wait(), 60.0)
+            await wait_for(served.wait(), "the end of the connection")
 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((HOST, listener.port))

@@ -23,6 +23,7 @@ from smartfeeds.group_readings import (
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.telemetry import observe_request, requests_answered, requests_refused
 from support.metrics import metric_names
+from support.waiting import until
 
 
 @pytest.fixture
@@ -188,8 +189,8 @@ async def test_watch_loop_measures_how_late_the_loop_is() -> None:
     telemetry.LOOP_LAG_SECONDS.set(-1)
     task = asyncio.create_task(telemetry.watch_loop(0))
 
-    while telemetry.REGISTRY.get_sample_value("smartfeeds_loop_lag_seconds") == -1:  # noqa: ASYNC110 - what is under test sets no event
-        await asyncio.sleep(0)
+    lag_s = "smartfeeds_loop_lag_seconds"
+    await until(lambda: telemetry.REGISTRY.get_sample_value(lag_s) != -1, "the first measurement")
 
     task.cancel()
     assert (telemetry.REGISTRY.get_sample_value("smartfeeds_loop_lag_seconds") or 0) >= 0

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from smartfeeds.threads import OwnThreads
+from support.waiting import HANG_S, in_vain
 
 
 async def test_result_and_error_come_back() -> None:
@@ -29,7 +30,7 @@ async def test_place_of_a_cancelled_call_stays_taken_until_its_function_ends() -
 
     def wait() -> None:
         begun.set()
-        gate.wait(30.0)
+        assert gate.wait(HANG_S), in_vain("the gate")
 
     first = asyncio.create_task(threads(wait))
     await asyncio.to_thread(begun.wait)

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from smartfeeds.watchdog import EXIT_CODE, Watchdog
+from support.waiting import HANG_S
 
 PACKAGE = Path(__file__).parents[2] / "component"
-DEADLINE_S = 60.0
 
 
 def test_loop_that_turns_is_left_alone() -> None:
@@ -44,7 +44,7 @@ def test_process_that_hangs_ends_with_the_reason() -> None:
         env={"PYTHONPATH": str(PACKAGE)},
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=HANG_S,
         check=False,
     )
     assert process.returncode == EXIT_CODE and "has not turned for 1 s" in process.stderr

@@ -22,10 +22,10 @@ from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.worker_codec import dump_value, load_value, make
 from smartfeeds.worker_process import WorkerLimits, read_frame, write_frame
 from smartfeeds.workers import DocumentWorkers, WorkerError
+from support.waiting import until
 
 URL = "https://a.example/feed"
 SOURCE = new_source("n", URL, 0)
-END_S = 20.0
 
 
 def feed(inside: bytes) -> bytes:
@@ -65,9 +65,7 @@ def is_running(pid: int) -> bool:
 
 
 async def until_ended(pid: int) -> None:
-    async with asyncio.timeout(END_S):
-        while is_running(pid):  # noqa: ASYNC110 - nothing reports the end of a process of another one
-            await asyncio.sleep(0.01)
+    await until(lambda: not is_running(pid), f"the end of process {pid}")
 
 
 async def test_no_process_is_started_before_the_first_document(workers: DocumentWorkers) -> None:
@@ -170,9 +168,7 @@ async def test_processes_end_with_the_workers(workers: DocumentWorkers) -> None:
 async def test_idle_processes_end() -> None:
     workers = DocumentWorkers(at_once=1, idle_s=0.0)
     await read(workers, SMALL)
-    async with asyncio.timeout(END_S):
-        while workers.pids:  # noqa: ASYNC110 - a thread ends the process
-            await asyncio.sleep(0.01)
+    await until(lambda: not workers.pids, "the end of the idle process")
     assert await read(workers, SMALL) == 1
     workers.close()
 

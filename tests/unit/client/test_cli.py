@@ -9,6 +9,7 @@ from dataclasses import replace
 from smartfeeds.cli.follow import change_line, proof_line, run_follow
 from smartfeeds.client import Atom, Change, ChangeKind, Follower, Proof
 from smartfeeds.client.events import FollowCounters
+from support.waiting import wait_for
 from unit.client.model_link import ADDRESS, NODE, FakeTimers, ModelLink, atom
 
 CHANGE = Change(
@@ -116,12 +117,12 @@ async def test_run_follow_json_until_interrupted() -> None:
             as_json=True,
         )
     )
-    await asyncio.wait_for(written.wait(), 5)
+    await wait_for(written.wait(), "the first proof")
     written.clear()
     link.deliver(link.feed.put(atom("a", "One")))
-    await asyncio.wait_for(written.wait(), 5)
+    await wait_for(written.wait(), "the change")
     os.kill(os.getpid(), signal.SIGTERM)
-    await asyncio.wait_for(running, 5)
+    await wait_for(running, "the end of the command")
 
     first, change, last = (json.loads(line) for line in lines)
     assert (first["kind"], first["in_step"], first["position"], first["total"]) == ("proof", True, "", 0)

@@ -17,8 +17,7 @@ from support.client import ClientFactory
 from support.faketime import FakeTime
 from support.listener import Listener
 from support.servers import TestServer
-
-WAIT_S = 20.0
+from support.waiting import wait_for
 
 
 class Heard:
@@ -40,7 +39,7 @@ class Heard:
         self.calls.put_nowait(error)
 
     async def next(self) -> str | Exception:
-        return await asyncio.wait_for(self.calls.get(), WAIT_S)
+        return await wait_for(self.calls.get(), "an event of the link")
 
 
 class Wire:

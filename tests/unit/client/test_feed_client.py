@@ -12,6 +12,7 @@ from smartfeeds.client import AddressError, FeedClient, FollowError, RefusedErro
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.client.transport import parse_server
+from support.waiting import wait_for
 from unit.client.model_link import ADDRESS, SERVICE, ModelLink, atom
 
 
@@ -83,7 +84,7 @@ async def test_request_waits_for_the_next_session() -> None:
         await asyncio.sleep(0)
         assert link.asked == []
         feeds.on_up()
-        assert await asyncio.wait_for(request, 5) == "fresh"
+        assert await wait_for(request, "the answer") == "fresh"
 
 
 async def test_failure_to_connect_is_raised_and_the_link_is_closed() -> None:

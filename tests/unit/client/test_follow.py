@@ -22,6 +22,7 @@ from smartfeeds.client.follow import INBOX
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.stanzas import PUBSUB, RSM
 from smartfeeds.xmpp.framer import CUT_NS
+from support.waiting import wait_for, waiting
 from unit.client.model_link import ADDRESS, ME, NODE, FakeTimers, MemoryStore, ModelLink, atom
 
 
@@ -32,7 +33,7 @@ def follower(link: ModelLink, **options: Any) -> tuple[Follower, FakeTimers]:
 
 
 async def take(feed: Follower, count: int) -> list[Change]:
-    async with asyncio.timeout(5):
+    async with waiting(f"{count} changes"):
         return [await anext(feed) for _ in range(count)]
 
 
@@ -43,18 +44,18 @@ class Waiting:
         self.task = asyncio.ensure_future(anext(feed))
 
     async def quiet(self) -> None:
-        """Everything that can go on has done so, and no change has come."""
+        """Everything that can go on has done so, without a socket or a thread, and no change has come."""
         for _ in range(30):
             await asyncio.sleep(0)
         assert not self.task.done(), self.task
 
     async def change(self) -> Change:
         """The change that has come."""
-        return await asyncio.wait_for(self.task, 5)
+        return await wait_for(self.task, "the change")
 
     async def error(self) -> BaseException:
         """The error that has come."""
-        await asyncio.wait([self.task], timeout=5)
+        await wait_for(asyncio.wait([self.task]), "the error")
         found = self.task.exception()
         assert found is not None
         return found

@@ -17,6 +17,7 @@ from smartfeeds.errors import LinkError
 from smartfeeds.sources.stream_link import StreamLink
 from support.fakeserver import FakeServer, Session
 from support.link import linked
+from support.waiting import wait_for, waiting
 from unit.client.model_link import FakeTimers
 
 BOT = "bot.example.org"
@@ -139,7 +140,7 @@ async def test_follower_on_our_stream_answer_that_cannot_be_read_is_no_page(cont
             assert (await coming).item_id == "a"
             coming = asyncio.ensure_future(anext(feed))
             third = await answer(session, page(f'<item id="b">{bad}</item>', first=1, count=2))
-            text = await asyncio.wait_for(told.get(), 10)
+            text = await wait_for(told.get(), "the log line")
             assert not feed.proof().in_step
             coming.cancel()
 
@@ -205,7 +206,7 @@ async def test_slix_link_closed_leaves_nothing_behind() -> None:
         event = f'<event xmlns="{PUBSUB}#event"/>'
         for name, body in (("1", event), ("2", "<body>hello</body>"), ("3", event)):
             await session.send(f'<message from="feeds.example.org" to="{BOT}" id="{name}">{body}</message>')
-        async with asyncio.timeout(10):
+        async with waiting("message 3"):
             while "3" not in heard.calls:
                 heard.changed.clear()
                 await heard.changed.wait()

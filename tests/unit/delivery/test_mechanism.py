@@ -39,6 +39,7 @@ from support.effort import runs
 from support.faketime import settle
 from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
+from support.waiting import wait_for
 from support.world import T0_US, World, running_world
 
 S = 1_000_000
@@ -183,8 +184,7 @@ async def bench() -> AsyncIterator[Bench]:
         await made.dispatcher.resume(HOOK)
         yield made
         # A write that a failed test holds back must not hold up the other tests.
-        async with asyncio.timeout(10):
-            await made.dispatcher.stop()
+        await wait_for(made.dispatcher.stop(), "the end of the dispatcher")
 
 
 async def publish(bench: Bench, ids: str, node: str = "feed") -> None:

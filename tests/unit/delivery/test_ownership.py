@@ -13,6 +13,7 @@ from smartfeeds.delivery.ownership import BEAT_S, Ownership, sole_ownership
 from smartfeeds.errors import ConfigError, LinkError, NewerSchemaError, StoreError
 from smartfeeds.push.fencing import FencedSender
 from support.sqlite_memory import SqliteMemoryStore
+from support.waiting import wait_for
 from support.world import running_world
 
 LEASE_S = 5.0
@@ -212,9 +213,8 @@ async def test_database_of_a_newer_program_ends_the_process(monkeypatch: pytest.
     await process.step()
     monkeypatch.setattr(process.ownership, "_open_locks", refuse)
     monkeypatch.setattr(process.ownership, "_sleep", lambda _seconds: asyncio.sleep(0))
-    async with asyncio.timeout(60):
-        with pytest.raises(NewerSchemaError):
-            await process.ownership.run()
+    with pytest.raises(NewerSchemaError):
+        await wait_for(process.ownership.run(), "the refusal of the database")
     assert process.ownership.owned == frozenset()
 
 
@@ -237,8 +237,7 @@ async def test_locks_that_are_lost_during_a_hand_over_end_the_work_of_all_shards
 
     first.work.end = end  # type: ignore[method-assign]
     await first.ownership.step()
-    async with asyncio.timeout(60):
-        await begun.wait()
+    await wait_for(begun.wait(), "the hand-over")
     first.locks[0].error = StoreError("the session was lost")
     await first.ownership.step()
 
@@ -307,8 +306,7 @@ async def test_link_is_leased_to_one_process() -> None:
     waiting = asyncio.create_task(second.ownership.await_link())
     second.ownership._sleep = lambda _seconds: asyncio.sleep(0)
     await first.ownership.stop()
-    async with asyncio.timeout(60):
-        await waiting
+    await wait_for(waiting, "the link")
     assert table.link is second.locks[0]
 
 
@@ -324,8 +322,7 @@ async def test_lease_of_a_session_that_is_lost_meanwhile_does_not_count() -> Non
         return True
 
     former.lease_link = lease_late  # type: ignore[method-assign]
-    async with asyncio.timeout(60):
-        await process.ownership.await_link()
+    await wait_for(process.ownership.await_link(), "the link")
     assert process.table.link is process.locks[1]
 
 
@@ -371,7 +368,7 @@ async def test_process_that_stops_opens_no_other_locks() -> None:
     close = process.locks[0].close
 
     async def close_slowly() -> None:
-        for _ in range(20):
+        for _ in range(20):  # several beats, which follow each other without a pause here
             await asyncio.sleep(0)
         await close()
 

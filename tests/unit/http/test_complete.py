@@ -81,7 +81,7 @@ async def begin(pulls: Pulls, monkeypatch: pytest.MonkeyPatch) -> tuple[Reader, 
 
 
 async def turns() -> None:
-    """Lets everything run that can."""
+    """Lets everything run that can; nothing here waits for a socket or a thread."""
     for _ in range(50):
         await asyncio.sleep(0)
 

@@ -18,6 +18,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.images import image_writer
 from smartfeeds.http.web.sanitise import clean
 from smartfeeds.net.limiter import HostLimiter, HostLimits
+from support.waiting import wait_for
 
 LINKS = ImageLinks(b"k" * 32)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -92,7 +93,7 @@ async def test_images_of_a_slow_host_do_not_hold_up_those_of_others() -> None:
     images = Images(LINKS, fetch, lambda: 0)
     slow = [asyncio.create_task(load(images, LINKS.path(f"https://slow.example/{n}.png"))) for n in range(50)]
     await asyncio.sleep(0)
-    assert (await asyncio.wait_for(load(images, LINKS.path(CAT)), 5)).body == PNG
+    assert (await wait_for(load(images, LINKS.path(CAT)), "the image of another host")).body == PNG
     assert not any(task.done() for task in slow)
     gate.set()
     assert {reply.body for reply in await asyncio.gather(*slow)} == {PNG}

@@ -9,6 +9,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.formats.markdown import RenderedMarkdown
 from smartfeeds.http import markdown
 from smartfeeds.http.markdown import MarkdownTurns
+from support.waiting import HANG_S, in_vain
 
 ALICE, PHONE, BOB = Jid("alice", "example.org"), Jid("alice", "example.org", "phone"), Jid("bob", "example.org")
 
@@ -21,7 +22,7 @@ async def test_user_has_one_rendering_at_a_time(monkeypatch: pytest.MonkeyPatch)
 
     def render(text: str, *, take_heading: bool) -> RenderedMarkdown:
         loop.call_soon_threadsafe(begun.put_nowait, text)
-        assert end[text].wait(30)
+        assert end[text].wait(HANG_S), in_vain(f"the end of {text}")
         return RenderedMarkdown(str(take_heading), text)
 
     monkeypatch.setattr(markdown, "render_markdown", render)

@@ -9,6 +9,7 @@ from aiohttp.abc import ResolveResult
 
 from smartfeeds.net import names
 from smartfeeds.net.names import KEPT_S, NEW_AT_ONCE, NameCache
+from support.waiting import HANG_S, in_vain
 from support.website import Names
 
 
@@ -67,7 +68,7 @@ class SlowNames:
     def __call__(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
         if host.startswith("slow"):
             self.running.release()
-            self.gate.wait(30.0)
+            assert self.gate.wait(HANG_S), in_vain("the gate")
             raise OSError("no such name")
         return [ResolveResult(hostname=host, host="192.0.2.1", port=port, family=family, proto=0, flags=0)]
 

@@ -17,6 +17,7 @@ from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Outcom
 from smartfeeds.errors import StoreError
 from smartfeeds.push import sender
 from support.faketime import settle
+from support.waiting import wait_for
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bare
 
 
@@ -132,7 +133,7 @@ async def test_back_pressure_holds_a_feed_and_nothing_else_and_queues_nothing(fe
     await feed.subscribe(ALICE, MODIFIED)
     feed.wire.gate = asyncio.Event()
     await feed.publish("a")
-    await asyncio.wait_for(feed.wire.waiting.wait(), 10)
+    await wait_for(feed.wire.waiting.wait(), "a write to wait")
     await feed.publish_all("b c d")
     await feed.publish("b", title="edited")
 
@@ -148,7 +149,7 @@ async def test_back_pressure_past_the_age_drops_and_goes_on(feed: World) -> None
     await feed.subscribe(ALICE, MODIFIED)
     feed.wire.gate = asyncio.Event()
     await feed.publish("a")
-    await asyncio.wait_for(feed.wire.waiting.wait(), 10)
+    await wait_for(feed.wire.waiting.wait(), "a write to wait")
     await feed.publish_all("b c")
     feed.clock.move(feed.max_age_s + 10)
     feed.wire.gate.set()
@@ -197,7 +198,7 @@ async def test_link_cut_while_a_write_waits_moves_nothing(feed: World) -> None:
     await feed.subscribe(ALICE, MODIFIED)
     feed.wire.gate = asyncio.Event()
     await feed.publish("a")
-    await asyncio.wait_for(feed.wire.waiting.wait(), 10)
+    await wait_for(feed.wire.waiting.wait(), "a write to wait")
     await feed.cut()
     feed.wire.gate = None
     await feed.start()

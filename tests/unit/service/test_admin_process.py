@@ -91,7 +91,7 @@ class Process:
         self._wake.clear()
 
     async def settle(self) -> None:
-        """Lets the tasks run until they pause or end."""
+        """Lets the tasks run until they pause or end. They wait for no socket and no thread."""
         for _ in range(20):
             await asyncio.sleep(0)
 

@@ -11,6 +11,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.publishing import publish
 from smartfeeds.service.requests import Publish
 from smartfeeds.store.base import WriteTx
+from support.waiting import HANG_S, in_vain, wait_for
 from support.world import FEED, OWNER, SERVICE, World, draft, entry, jid
 
 
@@ -34,7 +35,7 @@ async def test_publish_of_a_cancelled_caller_wakes_the_deliveries(
 
     def work(tx: WriteTx, context: Context) -> Any:
         began.set()
-        assert end.wait(10)
+        assert end.wait(HANG_S), in_vain("the end of the work")
         return publish(tx, context, request)
 
     caller = asyncio.create_task(world.service.write(work, turn=turn))
@@ -43,7 +44,7 @@ async def test_publish_of_a_cancelled_caller_wakes_the_deliveries(
     await asyncio.gather(caller, return_exceptions=True)
     assert caller.cancelled() and not changes
     end.set()
-    await asyncio.wait_for(announced.wait(), 10)
+    await wait_for(announced.wait(), "the announcement of the change")
 
     assert changes == [{node_no}]
     assert await world.ids_of(FEED) == "a"

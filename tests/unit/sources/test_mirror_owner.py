@@ -1,8 +1,7 @@
 """The mirrors of the configuration, if processes with different configurations use one PostgreSQL database."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from zlib import crc32
 
@@ -14,8 +13,7 @@ from smartfeeds.config import Settings
 from smartfeeds.core.shards import SHARDS, shard_of_name
 from smartfeeds.sources.mirrors import CONFIGURED
 from support.postgres import PostgresServer
-
-DEADLINE_S = 60.0
+from support.waiting import until
 
 
 @pytest.fixture
@@ -51,12 +49,6 @@ async def names(app: App) -> list[str]:
     return sorted(row.mirror.name for row in await app.service.read(lambda tx, _context: tx.mirrors()))
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 - a process reports no event when it takes shards
-            await asyncio.sleep(0.01)
-
-
 def instance_at(shard: int) -> str:
     """An id of a process that takes its shards from this one on."""
     return next(text for text in map("{:08x}".format, count()) if crc32(text.encode()) % SHARDS == shard)
@@ -73,13 +65,15 @@ async def test_owner_stores_its_mirrors_and_the_next_owner_stores_others(
         async with running(url, "alpha", "beta") as first:
             with structlog.testing.capture_logs() as logs:
                 second = await stack.enter_async_context(running(url, "gamma"))
-                await until(lambda: len(first.ownership.owned) == len(second.ownership.owned) == SHARDS // 2)
+                await until(
+                    lambda: len(first.ownership.owned) == len(second.ownership.owned) == SHARDS // 2, "equal shares"
+                )
                 await second.ownership.settle()
             assert first.ownership.owns_name(CONFIGURED)
             assert await names(first) == ["alpha", "beta"]
             (event,) = (log for log in logs if log["event"] == "mirrors_differ")
             assert (event["configured"], event["stored"]) == (["gamma"], ["alpha", "beta"])
         # The first process has ended.
-        await until(lambda: second.ownership.owns_name(CONFIGURED))
+        await until(lambda: second.ownership.owns_name(CONFIGURED), "the shard of the mirror")
         await second.ownership.settle()
         assert await names(second) == ["gamma"]

@@ -16,6 +16,7 @@ from smartfeeds.sources.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from support.faketime import FakeTime, settle
+from support.waiting import HANG_S, in_vain
 from support.world import FEED, World
 
 NAME = "m"
@@ -101,7 +102,7 @@ async def test_write_of_a_cancelled_caller_is_not_overwritten(world_on_disk: Wor
 
     def work(_tx: WriteTx, _context: Context) -> tuple[None, StateChange]:
         began.set()
-        assert end.wait(10)
+        assert end.wait(HANG_S), in_vain("the end of the work")
         return None, items(5)
 
     caller = asyncio.create_task(states.write(work))

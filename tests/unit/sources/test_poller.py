@@ -20,6 +20,7 @@ from smartfeeds.service import sources as use_cases
 from smartfeeds.sources.reading import ACCEPT_SOURCE
 from smartfeeds.telemetry import REGISTRY
 from support.polling import NODE, PATH, atom, running_polling, tagged
+from support.waiting import wait_for
 from support.world import ALICE, OWNER, bare
 
 
@@ -744,7 +745,7 @@ async def test_hosts_that_share_an_ip_address_are_limited_together(polling, site
         if at_once == 4:
             full.set()
         await full.wait()
-        for _ in range(20):
+        for _ in range(20):  # turns in which a fifth request would come
             await asyncio.sleep(0)
         at_once -= 1
         return web.Response(body=atom("a"))
@@ -836,7 +837,7 @@ async def test_poller_runs_until_it_is_cancelled(polling, site, world):
     polling.poller._tools = replace(polling.poller._tools, sleep=sleep)
     with capture_logs() as logs:
         task = asyncio.create_task(polling.poller.run())
-        await asyncio.wait_for(done.wait(), 10)
+        await wait_for(done.wait(), "the second pause of the poller")
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -438,7 +438,7 @@ async def test_stalled_body_is_cut(world, site, tmp_path):
         await stalled.wait()
         return response
 
-    limits = replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE, idle_s=0.1)
+    limits = replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE, idle_s=1.0)  # also the time for the first half
     async with running_prefetching(world, site, tmp_path / "e", limits=limits) as loading:
         site.pages["/a.mp3"] = page
         await loading.add("a")

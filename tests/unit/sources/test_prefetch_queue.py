@@ -19,6 +19,7 @@ from smartfeeds.service.prefetch import choose_next
 from smartfeeds.service.sources import remove_source
 from smartfeeds.sources.prefetcher import GRACE_S, SPREAD_S
 from support.prefetching import NODE, Prefetching, broken, podcast, running_prefetching, sent, write_received
+from support.waiting import until
 from support.world import SERVICE
 
 DATA = b"\xff\xfb" * 500
@@ -83,24 +84,22 @@ async def test_hosts_take_turns_one_load_each_and_two_in_all(queue, site):
         await gates.setdefault(name, asyncio.Event()).wait()
         return web.Response(body=DATA, headers={"Content-Type": "audio/mpeg"})
 
-    async def until(count: int) -> None:
-        while len(started) < count:  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0)
+    async def until_started(count: int) -> None:
+        await until(lambda: len(started) >= count, f"request {count}")
 
     site.pages |= dict.fromkeys(("/a.mp3", "/b.mp3", "/c.mp3"), page)
     names = [("1", "one.test", "a"), ("2", "one.test", "b"), ("3", "two.test", "a"), ("4", "three.test", "a")]
     await queue.add(*((title, site.url(f"/{name}.mp3", host)) for title, host, name in names))
     queue.at("02:00", 1)
     await queue.prefetcher.look()
-    await until(2)
+    await until_started(2)
     await queue.prefetcher.look()
     assert sorted(started) == ["one.test/a.mp3", "two.test/a.mp3"]  # both requests are on their way at the same time
 
     gates["one.test/a.mp3"].set()
-    while len(queue.prefetcher._running) == 2:  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0)
+    await until(lambda: len(queue.prefetcher._running) < 2, "the end of the first load")
     await queue.prefetcher.look()
-    await until(3)
+    await until_started(3)
     # Another host has its turn before the second file of the first one, although that is newer.
     assert started[2] == "three.test/a.mp3"
     for gate in gates.values():

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from smartfeeds.app import App
 from smartfeeds.config import NnoSettings, Settings, load
 from smartfeeds.errors import ConfigError
+from support.waiting import until, wait_for
 
 ROOT = Path(__file__).parents[3]
 HEAD = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'
@@ -106,9 +107,7 @@ async def test_network_for_callbacks_is_closed_to_fetching(site, tmp_path):
     with capture_logs() as logs:
         await app.start()
         try:
-            async with asyncio.timeout(10):
-                while not any(log["event"] == "nno_round_done" for log in logs):  # noqa: ASYNC110
-                    await asyncio.sleep(0)
+            await until(lambda: any(log["event"] == "nno_round_done" for log in logs), "the round of the nno list")
         finally:
             await app.stop()
 
@@ -132,7 +131,7 @@ async def test_service_fills_the_node(site, tmp_path, section, allowed):
     app.service._on_change = lambda node_nos: (changed(node_nos), stored.set())
     await app.start()
     try:
-        await asyncio.wait_for(stored.wait(), 10)
+        await wait_for(stored.wait(), "the first change")
         node = await app.service.read(lambda tx, _context: tx.node("planet"))
     finally:
         await app.stop()

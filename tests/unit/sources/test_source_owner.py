@@ -1,6 +1,5 @@
 """Sources that several processes on one PostgreSQL database could poll."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 
@@ -15,11 +14,11 @@ from smartfeeds.core.sources import new_source
 from smartfeeds.service.requests import CreateNode
 from support.polling import atom
 from support.postgres import PostgresServer
+from support.waiting import until
 from support.website import Site, running_site
-from unit.sources.test_mirror_owner import instance_at, until
+from unit.sources.test_mirror_owner import instance_at
 
 DOMAIN = "feeds.example.org"
-DEADLINE_S = 60.0
 PATH = "/feed.xml"
 
 
@@ -63,13 +62,15 @@ async def test_source_is_polled_by_one_process(url: str, monkeypatch: pytest.Mon
         site.pages[PATH] = atom("a")
         async with running(url) as first:
             second = await stack.enter_async_context(running(url))
-            await until(lambda: len(first.ownership.owned) == len(second.ownership.owned) == SHARDS // 2)
+            await until(
+                lambda: len(first.ownership.owned) == len(second.ownership.owned) == SHARDS // 2, "equal shares"
+            )
             await second.ownership.settle()
             assert first.ownership.owns_name("sources")
             await poll(first, site)
             assert site.paths == [PATH]
             assert second.polls.poller._looked_us is None, "it has never looked for sources that are due"
-        await until(lambda: second.polls.poller._looked_us is not None)
+        await until(lambda: second.polls.poller._looked_us is not None, "the poller of the second process")
 
 
 async def poll(owner: App, site: Site) -> None:
@@ -79,6 +80,4 @@ async def poll(owner: App, site: Site) -> None:
     source = new_source("news", site.url(PATH), system.now_us())
     await owner.service.write(lambda tx, _context: tx.add_source(source))
     await owner.polls.poller.look()
-    async with asyncio.timeout(DEADLINE_S):
-        while not await has_items(owner):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: has_items(owner), "the items of the source")

@@ -1,6 +1,5 @@
 """The sections [[source]]: what they hold, what is said when they are wrong, and that the service acts on them."""
 
-import asyncio
 import re
 import tomllib
 from pathlib import Path
@@ -12,6 +11,7 @@ from smartfeeds.app import App
 from smartfeeds.config import SourceSection, load
 from smartfeeds.errors import ConfigError
 from support.polling import atom
+from support.waiting import until
 from unit.sources.test_settings import settings
 
 ROOT = Path(__file__).parents[3]
@@ -90,12 +90,13 @@ async def test_service_polls_the_sources_of_the_configuration(site, tmp_path):
     with capture_logs():
         await app.start()
         try:
-            async with asyncio.timeout(10):
-                while True:
-                    news, closed = await app.service.read(lambda tx, _context: tx.sources(0, 9))
-                    if news.polled_us and closed.polled_us:
-                        break
-                    await asyncio.sleep(0)
+
+            async def are_polled() -> bool:
+                news, closed = await app.service.read(lambda tx, _context: tx.sources(0, 9))
+                return bool(news.polled_us and closed.polled_us)
+
+            await until(are_polled, "the polls of both sources")
+            _, closed = await app.service.read(lambda tx, _context: tx.sources(0, 9))
             node = await app.service.read(lambda tx, _context: tx.node("news"))
         finally:
             await app.stop()

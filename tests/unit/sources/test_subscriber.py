@@ -21,6 +21,7 @@ from support.component import settings
 from support.documents import at_once
 from support.polling import NODE, PATH, atom
 from support.pushing import DAY_S, HUB, running_pushing, signature
+from support.waiting import until, wait_for
 
 HOUR_S = 3_600
 
@@ -317,7 +318,7 @@ async def test_counts_end_with_the_run(pushing, site):
     subscriber._tools = replace(subscriber._tools, sleep=sleep)
     pushing.world.clock.move(60.0)
     running = asyncio.create_task(subscriber.run())
-    await asyncio.wait_for(asleep.wait(), 10)
+    await wait_for(asleep.wait(), "the pause of the subscriber")
     assert sum(reading.subscriptions for reading in subscriber.readings()) == 1
 
     running.cancel()
@@ -817,8 +818,7 @@ async def test_silent_server_of_one_source_does_not_delay_the_pushes_of_another(
     await asked.wait()
     body = entry(world.clock, "d")
     await pushing.post(pushing.path(good), body, X_Hub_Signature=signature(good.secret, body))
-    while pushing.inbox._waiting.keys() != {slow.source_no}:  # noqa: ASYNC110 - until the push is stored
-        await asyncio.sleep(0)
+    await until(lambda: pushing.inbox._waiting.keys() == {slow.source_no}, "the push to be stored")
     assert "d" in await pushing.polling.titles("other")
     gate.set()
     running.cancel()

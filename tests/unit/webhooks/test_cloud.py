@@ -25,6 +25,7 @@ from smartfeeds.webhooks.cloud import CloudOptions, CloudServer
 from support.golden import GOLDEN
 from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
+from support.waiting import until
 from support.website import Names
 from support.world import World, running_world
 
@@ -616,8 +617,7 @@ async def test_slow_callbacks_do_not_delay_others(bench: Bench) -> None:
     bench.stations.gate, bench.stations.began = asyncio.Event(), asyncio.Event()
     await bench.publish("1")
     await bench.stations.began.wait()
-    while len(bench.stations.calls) < 4:  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0)
+    await until(lambda: len(bench.stations.calls) >= 4, "four calls")
     assert len(bench.dispatcher._lanes[CLOUD.value].tasks) == 4
     bench.stations.gate.set()
     await bench.quiet()

@@ -18,6 +18,7 @@ from smartfeeds.webhooks import documents
 from smartfeeds.webhooks.hub import PAUSES, RETRIES
 from support.callbacks import ATOM, SITE, HubBench, Push, fixed, running_hub
 from support.golden import GOLDEN
+from support.waiting import until
 from support.world import World
 
 
@@ -132,9 +133,7 @@ async def test_subscriptions_do_not_wait_for_each_other(bench: HubBench) -> None
         bench.world.clock.move(60)
         await bench.subscribe(f"dead{number}")
     await bench.publish("1")
-    while sum(map(len, bench.subscribers.pushes.values())) < 99:
-        await bench.subscribers.arrived.wait()
-        bench.subscribers.arrived.clear()
+    await until(lambda: sum(map(len, bench.subscribers.pushes.values())) >= 99, "the deliveries of the good hosts")
     assert (running, most) == (4, 4)
     gate.set()
     await bench.quiet()

@@ -17,6 +17,7 @@ from smartfeeds.service.tokens import add_token, new_token, revoke_token
 from smartfeeds.webhooks.hub import HubOptions
 from smartfeeds.webhooks.targets import HOST_RATE
 from support.callbacks import SITE, HubBench, fixed
+from support.waiting import until, wait_for
 from support.website import Names
 from support.world import ALICE, OWNER
 
@@ -365,9 +366,7 @@ async def test_silent_callbacks_do_not_delay_the_check_of_another_one(bench: Hub
         await bench.ask(bench.fields(callback), address=f"192.0.2.{number % 3}")
     await bench.ask(bench.fields("good"))
     await bench.hub.questions.start_due()
-    async with asyncio.timeout(20):
-        while "good" not in bench.subscribers.checks:  # noqa: ASYNC110 - until the request has come
-            await asyncio.sleep(0)
+    await until(lambda: "good" in bench.subscribers.checks, "the check of the good subscriber")
     gate.set()
     await bench.hub.questions.idle()
 
@@ -617,13 +616,9 @@ async def test_secrets_are_not_in_the_log(bench: HubBench) -> None:
 async def test_questions_end_when_the_service_stops(bench: HubBench, later: int) -> None:
     """Also if the end comes together with news, at whatever step of the event loop."""
     running = asyncio.create_task(bench.hub.run())
-    for _step in range(20):
-        await asyncio.sleep(0)
-    while bench.hub.questions._news.is_set():  # noqa: ASYNC110 - until it waits
-        await asyncio.sleep(0)
+    await until(lambda: bench.hub.questions._news._waiters, "the questions to wait")
     bench.hub.questions.wake()
-    for _step in range(later):
+    for _step in range(later):  # each step is a case
         await asyncio.sleep(0)
     running.cancel()
-    done, _ = await asyncio.wait({running}, timeout=20)
-    assert done == {running}
+    await wait_for(asyncio.wait({running}), "the end of the questions")

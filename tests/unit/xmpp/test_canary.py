@@ -18,6 +18,7 @@ from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 from support.faketime import FakeTime, settle
 from support.servers import SECRET, TestServer
+from support.waiting import HANG_S
 
 DOMAIN = "feeds.example.org"
 LOST = TimeoutError()
@@ -127,7 +128,7 @@ async def test_no_ping_is_lost_on_sound_connections(request: pytest.FixtureReque
     server: TestServer = request.getfixturevalue("prosody" if names == "a" else "ejabberd")
     async with opened(server, server.take_name(), names) as streams:
         for stream in streams:
-            reading = await ping_often(stream, 30, 60.0)
+            reading = await ping_often(stream, 30, HANG_S)
             assert reading.lost == 0 and reading.seconds > 0
 
 

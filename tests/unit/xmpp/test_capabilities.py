@@ -57,6 +57,7 @@ def caps(ver: object) -> Caps:
 
 
 async def run() -> None:
+    """Lets the tasks run until each waits for an answer: no socket and no thread is involved."""
     for _ in range(5):
         await asyncio.sleep(0)
 

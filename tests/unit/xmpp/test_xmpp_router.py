@@ -394,7 +394,7 @@ async def test_router_command_ends_before_the_next_request_of_its_sender() -> No
     phone = str(ACTOR.bare) + "/phone"
     for stanza in (iq(STEP, "set"), iq(), iq(addresses=f"from='{phone}' to='{SERVICE}'")):
         router.on_stanza(parse(stanza))
-    for _ in range(9):
+    for _ in range(9):  # more turns than these requests take, which wait for no socket and no thread
         await asyncio.sleep(0)
     before = running.copy()
     held.set_result(None)

@@ -16,6 +16,7 @@ from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, starting
 from support.effort import PROFILE, runs
+from support.logs import LOGS
 from support.postgres import PostgresServer, running_postgres
 from support.postgres_store import EmptyDatabase
 from support.servers import TestServer, run_server
@@ -51,9 +52,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-_SERVER_FIXTURES = ("prosody", "ejabberd", "server")
 # The fixtures that run programs of others, which may fail without a fault of ours.
-_REAL_SERVERS = {*_SERVER_FIXTURES, "prosody_with_pubsub", "country", "postgres"}
+_REAL_SERVERS = {"prosody", "ejabberd", "server", "prosody_with_pubsub", "country", "postgres"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -187,13 +187,18 @@ async def web(start_web: WebStarter) -> Web:
     return await start_web()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begins with the logs of a test before its fixtures start servers."""
+    LOGS.begin()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Shows the logs of the servers that a failed test used."""
+    """Shows what servers and processes wrote during a failed test. A service in this process is in pytest's capture."""
     report = yield
-    if report.failed and hasattr(item, "funcargs"):
-        for name in _SERVER_FIXTURES:
-            found = item.funcargs.get(name)
-            if isinstance(found, TestServer):
-                report.sections.append((f"log of {found.software}", found.server.log_text()))
+    if report.failed and hasattr(report.longrepr, "addsection"):
+        for title, text in LOGS.sections():
+            # Not in `report.sections`, which the summary of the tests that needed a second try leaves out.
+            report.longrepr.addsection(title, text)
     return report

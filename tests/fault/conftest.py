@@ -3,9 +3,7 @@
 import contextlib
 import importlib
 import itertools
-import os
 import sqlite3
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from campaign.service import Preload
 from smartfeeds.store import migrate
 from support.component import Clock, Starter
+from support.unprivileged import unprivileged_folder
 
 
 @pytest.fixture
@@ -43,11 +42,5 @@ def unprivileged() -> Iterator[Path]:
     importlib.import_module("smartfeeds.app")
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate.create(connection)
-    with tempfile.TemporaryDirectory() as name:
-        folder, user = Path(name), os.geteuid()
-        if user == 0:
-            os.chown(folder, 65534, 65534)
-            os.seteuid(65534)
+    with unprivileged_folder() as folder:
         yield folder
-        os.seteuid(user)
-        folder.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Servers in a federation, and a log of theirs when a test fails."""
+"""Servers in a federation."""
 
 from collections.abc import AsyncIterator, Iterator
 from importlib import import_module
@@ -49,14 +49,3 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smartfeeds.sources.mirror_state.BACKOFF", Backoff(first_s=0.1, longest_s=300.0))
     monkeypatch.setattr(import_module("smartfeeds.client.follow"), "BACKOFF", Backoff(first_s=0.1, longest_s=60.0))
     monkeypatch.setattr("smartfeeds.core.mirror.LEAST_EVERY_S", 0.1)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Shows the logs of the servers that a failed test used."""
-    report = yield
-    if report.failed and hasattr(item, "funcargs"):
-        for found in item.funcargs.values():
-            if isinstance(found, Federation):
-                report.sections.append(("logs of the servers", found.log_text()))
-    return report

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -29,6 +28,7 @@ from smartfeeds.store.sqlite import READER_CACHE_KIB, READERS, WRITER_CACHE_KIB,
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork, SenderQueue
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
+from support.unprivileged import unprivileged_folder
 from support.waiting import wait_for
 
 BIG = "x" * 4000
@@ -452,16 +452,8 @@ async def test_full_disk_says_so_and_writes_work_again_when_freed(sqlite: Sqlite
 
 @pytest.fixture
 def unprivileged() -> Iterator[Path]:
-    """A directory that belongs to an ordinary user, with this process acting as that user."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        user = os.geteuid()
-        if user == 0:
-            os.chown(path, 65534, 65534)
-            os.seteuid(65534)
-        yield path
-        os.seteuid(user)
-        path.chmod(0o700)
+    with unprivileged_folder() as folder:
+        yield folder
 
 
 async def test_read_only_file_says_so(unprivileged: Path) -> None:

@@ -64,7 +64,7 @@ class Ejabberd(LocalServer):
         }
         return {
             "hosts": [self.domain, "guest.localhost"],
-            "loglevel": 3,
+            "loglevel": 4,
             "listen": [client, service],
             "auth_method": "anonymous",
             "anonymous_protocol": "login_anon",

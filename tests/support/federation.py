@@ -22,9 +22,10 @@ from smartfeeds.demo.process import HOST, LocalServer, free_port
 from smartfeeds.demo.prosody import Prosody
 from support.client import Client
 from support.ejabberd import Ejabberd
+from support.logs import LOGS
 from support.nameserver import ZONE, Nameserver
 from support.servers import SECRET, TestServer
-from support.waiting import wait_for, waiting
+from support.waiting import HANG_S, wait_for, waiting
 from support.wire import Wire
 
 COMPONENTS: Final = 40  # names that each server knows
@@ -187,7 +188,8 @@ class Country:
             components = {f"feeds-{number}.{domain}": SECRET for number in range(COMPONENTS)}
             ports = Ports(self._s2s[name], self._nameservers[name].port)
             server = KINDS[name](self._folder / name, domain, components, ports)
-            server.start()
+            LOGS.follow(f"{server.software} {name} of the federation", server.log_files)
+            server.start(HANG_S)
             self._servers[name] = FederatedServer(name, server, ports.s2s)
         return self._servers[name]
 
@@ -267,10 +269,6 @@ class Federation:
     async def until_parted(self, client: Client, address: str) -> None:
         """Waits until a client's ping comes back as an error. What ejabberd routes right behind a cut gets lost."""
         await _until(client, address, "error")
-
-    def log_text(self) -> str:
-        """What the servers have written."""
-        return "\n".join(found.server.log_text() for found in self.servers.values())
 
 
 @asynccontextmanager

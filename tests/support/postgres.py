@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 from smartfeeds.demo.process import free_port
+from support.logs import LOGS
 from support.waiting import HANG_S, block_until
 
 _SYSTEM_USER = "postgres"
@@ -78,6 +79,7 @@ class PostgresServer:
     def start(self) -> None:
         """Starts the server and returns when it accepts connections."""
         settings = [f"-c{name}={value}" for name, value in self.options.items()]
+        LOGS.follow("PostgreSQL", [self.folder / "log"])
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [postgres_program("postgres"), "-D", str(self.data), f"-p{self.port}", f"-k{self.folder}", *settings],

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from campaign.service import Preload
+from support.logs import LOGS
 from support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,7 @@ class ServiceProcess:
     def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
         self.config = config
         self.log = config.with_suffix(".log")
+        LOGS.follow("smartfeeds", [self.log])
         self._environment = {**os.environ, "PYTHONPATH": str(ROOT / "component"), **(environment or {})}
         self._process: asyncio.subprocess.Process | None = None
 
@@ -82,6 +84,7 @@ class ForkedService:
     def __init__(self, preload: Preload, config: Path) -> None:
         self.config = config
         self.log = config.with_suffix(".log")
+        LOGS.follow("smartfeeds", [self.log])
         self._preload = preload
         self._pid = 0
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from smartfeeds.demo.process import LocalServer
 from smartfeeds.demo.prosody import Prosody
 from support.ejabberd import Ejabberd
+from support.logs import LOGS
+from support.waiting import HANG_S
 
 SECRET = "secret"
 ROOMS = "rooms.localhost"  # the domain of the group chats of each server
@@ -64,7 +66,8 @@ class TestServer:
 def run_server(kind: str, folder: Path) -> Iterator[TestServer]:
     """Starts a server of this kind for the time of a fixture."""
     server = SERVERS[kind](folder, dict.fromkeys(NAMES, SECRET))
-    server.start()
+    LOGS.follow(server.software, server.log_files)
+    server.start(HANG_S)
     try:
         yield TestServer(server)
     finally:

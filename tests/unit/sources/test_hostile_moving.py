@@ -126,7 +126,6 @@ def test_messages_have_no_password(reader: MovedReader, source: str) -> None:
     assert "sh" not in str(caught.value).replace("***", "")
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     ("reader", "host", "table", "columns"),
     [

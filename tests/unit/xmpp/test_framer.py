@@ -269,11 +269,11 @@ def test_is_well_formed_has_no_limits_of_depth_or_names() -> None:
 
 def test_framer_incomplete_tag_with_a_long_name_costs_no_more_than_reading_it() -> None:
     """The loop waits for it, and everybody with the loop [xep-map 246]."""
-    began_s = time.perf_counter()
+    began_s = time.process_time()
     framer, frames = frames_of(HEADER + b"<" + b"n" * (HEADER_LIMIT_BYTES - 10), [])
 
     assert not frames and not framer.error
-    assert time.perf_counter() - began_s < 0.5
+    assert time.process_time() - began_s < 0.5
 
 
 @given(st.lists(st.sampled_from([b"a", b" ", b"=", b"'", b'"', b"'>'", b'">"', b"'x'", b"/"])), st.integers(0, 40))

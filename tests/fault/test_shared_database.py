@@ -16,7 +16,7 @@ from lxml import etree
 
 from smartfeeds.core.shards import SHARDS, pings_for
 from smartfeeds.ownership_setup import LINKS
-from support.client import Client, log_in
+from support.client import LOST_S, Client, log_in
 from support.component import NS, PS, entry
 from support.postgres import PostgresServer
 from support.servers import ROOMS, TestServer
@@ -132,7 +132,8 @@ async def test_rolling_restart_loses_no_request_and_no_notification(
             item = f"<item id='{item_id}'>{entry(item_id)}</item>"
             request = f"<pubsub xmlns='{PS}'><publish node='feed0'>{item}</publish></pubsub>"
             try:
-                answer = await alice.set(domain, request)
+                async with asyncio.timeout(LOST_S):
+                    answer = await alice.set(domain, request)
             except TimeoutError:
                 # ejabberd loses what it routes to a link between the end of the stream and that of the route.
                 assert item_id not in requested(tap, alice), "a process has received the request"

@@ -424,7 +424,7 @@ async def test_look_up_that_takes_too_long_runs_on_another_connection(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[PG-049] The disk is slow for a moment, for example. The reads of a batch do not fail."""
-    monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_MS", 300)
+    monkeypatch.setattr("smartfeeds.store.postgres.LIGHT_MS", 1_000)  # the first session is seen before it ends
     async with opened_store(store_at(url)) as store:
         await store.write(add_feed())
         with psycopg.connect(url) as other:
@@ -433,7 +433,7 @@ async def test_look_up_that_takes_too_long_runs_on_another_connection(
             sessions: set[object] = set()
 
             def look() -> bool:
-                sessions.update(pid for (pid,) in run(url, "SELECT pid FROM pg_locks WHERE NOT granted"))
+                sessions.update(pid for (pid,) in other.execute("SELECT pid FROM pg_locks WHERE NOT granted"))
                 return len(sessions) == 2 or read.done()
 
             await until(look, "a second session that waits for the lock")

@@ -19,6 +19,9 @@ from slixmpp.xmlstream.xmlstream import NotConnectedError
 from smartfeeds.demo.process import HOST
 from support.waiting import wait_for, waiting
 
+# A client that repeats what got lost does so after this time without an answer: servers lose stanzas while a connection
+# ends.
+LOST_S = 20.0
 _CLIENT = "{jabber:client}"
 _ids = itertools.count(1)
 _ID = re.compile(r"""^<iq\b[^>]*\sid=(["'])(.*?)\1""")
@@ -181,18 +184,21 @@ class Session:
             self._client = Client(self._jid, self._password, presence=self._presence)
             self._client.add_event_handler("disconnected", lambda _reason: gone.set())
             try:
-                await self._client.login(self._port)
+                async with asyncio.timeout(LOST_S):
+                    await self._client.login(self._port)
             except BaseException:
                 gone.set()
                 raise
         return self._client
 
     async def ask(self, stanza_id: str, xml: str, *others: Callable[[], Awaitable[Any]]) -> etree._Element | None:
-        """Sends any text; the answer to the IQ of this id in it. None once the session, or one of the others, ends."""
+        """Sends any text; the answer to the IQ of this id in it. None once the session, or one of the others, ends, and
+        if the request got lost.
+        """
         client = await self.client()
         answer = asyncio.ensure_future(client.answer(stanza_id, xml))
         tasks = [answer, asyncio.ensure_future(self.gone.wait()), *(asyncio.ensure_future(other()) for other in others)]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, timeout=LOST_S, return_when=asyncio.FIRST_COMPLETED)
         answered = answer.done() and not answer.cancelled()
         for task in tasks:
             task.cancel()

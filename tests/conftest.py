@@ -5,9 +5,11 @@ import logging
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import structlog
 from hypothesis import HealthCheck, settings
 
@@ -52,17 +54,24 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+_ENGINE = os.environ.get("SMARTFEEDS_TEST_STORE", "sqlite")
 # The fixtures that run programs of others, which may fail without a fault of ours.
 _REAL_SERVERS = {"prosody", "ejabberd", "server", "prosody_with_pubsub", "country", "postgres"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives tests with real servers a second try. The summary has each test that needed it, with its first failure."""
+    """Gives tests with real servers a second try. The summary has each test that needed it, with its first failure.
+
+    Tests with the component of their file run in its event loop.
+    """
     for item in items:
         if PROFILE == "nightly":
             item.add_marker(pytest.mark.timeout(2 * 3_600))
-        if not _REAL_SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
+        names = getattr(item, "fixturenames", ())
+        if not _REAL_SERVERS.isdisjoint(names):
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if "shared_start" in names:
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 
 @pytest.fixture(autouse=True)
@@ -146,13 +155,15 @@ def engine(request: pytest.FixtureRequest) -> str:
     """The database of the component: "sqlite" unless the test has the mark `both_engines`. SMARTFEEDS_TEST_STORE names
     another one for all tests.
     """
-    return getattr(request, "param", os.environ.get("SMARTFEEDS_TEST_STORE", "sqlite"))
+    return getattr(request, "param", _ENGINE)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs the tests with the mark `both_engines` on each engine."""
-    if metafunc.definition.get_closest_marker("both_engines") and "engine" in metafunc.fixturenames:
-        metafunc.parametrize("engine", ["sqlite", "postgres"], indirect=True)
+    if metafunc.definition.get_closest_marker("both_engines"):
+        assert "shared_start" not in metafunc.fixturenames, f"{metafunc.function}: the file has one engine"
+        if "engine" in metafunc.fixturenames:
+            metafunc.parametrize("engine", ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture
@@ -185,6 +196,49 @@ async def start_web(start: Starter) -> AsyncIterator[WebStarter]:
 async def web(start_web: WebStarter) -> Web:
     """A running component with HTTP."""
     return await start_web()
+
+
+# A component that the tests of a file share. It has no nodes when a test begins.
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def shared_start(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Starter]:
+    """`start` for a whole file, whose tests with it run in one event loop."""
+    with ExitStack() as stack:
+        database = request.getfixturevalue("blank_database")
+        if _ENGINE == "postgres":
+            # Tests of the file that start a component of their own use `empty_database` meanwhile.
+            own = stack.enter_context(closing(EmptyDatabase(request.getfixturevalue("postgres"))))
+            database = stack.enter_context(own.emptied())
+        async with starting(tmp_path_factory.mktemp("shared"), database) as starter:
+            yield starter
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def _component_of_the_file(shared_start: Starter) -> Component:
+    return await shared_start()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def _web_of_the_file(shared_start: Starter) -> AsyncIterator[Web]:
+    async with starting_web(shared_start) as start:
+        yield await start()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shared_component(_component_of_the_file: Component) -> AsyncIterator[Component]:
+    """The component of the file, as `component`."""
+    yield _component_of_the_file
+    await _component_of_the_file.clear()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shared_web(_web_of_the_file: Web) -> AsyncIterator[Web]:
+    """The component of the file with HTTP, as `web`."""
+    yield _web_of_the_file
+    await _web_of_the_file.component.clear()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -53,6 +53,12 @@ OWNER_REQUESTS = {
 }
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def affiliations(*entries: tuple[str, str], node: str = "comments") -> str:
     """An owner's request or answer with (jid, affiliation) entries."""
     inner = "".join(f"<affiliation jid='{jid}' affiliation='{held}'/>" for jid, held in entries)
@@ -238,8 +244,9 @@ async def test_owner_sees_all_affiliations_but_none(component: Component) -> Non
 
 
 @pytest.mark.both_engines
-async def test_owner_set_changes_only_the_entries_given(component: Component) -> None:
+async def test_owner_set_changes_only_the_entries_given(start: Starter) -> None:
     """[xep-map 88]"""
+    component = await start()
     await component.create(ALICE, "comments")
     ok(await component.owner_set(ALICE, affiliations((bare(BOB), "member"), (bare(CAROL), "outcast"))))
     untouched = f"<affiliation jid='{bare(CAROL)}'/>"
@@ -571,13 +578,15 @@ async def fill(component: Component) -> None:
     await component.create(ALICE, "comments")
 
     def work(tx: WriteTx) -> None:
+        (node,) = tx.nodes("", 2)
+        state = SubscriptionState.SUBSCRIBED
         for number in range(MANY):
             jid = f"{number:04}{'x' * 40}@example.org"
-            tx.set_affiliation(1, jid, Affiliation.MEMBER)
-            tx.put_subscription(Subscription(0, 1, jid, "", "comments", DOMAIN, SubscriptionState.SUBSCRIBED, 0, 0, 0))
+            tx.set_affiliation(node.node_no, jid, Affiliation.MEMBER)
+            tx.put_subscription(Subscription(0, node.node_no, jid, "", "comments", DOMAIN, state, 0, 0, 0))
             view = f"by={number}"
-            put = Subscription(0, 1, bare(BOB), view, f"comments?{view}", DOMAIN, SubscriptionState.SUBSCRIBED, 0, 0, 0)
-            tx.put_subscription(put)
+            name = f"comments?{view}"
+            tx.put_subscription(Subscription(0, node.node_no, bare(BOB), view, name, DOMAIN, state, 0, 0, 0))
 
     await component.app.service.store.write(work)
 
@@ -590,11 +599,10 @@ async def fill(component: Component) -> None:
         (PS, BOB, "<subscriptions/>"),
     ],
 )
-async def test_list_longer_than_a_stanza_is_read_to_its_end(
-    component: Component, space: str, who: str, name: str
-) -> None:
+async def test_list_longer_than_a_stanza_is_read_to_its_end(start: Starter, space: str, who: str, name: str) -> None:
     """[xep-map 87] [xep-map 93] [xep-map 114] [xep-map 193] The first answer is as much as fits, and says that there
     is more; what it says leads through the rest."""
+    component = await start()
     await fill(component)
     seen: list[str] = []
     sizes: list[int] = []

@@ -71,6 +71,12 @@ CHOICES = {
 }
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def test_configure_form_shows_all_offered_fields_with_current_values(component: Component) -> None:
     """[xep-map 65]"""
     await component.create(ALICE, "comments", title="Ours & theirs", access_model="authorize")

@@ -5,6 +5,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+import pytest_asyncio
 
 from smartfeeds.core.times import US_PER_S, parse_t
 from support.component import ALICE, BOB, EVE, Component, Refusal, Starter, refusal
@@ -23,6 +24,12 @@ YEAR_S = 366 * 86_400
 
 
 @pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(component: Component) -> Component:
     """A feed `comments` with the items a, b, c, published a second apart from 2026-01-01T00:00:00Z."""
     await component.create(ALICE, "comments")

@@ -53,6 +53,12 @@ FEED_FIELDS = [
 ]
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def kind(component: Component, node: str) -> str:
     """The kind of a node: only feeds announce the requests that they accept."""
     answer = ok(await component.ask(ALICE, "get", f"<query xmlns='{INFO}' node='{node}'/>"))

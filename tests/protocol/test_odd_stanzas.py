@@ -21,6 +21,12 @@ LONG = "n" * 40_000
 
 
 @pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
+@pytest.fixture
 def logs() -> Iterator[list[EventDict]]:
     """What is logged. No entry may have a traceback."""
     with capture_logs() as entries:

@@ -50,6 +50,12 @@ FULL_ENTRY = (
 )
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def publish(component: Component, user: str, inner: str, node: str = "comments", beside: str = "") -> Element:
     """The answer to a publish of these children."""
     return await component.set(user, f"<publish node='{node}'>{inner}</publish>{beside}")
@@ -65,8 +71,9 @@ async def item_of(component: Component, node: str, item_id: str, user: str = ALI
 
 
 @pytest.mark.both_engines
-async def test_publish_with_an_id_gives_it_back(component: Component) -> None:
+async def test_publish_with_an_id_gives_it_back(start: Starter) -> None:
     """[xep-map 130]"""
+    component = await start()
     await component.create(ALICE, "comments")
 
     answer = ok(await publish(component, ALICE, f"<item id='tag:x,1'>{entry('one')}</item>"))
@@ -172,8 +179,9 @@ async def test_open_node_lets_nobody_overwrite_the_items_of_others(
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("role", ["none", "publisher"])
-async def test_publishing_a_deletion_needs_the_right_to_retract(component: Component, role: str) -> None:
+async def test_publishing_a_deletion_needs_the_right_to_retract(start: Starter, role: str) -> None:
     """[xep-map 155]: an entry that is marked as deleted is a retraction (xep-map 2.3), for owner and author only."""
+    component = await start()
     await component.create(ALICE, "comments", publish_model="open")
     await component.publish(BOB, "comments", "one")
     await component.publish(BOB, "comments", "two")
@@ -416,8 +424,9 @@ SAME = {
 @pytest.mark.both_engines
 @pytest.mark.parametrize("name", SAME)
 @pytest.mark.parametrize("kind", ["feed", "generic"])
-async def test_identical_publish_is_no_change(component: Component, kind: str, name: str) -> None:
+async def test_identical_publish_is_no_change(start: Starter, kind: str, name: str) -> None:
     """[TOP-035] The answer is that of a change, but the item stays in its place and nothing is pushed."""
+    component = await start()
     await component.create(ALICE, "comments", kind=kind, publish_model="open")
     await component.subscribe(BOB, "comments")
     sent = SAME[name]
@@ -487,8 +496,9 @@ async def test_two_items_at_once_are_refused(component: Component, kind: str) ->
 
 
 @pytest.mark.both_engines
-async def test_existing_id_is_overwritten(component: Component) -> None:
+async def test_existing_id_is_overwritten(start: Starter) -> None:
     """[xep-map 141] [SF-010] [SF-011] [SF-037]: newest in modified order, its old place in created order, one event."""
+    component = await start()
     await component.create(ALICE, "comments")
     await publish_all(component, "comments", "a b c")
     await component.subscribe(BOB, "comments")
@@ -826,8 +836,9 @@ def publish_failed(answer: Element) -> bool:
 
 
 @pytest.mark.both_engines
-async def test_item_can_be_pulled_when_its_event_arrives(component: Component) -> None:
+async def test_item_can_be_pulled_when_its_event_arrives(start: Starter) -> None:
     """[xep-map 152] [SF-003]: also when the event overtakes the answer to the publisher."""
+    component = await start()
     await component.create(ALICE, "comments")
     await component.subscribe(BOB, "comments")
 
@@ -863,8 +874,9 @@ async def test_keys_grow_when_the_clock_steps_back(component: Component) -> None
 
 
 @pytest.mark.both_engines
-async def test_many_writers_at_once_get_keys_in_the_order_they_become_visible(component: Component) -> None:
+async def test_many_writers_at_once_get_keys_in_the_order_they_become_visible(start: Starter) -> None:
     """[A-31] [xep-map 153] [SF-039]: a reader who follows by pulls sees each of them once."""
+    component = await start()
     await component.create(ALICE, "comments", publish_model="open")
     await component.publish(ALICE, "comments", "first")
     last = (await pull(component, MODIFIED, max=1)).last

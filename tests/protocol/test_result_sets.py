@@ -4,6 +4,7 @@ import asyncio
 import itertools
 
 import pytest
+import pytest_asyncio
 
 from smartfeeds.core.times import parse_t
 from support.component import ALICE, BOB, CAROL, NS, PS, RSM, Component, Refusal, Starter, bare, ok, refusal, tree
@@ -19,6 +20,12 @@ ALL = LETTERS.split()
 
 
 @pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(component: Component) -> Component:
     """A feed `comments` with the items a to g."""
     await component.create(ALICE, "comments")

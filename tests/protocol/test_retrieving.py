@@ -63,6 +63,12 @@ ACCESS: dict[str, dict[str, Refusal | None]] = {
 }
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def become(component: Component, user: str, role: str) -> None:
     """Gives a user a role on the node of ALICE."""
     if role in ("subscriber", "pending"):
@@ -107,8 +113,9 @@ async def test_access_model_and_affiliation_decide_who_may_retrieve(
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("node", ["missing", "missing?order=created", "comments?order=votes", "comments?order"])
-async def test_missing_node_is_not_found(component: Component, node: str) -> None:
+async def test_missing_node_is_not_found(start: Starter, node: str) -> None:
     """[xep-map 186] [xep-map 53] [SF-024]"""
+    component = await start()
     await component.create(ALICE, "comments")
 
     assert refusal(await request(component, node)) == NOT_FOUND
@@ -130,8 +137,9 @@ async def test_plain_request_gives_all_items_oldest_first(component: Component) 
 
 
 @pytest.mark.both_engines
-async def test_plain_request_leaves_tombstones_out(component: Component) -> None:
+async def test_plain_request_leaves_tombstones_out(start: Starter) -> None:
     """[xep-map 187]; R5."""
+    component = await start()
     await component.create(ALICE, "comments")
     await publish_all(component, "comments", "a b c")
     await component.retract(ALICE, "comments", "b")
@@ -199,8 +207,9 @@ async def test_max_items_decides_until_the_set_names_a_place(component: Componen
 
 
 @pytest.mark.both_engines
-async def test_items_are_given_by_id(component: Component) -> None:
+async def test_items_are_given_by_id(start: Starter) -> None:
     """[xep-map 190]; row 3: in the order asked for, a set or max_items sent along is ignored."""
+    component = await start()
     await component.create(ALICE, "comments")
     await publish_all(component, "comments", "a b c d")
 
@@ -251,8 +260,9 @@ async def test_two_views_hold_the_same_items_in_their_own_order(component: Compo
 
 
 @pytest.mark.both_engines
-async def test_same_pull_twice_gives_the_same_sequence(component: Component) -> None:
+async def test_same_pull_twice_gives_the_same_sequence(start: Starter) -> None:
     """[SF-002] [SF-008] [SF-016]: for every reader who sees it, and whoever asked before."""
+    component = await start()
     await component.create(ALICE, "comments")
     await publish_all(component, "comments", "a b c")
 
@@ -276,8 +286,9 @@ async def test_edit_brings_the_whole_item(component: Component) -> None:
 
 
 @pytest.mark.both_engines
-async def test_mirror_pulls_the_edits_alone(component: Component) -> None:
+async def test_mirror_pulls_the_edits_alone(start: Starter) -> None:
     """[SF-005] [SF-007] [SF-045]: 1,000 items, 3 edits, since the last cursor: 3 items."""
+    component = await start()
     await component.create(ALICE, "comments")
     await put(component, "comments", [(f"item-{number}", 1_700_000_000_000_000 + number) for number in range(1_000)])
     last = (await pull(component, MODIFIED, max=1, before="")).last
@@ -373,8 +384,9 @@ async def test_search_without_words_is_refused(component: Component, text: str) 
 
 
 @pytest.mark.both_engines
-async def test_node_whose_own_name_has_a_query_shares_it(component: Component) -> None:
+async def test_node_whose_own_name_has_a_query_shares_it(start: Starter) -> None:
     """[SF-087] [xep-map 47]: parameters are appended with an ampersand, as to any query string."""
+    component = await start()
     await component.create(ALICE, "list?id=7")
     await component.create(ALICE, "list?id=7&tongue=en")
     await component.create(ALICE, "list")

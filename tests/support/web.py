@@ -36,7 +36,7 @@ class Got:
         return self.headers.get(name, "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Web:
     """A component with its HTTP side, and a client."""
 

@@ -37,6 +37,12 @@ ADMIN_DEEDS = {
 
 
 @pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest.fixture
 async def zoes(start_web: WebStarter) -> Web:
     """A component whose admin is Zoe, with the closed feed notes of Alice, which Carol follows."""
     web = await start_web(pubsub={"admins": [bare(ZOE)], "creators": ["example.org"]})

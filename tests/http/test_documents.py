@@ -33,6 +33,12 @@ TYPES = {
 }
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
 def dated(title: str, time_s: int) -> str:
     time = format_datetime(time_s * US)
     return f"<entry xmlns='{ATOM_NS}'><title>{title}</title><published>{time}</published></entry>"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 import pytest
+import pytest_asyncio
 from lxml import etree, html
 from yarl import URL
 
@@ -26,6 +27,12 @@ XHTML = (
 
 
 @pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def alice(web: Web) -> SignedIn:
     """The browser of Alice, who owns the feed notes."""
     await web.component.create(ALICE, "notes", title="Our notes")

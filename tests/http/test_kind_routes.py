@@ -35,6 +35,12 @@ HINT = "create a node for it whose configuration has persist_items false"
 ATOM = b"<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:x:f</id><title>F</title></feed>"
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
 class Wish(NamedTuple):
     """The fields of a form, and the kind that a new node of this configuration has; "" if it is refused."""
 

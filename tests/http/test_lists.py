@@ -21,12 +21,18 @@ from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, DOMAIN
 from support.outlines import listed_feeds
-from support.web import Got, Web
+from support.web import Got, Web, WebStarter
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
 NNO = next(file for file in GOLDEN["ess_nno"]["files"] if file["name"] == "nno-1.nno")
 US = 1_000_000
+
+
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
 
 
 def dated(title: str, time_s: int) -> str:
@@ -46,8 +52,9 @@ async def make(web: Web, feeds: str) -> None:
 # Pages.
 
 
-async def test_the_list_says_where_each_feed_is(web: Web) -> None:
+async def test_the_list_says_where_each_feed_is(start_web: WebStarter) -> None:
     """[SF-112] [SF-060] [SF-061] [SF-062] Each feed with its title, what it is about, and every way to get at it."""
+    web = await start_web()
     await web.component.create(ALICE, "a b", title="Title", description="About")
     web.component.clock.advance(60)
     await web.component.publish(ALICE, "a b", "x")

@@ -1,6 +1,7 @@
 """Parameters that others append to addresses: pages and documents are as without them, and remember nothing of them."""
 
 import pytest
+import pytest_asyncio
 
 from support.component import ALICE
 from support.web import Web
@@ -17,6 +18,12 @@ FEED_PATHS = (
 
 
 @pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(web: Web) -> Web:
     await web.component.create(ALICE, "news")
     for item_id in "abc":

@@ -26,6 +26,24 @@ FO = "{http://fanout.org/protocol/atom}"
 SYNC = "{http://feedsync.org/2007/feedsync}sync"
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest.fixture
+def notes(shared_notes: Web) -> Web:
+    """The HTTP side of the file, with the feed notes."""
+    return shared_notes
+
+
+@pytest.fixture
+def token(shared_token: str) -> str:
+    """Alice's token for publishing in notes."""
+    return shared_token
+
+
 async def put(web: Web, token: str, item_id: str, title: str = "hello", **headers: str) -> Got:
     body = entry(title).encode()
     path = entry_path("notes", item_id)

@@ -28,6 +28,12 @@ DONE = {"GET": {200}, "PUT": {201}, "POST": {201}, "DELETE": {204}}
 BAD_TOKEN = "this token is not known, revoked or expired: ask for a new one"
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
 async def do(web: Web, deed: str, feed: str, authorization: str = "") -> Got:
     method, path, _ = DEEDS[deed]
     headers = {"Authorization": authorization} if authorization else {}

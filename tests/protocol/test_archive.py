@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 import pytest
+import pytest_asyncio
 
 from smartfeeds.core.filters import MAX_FILTER_BYTES
 from support.component import (
@@ -36,6 +37,12 @@ NO_FEATURE = Refusal("cancel", "feature-not-implemented")
 LETTERS = "a b c d e f g"
 ALL = LETTERS.split()
 START = "2026-01-01T00:00:"  # the clock of the component; items come a second apart
+
+
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def payload(title: str, category: str = "") -> str:
     return f"<entry xmlns='http://www.w3.org/2005/Atom'><title>{title}</title>{inner}</entry>"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(component: Component) -> Component:
     """A feed with the items a to g, a second apart."""
     await component.create(ALICE, "comments")

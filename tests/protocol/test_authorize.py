@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+import pytest_asyncio
 from lxml import etree
 from structlog.testing import capture_logs
 
@@ -40,6 +41,12 @@ HINTS = "urn:xmpp:hints"
 FORBIDDEN = Refusal("auth", "forbidden")
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def asked(component: Component, owner: str = ALICE) -> list[dict[str, list[str]]]:
     """The forms that an owner received since the last look."""
     messages = await component.events(bare(owner))
@@ -69,7 +76,7 @@ async def reasons(component: Component, *stanzas: str) -> list[str]:
     return [entry["reason"] for entry in logs if entry["event"] == "message_ignored"]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def waiting(component: Component) -> Component:
     """Bob waits for Alice."""
     await component.create(ALICE, "comments", access_model="authorize")

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import pytest_asyncio
 from lxml import etree
 
 from support.component import (
@@ -105,6 +106,12 @@ OTHER_FEATURES = {
     "urn:xmpp:reply:0",
     "urn:xmpp:tmp:quick-response",
 }
+
+
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
 
 
 async def info(component: Component, node: str = "", user: str = BOB) -> Element:
@@ -450,7 +457,7 @@ def type_filter(wanted: dict[str, list[str]]) -> str:
     return f"<filter xmlns='{FILTER}'>{submit({'FORM_TYPE': [FILTER], **wanted})}</filter>"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def typed(component: Component) -> Component:
     """A component with nodes of several types."""
     await component.create(ALICE, "feed")

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 
 import pytest
+import pytest_asyncio
 from lxml import etree
 
 from smartfeeds.core.times import parse_t
@@ -38,6 +39,12 @@ ENTRY = (
 
 
 @pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(component: Component) -> Component:
     """An empty feed of ALICE."""
     await component.create(ALICE, "comments")

@@ -4,6 +4,7 @@ import asyncio
 from itertools import pairwise
 
 import pytest
+import pytest_asyncio
 
 from smartfeeds.core.position import MAX_UID_BYTES
 from smartfeeds.push.bounces import BOUND, PERIOD_S
@@ -43,6 +44,12 @@ MODIFIED = "comments?order=modified"
 
 
 @pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(component: Component) -> Component:
     """A feed that BOB and CAROL follow."""
     await component.create(ALICE, "comments")

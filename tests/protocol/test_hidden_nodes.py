@@ -29,6 +29,12 @@ ITEM = f"<item id='a'>{entry('x')}</item>"
 WHO = bare(BOB)
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def of(kind: str, xmlns: str, inner: str) -> tuple[str, str]:
     return kind, f"<pubsub xmlns='{xmlns}'>{inner}</pubsub>"
 

@@ -50,6 +50,12 @@ WRONG = {"of another type", "markup", "control characters", "percent"}
 CHOICES = {"list-single", "boolean", "jid-single"}
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def types(answer: Element) -> dict[str, str]:
     """The types of the fields of a form by their full names."""
     return {

@@ -30,6 +30,12 @@ from support.subscribing import BOBS, pubsub, request, subscription
 MINUTE, HOUR = "2026-01-01T00:01:00Z", "2026-01-01T01:00:00Z"
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def lease(end: str, state: str = "subscribed", node: str = "comments") -> str:
     """The element that tells of a subscription with a lease."""
     return f"<subscription node='{node}' jid='{BOBS}' subscription='{state}' expiry='{end}'/>"

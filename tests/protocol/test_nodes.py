@@ -32,6 +32,12 @@ NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 NO_COLLECTIONS = Refusal("cancel", "feature-not-implemented", "unsupported", "collections")
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def create(node: str, **options: str) -> str:
     """The children of a request to create and configure."""
     return f"<create node='{node}'/><configure>{form(NODE_CONFIG, **options)}</configure>"
@@ -222,8 +228,9 @@ async def test_deletion_is_not_told_where_notify_delete_is_off(component: Compon
 
 
 @pytest.mark.both_engines
-async def test_node_made_again_has_nothing_of_the_old_one(component: Component) -> None:
+async def test_node_made_again_has_nothing_of_the_old_one(start: Starter) -> None:
     """[xep-map 80]"""
+    component = await start()
     await component.create(ALICE, "comments", title="Old")
     await component.publish(ALICE, "comments", "one")
     await component.subscribe(BOB, "comments")
@@ -268,8 +275,9 @@ async def test_purge_empties_the_node_and_is_told_once(component: Component) -> 
 
 
 @pytest.mark.both_engines
-async def test_purged_items_stay_in_a_smart_view_as_tombstones(component: Component) -> None:
+async def test_purged_items_stay_in_a_smart_view_as_tombstones(start: Starter) -> None:
     """[xep-map 82]"""
+    component = await start()
     await component.create(ALICE, "comments")
     for number in ("one", "two"):
         await component.publish(ALICE, "comments", number)

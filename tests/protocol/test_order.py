@@ -26,6 +26,12 @@ ABOUT_SERVICE = f"<query xmlns='{INFO}'/>"
 ABOUT_NODE = f"<query xmlns='{INFO}' node='news'/>"
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def publish(item: str) -> str:
     return f"<pubsub xmlns='{PS}'><publish node='news'><item id='{item}'>{entry(item)}</item></publish></pubsub>"
 

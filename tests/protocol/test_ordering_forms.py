@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+import pytest_asyncio
 
 from support.component import (
     ALICE,
@@ -33,6 +34,12 @@ BY_CREATION, BY_MODIFICATION = list("abcde"), list("bdeca")
 
 
 @pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(component: Component) -> Component:
     """A feed whose two orders differ: created a b c d e, modified b d e c a."""
     await component.create(ALICE, "comments")

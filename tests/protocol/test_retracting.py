@@ -1,6 +1,7 @@
 """Retracting through the whole component (xep-map I; XEP-0060 7.2; section 2.3 of the map)."""
 
 import pytest
+import pytest_asyncio
 
 from support.component import (
     ALICE,
@@ -32,13 +33,19 @@ ENTRY = (
 )
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def retract(component: Component, user: str, item_id: str, node: str = "comments", notify: str = "") -> Element:
     """The answer to a retraction."""
     told = f" notify='{notify}'" if notify else ""
     return await component.set(user, f"<retract node='{node}'{told}><item id='{item_id}'/></retract>")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(component: Component) -> Component:
     """An open feed of ALICE: a and c by her, b by BOB."""
     await component.create(ALICE, "comments", publish_model="open")

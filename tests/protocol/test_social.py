@@ -34,6 +34,12 @@ POST = (
 )
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def test_feed_has_the_configuration_of_a_social_feed(component: Component) -> None:
     """[xep-map 233]"""
     await component.create(ALICE, "comments")

@@ -32,6 +32,12 @@ NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def items(messages: list[Element]) -> list[tuple[str, str]]:
     """Node and item id of events."""
     found = [message.find("ev:event/ev:items", NS) for message in messages]

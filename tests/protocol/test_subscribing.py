@@ -29,6 +29,12 @@ FORBIDDEN = Refusal("auth", "forbidden")
 PENDING = Refusal("auth", "not-authorized", "pending-subscription")
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def items(messages: list[Element]) -> list[tuple[str, str]]:
     """Node and item id of events."""
     found = [message.find("ev:event/ev:items", NS) for message in messages]
@@ -221,8 +227,9 @@ async def test_bare_and_full_address_are_two_subscriptions(component: Component)
 
 
 @pytest.mark.both_engines
-async def test_one_address_follows_the_bare_node_and_several_views(component: Component) -> None:
+async def test_one_address_follows_the_bare_node_and_several_views(start: Starter) -> None:
     """[xep-map 114]"""
+    component = await start()
     nodes = ["comments", "comments?order=modified", "comments?order=created"]
     await component.create(ALICE, "comments")
 

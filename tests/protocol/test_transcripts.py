@@ -30,6 +30,12 @@ NOT_FOUND = Refusal("cancel", "item-not-found")
 PRESENCE = "<presence xmlns='jabber:client' id='x' xml:lang='en'/>"
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 def subscription(state: str, user: str = BOB) -> object:
     return tree(f"<pubsub xmlns='{PS}'><subscription node='musings' jid='{user}' subscription='{state}'/></pubsub>")
 

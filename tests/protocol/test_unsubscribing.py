@@ -25,6 +25,12 @@ FORBIDDEN = Refusal("auth", "forbidden")
 NOT_SUBSCRIBED = Refusal("cancel", "unexpected-request", "not-subscribed")
 
 
+@pytest.fixture
+def component(shared_component: Component) -> Component:
+    """The component of the file."""
+    return shared_component
+
+
 async def test_unsubscribe_stops_events(component: Component) -> None:
     """[xep-map 119]"""
     await component.create(ALICE, "comments")

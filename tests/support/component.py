@@ -25,7 +25,7 @@ from lxml import etree
 
 from smartfeeds.app import App
 from smartfeeds.config import Settings
-from smartfeeds.core.attachments import ATTACHMENTS
+from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
@@ -328,7 +328,7 @@ class Component:
         service, policy = self.app.service, self.app.service.policy
         service.policy = replace(policy, admins=policy.admins | {DOMAIN})
         for node in await service.store.read(lambda tx: tx.nodes("", 1_000)):
-            if not node.name.startswith(ATTACHMENTS):  # they are deleted with the node of their item
+            if not is_reserved(node.name, DOMAIN):  # they are deleted with the node of their item
                 await service.handle(DeleteNode(Jid("", DOMAIN), DOMAIN, node.name))
         service.policy = policy
         await self.settle()

@@ -25,6 +25,7 @@ from support.component import (
     Component,
     Element,
     Refusal,
+    Starter,
     bare,
     body,
     entry,
@@ -280,8 +281,9 @@ async def test_feed_cannot_be_created_behind_an_older_node_of_somebody_else(comp
     ok(await component.set(BOB, "<create node='news'/>"))
 
 
-async def test_feed_cannot_be_created_before_more_names_than_the_service_reads(component: Component) -> None:
+async def test_feed_cannot_be_created_before_more_names_than_the_service_reads(start: Starter) -> None:
     """[xep-map 51]: the cost of a creation does not grow with the nodes of others, and the name stays refused."""
+    component = await start()
     await component.many_nodes([f"big?page={n}" for n in range(MAX_NEIGHBOURS)], user=BOB)
     await component.many_nodes([f"small?page={n}" for n in range(MAX_NEIGHBOURS - 1)], user=BOB)
 

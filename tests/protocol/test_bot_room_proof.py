@@ -6,8 +6,9 @@ import pytest
 
 from smartfeeds.bot.room_verifier import VALID_S
 from smartfeeds.core.jid import Jid
+from smartfeeds.xmpp.stream import ComponentStream
 from support.chat import body_of, deliver, write
-from support.component import ALICE, BOB, CONFERENCE_INFO, DOMAIN, ITEMS, NS, Component, Starter, bare
+from support.component import ALICE, BOB, CONFERENCE_INFO, DOMAIN, ITEMS, NS, Component, Element, Starter, bare
 
 MUC = "http://jabber.org/protocol/muc"
 ROOM, SERVICE = "club@rooms.example.org", "rooms.example.org"
@@ -191,11 +192,20 @@ async def test_server_may_spell_the_domain_of_its_rooms_as_it_likes(component: C
     assert len(await posts(component)) == 1
 
 
-async def test_server_that_does_not_list_its_services_proves_nothing(component: Component) -> None:
+async def test_server_that_does_not_list_its_services_proves_nothing(
+    start: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time for its response is over at once."""
+    call = ComponentStream.call
+
+    async def impatient_call(stream: ComponentStream, kind: str, to: str, payload: bytes, timeout_s: float) -> Element:
+        return await call(stream, kind, to, payload, 0 if to == "example.org" else timeout_s)
+
+    monkeypatch.setattr(ComponentStream, "call", impatient_call)
+    component = await start()
     component.silent = {"example.org"}
-    await pose(component, ROOM)
-    component.silent.clear()
-    assert await posts(component) == []
+    assert await pose(component, ROOM) == [f"alice: {REFUSAL}"]
+    assert component.listed == ["example.org"] and await posts(component) == []
 
 
 async def test_room_of_the_operator_needs_no_proof(start: Starter) -> None:

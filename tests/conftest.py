@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -216,15 +217,21 @@ async def shared_start(
             yield starter
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def _component_of_the_file(shared_start: Starter) -> Component:
-    return await shared_start()
+@pytest.fixture(scope="module")
+def shared_settings() -> dict[str, dict[str, Any]]:
+    """The settings of `shared_component` and `shared_web`; a file may have others."""
+    return {}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def _web_of_the_file(shared_start: Starter) -> AsyncIterator[Web]:
+async def _component_of_the_file(shared_start: Starter, shared_settings: dict[str, dict[str, Any]]) -> Component:
+    return await shared_start(**shared_settings)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def _web_of_the_file(shared_start: Starter, shared_settings: dict[str, dict[str, Any]]) -> AsyncIterator[Web]:
     async with starting_web(shared_start) as start:
-        yield await start()
+        yield await start(**shared_settings)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import pytest_asyncio
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.tokens import TokenScope
@@ -12,7 +13,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, EVE, NS, bare
-from support.web import Got, Web, WebStarter
+from support.web import Got, Web
 
 JSON = "application/json"
 PATCH = "application/merge-patch+json"
@@ -36,16 +37,20 @@ ADMIN_DEEDS = {
 }
 
 
+@pytest.fixture(scope="module")
+def shared_settings() -> dict[str, Any]:
+    return {"pubsub": {"admins": [bare(ZOE)], "creators": ["example.org"]}}
+
+
 @pytest.fixture
 def web(shared_web: Web) -> Web:
     """The HTTP side of the file."""
     return shared_web
 
 
-@pytest.fixture
-async def zoes(start_web: WebStarter) -> Web:
+@pytest_asyncio.fixture(loop_scope="module")
+async def zoes(web: Web) -> Web:
     """A component whose admin is Zoe, with the closed feed notes of Alice, which Carol follows."""
-    web = await start_web(pubsub={"admins": [bare(ZOE)], "creators": ["example.org"]})
     await web.component.create(ALICE, "notes", access_model="whitelist")
     await web.component.affiliate(ALICE, "notes", CAROL, "member")
     await web.component.subscribe(CAROL, "notes")

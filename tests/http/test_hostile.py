@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from smartfeeds import telemetry
 from smartfeeds.core.tokens import Token, TokenScope
@@ -35,12 +36,11 @@ async def filled(component: Component) -> None:
     await component.publish(ALICE, "notes", "a")
 
 
-@pytest.fixture
-async def web(start_web: Any) -> Web:
-    """A component with a feed that everybody may read."""
-    made: Web = await start_web()
-    await filled(made.component)
-    return made
+@pytest_asyncio.fixture(loop_scope="module")
+async def web(shared_web: Web) -> Web:
+    """The component of the file with a feed that everybody may read."""
+    await filled(shared_web.component)
+    return shared_web
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 import gettext
 import re
 from http import HTTPStatus
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from lxml import etree, html
 
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, NodeKind
@@ -17,7 +19,7 @@ from support.bearer import bearer
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, bare, entry
 from support.versions import B1, version
-from support.web import Got, WebStarter
+from support.web import Got, Web
 
 GERMAN = gettext.translation(DOMAIN, LOCALE, ["de"])
 SHOWN_ATTRIBUTES = ("aria-label", "title", "placeholder", "alt")
@@ -92,10 +94,15 @@ STATES = [
 GUESTS = ("/login", "/login/wait")
 
 
-@pytest.fixture
-async def alice(start_web: WebStarter) -> SignedIn:
+@pytest.fixture(scope="module")
+def shared_settings() -> dict[str, Any]:
+    return {"pubsub": {"admins": [bare(ALICE)]}}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def alice(shared_web: Web) -> SignedIn:
     """The browser of Alice, an admin, with a feed that has an entry, a deleted entry, an edited one and a conflict."""
-    web = await start_web(pubsub={"admins": [bare(ALICE)]})
+    web = shared_web
     await web.component.create(ALICE, "notes", title="Notes of Alice")
     await web.component.create(ALICE, "news", access_model="whitelist")
     await web.component.subscribe(BOB, "notes")
@@ -149,9 +156,9 @@ def _is_own(element: etree._Element) -> bool:
     )
 
 
-def foreign(german: Got, english: Got) -> set[str]:
+def foreign(german: set[str], english: set[str]) -> set[str]:
     """The texts that a German page shares with the English page although they can be translated."""
-    return {text for text in texts(german) & texts(english) if not _is_same(text)}
+    return {text for text in german & english if not _is_same(text)}
 
 
 def _is_same(text: str) -> bool:
@@ -175,8 +182,9 @@ async def test_german_page_has_no_english_text(alice: SignedIn, path: str) -> No
     german, english = await see(alice, path, "de-AT, en;q=0.5"), await see(alice, path, "en")
     assert german.status == english.status
     assert (html.fromstring(german.text).get("lang"), html.fromstring(english.text).get("lang")) == ("de", "en")
-    assert len(texts(german) - texts(english)) > 2
-    assert foreign(german, english) == set()
+    german_texts, english_texts = texts(german), texts(english)
+    assert len(german_texts - english_texts) > 2
+    assert foreign(german_texts, english_texts) == set()
 
 
 async def test_page_in_an_unknown_language_is_english(alice: SignedIn) -> None:
@@ -206,7 +214,7 @@ async def test_problem_is_german_on_a_page_and_english_as_json(
     assert page.status == english.status == status
     root = html.fromstring(page.text)
     assert root.xpath("string(//h1)") == root.xpath("string(//title)") == title
-    assert foreign(page, english) == set()
+    assert foreign(texts(page), texts(english)) == set()
     if detail:
         assert detail in root.xpath("//div[@class = 'problem']/p/text()")
     problem = await alice.web.get(path, "application/json", Accept_Language="de")

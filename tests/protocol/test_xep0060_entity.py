@@ -112,9 +112,9 @@ NEVER = dict.fromkeys((19, 25), SERVED)
 
 
 @examples(ROWS)
-async def test_entity_example_is_answered_as_the_xep_shows(start: Starter, example: Example) -> None:
+async def test_entity_example_is_answered_as_the_xep_shows(start: Starter, rows: list[Example]) -> None:
     """[xep-map 22] [xep-map 84]"""
-    await play(await stage(start), example)
+    await play(await stage(start), rows)
 
 
 def test_every_entity_example_is_accounted_for() -> None:

@@ -215,9 +215,9 @@ NEVER = {
 
 
 @examples(ROWS)
-async def test_owner_example_is_answered_as_the_xep_shows(start: Starter, example: Example) -> None:
+async def test_owner_example_is_answered_as_the_xep_shows(start: Starter, rows: list[Example]) -> None:
     """[xep-map 56] [xep-map 84]"""
-    await play(await stage(start), example)
+    await play(await stage(start), rows)
 
 
 def test_every_owner_example_is_accounted_for() -> None:

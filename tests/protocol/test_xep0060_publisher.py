@@ -90,9 +90,9 @@ NEVER = {**dict.fromkeys((104, 118), SUBIDS), **dict.fromkeys((106, 124), SERVED
 
 
 @examples(ROWS)
-async def test_publisher_example_is_answered_as_the_xep_shows(start: Starter, example: Example) -> None:
+async def test_publisher_example_is_answered_as_the_xep_shows(start: Starter, rows: list[Example]) -> None:
     """[xep-map 130] [xep-map 154]"""
-    await play(await stage(start), example)
+    await play(await stage(start), rows)
 
 
 def test_every_publisher_example_is_accounted_for() -> None:

@@ -143,9 +143,9 @@ NEVER = {
 
 
 @examples(ROWS)
-async def test_subscriber_example_is_answered_as_the_xep_shows(start: Starter, example: Example) -> None:
+async def test_subscriber_example_is_answered_as_the_xep_shows(start: Starter, rows: list[Example]) -> None:
     """[xep-map 98] [xep-map 103] [xep-map 186]"""
-    await play(await stage(start), example)
+    await play(await stage(start), rows)
 
 
 def test_every_subscriber_example_is_accounted_for() -> None:

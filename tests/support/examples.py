@@ -4,7 +4,7 @@ The numbers are those of the examples in the XEP. `stage` prepares the nodes tha
 XEP. Every number of a section has a row, a test elsewhere that covers it, or the reason why the service never sends it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,10 +78,17 @@ class Example:
     def __str__(self) -> str:
         return "-".join(map(str, self.numbers))
 
+    @property
+    def is_question(self) -> bool:
+        """Whether the request changes nothing."""
+        return (self.kind == "get" or isinstance(self.answer, Refusal)) and not self.events
 
-def examples(rows: Iterable[Example]) -> pytest.MarkDecorator:
-    """Runs a test for each row."""
-    return pytest.mark.parametrize("example", rows, ids=str)
+
+def examples(rows: Sequence[Example]) -> pytest.MarkDecorator:
+    """Runs a test for all rows that change nothing, and a test for each other row."""
+    cases = [[row] for row in rows if not row.is_question]
+    questions = [row for row in rows if row.is_question]
+    return pytest.mark.parametrize("rows", [questions, *cases], ids=["questions", *(str(row) for (row,) in cases)])
 
 
 async def stage(start: Starter) -> Component:
@@ -119,8 +126,17 @@ async def stage(start: Starter) -> Component:
     return component
 
 
-async def play(component: Component, example: Example) -> None:
-    """Sends the request of a row and compares what follows."""
+async def play(component: Component, rows: Iterable[Example]) -> None:
+    """Sends the requests of rows and compares what follows."""
+    for example in rows:
+        try:
+            await _play(component, example)
+        except AssertionError as error:
+            error.add_note(f"example {example} of XEP-0060")
+            raise
+
+
+async def _play(component: Component, example: Example) -> None:
     answer = await component.ask(example.user, example.kind, example.request)
     if isinstance(example.answer, Refusal):
         assert refusal(answer) == example.answer

@@ -40,9 +40,10 @@ class JsonItem(EntryBuilder):
         self.members = members
 
     def text(self, name: str, members: JsonObject | None = None) -> str:
-        """A member that is a string or a number; "" where it is missing."""
+        """A member that is a string, or a number with a warning; "" where it is missing."""
         value = (self.members if members is None else members).get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
+            self.warn(f"{name} is no string and was read as one")
             value = id_of(value)
         if value is not None and not isinstance(value, str):
             self.warn(f"{name} is no string and was left out")

@@ -33,7 +33,7 @@ from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, DeleteNode, Publish
 from smartfeeds.store.base import WriteTx
 from support.fakeserver import FakeServer, Session
-from support.waiting import wait_for
+from support.waiting import until, wait_for
 
 DOMAIN = "feeds.example.org"
 ALICE = "alice@example.org/home"
@@ -246,6 +246,7 @@ class Component:
         await self.session.end()
         await wait_for(self.session.closed.wait(), "the end of the connection")
         await self.app.stream.wait_closed()
+        await until(lambda: not self.app.online.is_set(), "the component to know that its link is lost")
 
     async def link(self) -> None:
         """Lets the component connect again, and waits for what is sent because of it."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.worker_codec import dump_value, load_value, make
 from smartfeeds.worker_process import WorkerLimits, read_frame, write_frame
 from smartfeeds.workers import DocumentWorkers, WorkerError
-from support.waiting import until
 
 URL = "https://a.example/feed"
 SOURCE = new_source("n", URL, 0)
@@ -62,6 +61,13 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    # Here, because the processes import this module for its functions, and have no path to other modules of tests.
+    from support import waiting
+
+    await waiting.until(condition, what)
 
 
 async def until_ended(pid: int) -> None:

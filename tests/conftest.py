@@ -23,6 +23,7 @@ from support.logs import LOGS
 from support.postgres import PostgresServer, running_postgres
 from support.postgres_store import EmptyDatabase
 from support.servers import TestServer, run_server
+from support.standing import standing_tasks
 from support.web import Web, WebStarter, starting_web
 
 # Tests start hundreds of processes. A start costs 0.5 s more of processor time if it compiles all modules again.
@@ -259,6 +260,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Shows what servers and processes wrote during a failed test. A service in this process is in pytest's capture."""
     report = yield
     if report.failed and hasattr(report.longrepr, "addsection"):
+        if call.excinfo is not None and str(call.excinfo.value).startswith("Timeout"):
+            report.longrepr.addsection("where the tasks stand", standing_tasks())
         for title, text in LOGS.sections():
             # Not in `report.sections`, which the summary of the tests that needed a second try leaves out.
             report.longrepr.addsection(title, text)

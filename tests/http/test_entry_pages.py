@@ -32,6 +32,18 @@ FULL = (
 )
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest.fixture
+def notes(shared_notes: Web) -> Web:
+    """The HTTP side of the file, with the feed notes."""
+    return shared_notes
+
+
 async def page_of(web: Web, item_id: str, **headers: str) -> Got:
     return await web.get(f"/entries/notes/{item_id}", accept=BROWSER, **headers)
 

@@ -49,6 +49,12 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes | None]] = {
 }
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
 def response_of(got: Got, name: str) -> tuple[int, dict[str, str], str]:
     headers = {key: value for key, value in got.headers.items() if key != "Date"}
     return got.status, headers, f"{headers}{got.text}".replace(name, ABSENT)

@@ -12,12 +12,30 @@ from yarl import URL
 from smartfeeds.core.tokens import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, BOB
-from support.web import Got, Web
+from support.web import Got, Web, WebStarter
 
 ATOM = "application/atom+xml"
 FORM = "application/x-www-form-urlencoded"
 A = "{http://www.w3.org/2005/Atom}"
 NOTE = {"type": ["h-entry"], "properties": {"content": ["hello"]}}
+
+
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest.fixture
+def notes(shared_notes: Web) -> Web:
+    """The HTTP side of the file, with the feed notes."""
+    return shared_notes
+
+
+@pytest.fixture
+def token(shared_token: str) -> str:
+    """Alice's token for publishing in notes."""
+    return shared_token
 
 
 async def send(web: Web, token: str, body: Any, path: str = "/micropub/notes", **headers: str) -> Got:
@@ -277,8 +295,10 @@ async def test_token_in_the_form(notes: Web, token: str) -> None:
     assert media.status == 201
 
 
-async def test_token_in_the_form_is_checked_before_the_file(notes: Web) -> None:
+async def test_token_in_the_form_is_checked_before_the_file(start_web: WebStarter) -> None:
     """[MP-11] A file before the token, or without one, is not stored."""
+    notes = await start_web()
+    await notes.component.create(ALICE, "notes")
     for parts in ([], [('name="access_token"', b"sf_wrong")]):
         body = multipart(*parts, ('name="file"; filename="p.jpg"', b"jpeg"))
         got = await notes.ask("POST", "/media/notes", body, Content_Type="multipart/form-data; boundary=x")

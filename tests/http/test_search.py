@@ -16,6 +16,12 @@ from support.web import Got, Web
 HTML = "text/html"
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
 async def publish(web: Web, feed: str, item_id: str, text: str) -> None:
     web.component.clock.advance(60)
     payload = f"<entry xmlns='http://www.w3.org/2005/Atom'><title>{item_id}</title><content>{text}</content></entry>"

@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import pytest_asyncio
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.tokens import TokenScope
@@ -17,15 +18,19 @@ from support.guests import CODE, HTTP_AUTH, SITE, Guest, answer, code_of, confir
 from support.web import Web
 
 
-@pytest.fixture
-async def web(start_web: Any) -> Web:
-    """A component whose site has a configured address, so that it sends requests to confirm."""
-    web = await start_web(http={"base_url": SITE})
-    assert isinstance(web, Web)
-    return web
+@pytest.fixture(scope="module")
+def shared_settings() -> dict[str, Any]:
+    """The site has a configured address, so that it sends requests to confirm."""
+    return {"http": {"base_url": SITE}}
 
 
 @pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def guest(web: Web) -> Guest:
     """A browser that has loaded the sign-in page; Alice has a closed feed."""
     await web.component.create(ALICE, "closed", access_model="whitelist")
@@ -330,16 +335,18 @@ async def test_page_without_bot_needs_an_address(start_web: Any) -> None:
     assert "login " not in (await guest.get("/login/wait")).text
 
 
-async def test_sessions_are_listed_and_ended(guest: Guest) -> None:
-    one, other = await sign_in(guest.web, ALICE), await sign_in(guest.web, ALICE)
+async def test_sessions_are_listed_and_ended(start_web: Any) -> None:
+    web = await start_web(http={"base_url": SITE})
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    one, other = await sign_in(web, ALICE), await sign_in(web, ALICE)
     page = await one.get("/account", "text/html")
     assert (page.text.count("<li "), page.text.count("this browser")) == (2, 1)
     got = await one.post("/account", f"session={other.session_id}")
     assert (got.status, got.header("Location")) == (303, "/account")
     assert (await other.get("/feeds/closed/?timeout=0")).status == 404
-    bob = await sign_in(guest.web, BOB)
+    bob = await sign_in(web, BOB)
     assert (await bob.post("/account", f"session={one.session_id}")).status == 404
-    third = await sign_in(guest.web, ALICE)
+    third = await sign_in(web, ALICE)
     got = await one.post("/account", "session=all")
     assert "Max-Age=0" in got.header("Set-Cookie")
     assert [(await browser.get("/account")).status for browser in (one, third)] == [303, 303]

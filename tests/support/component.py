@@ -27,7 +27,7 @@ from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Affiliation, Node, NodeKind
+from smartfeeds.core.model import NO_LIMIT, Affiliation, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, DeleteNode, Publish
@@ -326,22 +326,28 @@ class Component:
         await self._round_trip()
 
     async def clear(self) -> None:
-        """Deletes all nodes and forgets what was sent; fails where a stanza broke a rule for all stanzas."""
-        service, policy = self.app.service, self.app.service.policy
-        service.policy = replace(policy, admins=policy.admins | {DOMAIN})
-        for node in await service.store.read(lambda tx: tx.nodes("", 1_000)):
-            if not is_reserved(node.name, DOMAIN):  # they are deleted with the node of their item
-                await service.handle(DeleteNode(Jid("", DOMAIN), DOMAIN, node.name))
-        service.policy = policy
+        """Deletes all nodes and forgets what happened; fails where a stanza broke a rule for all stanzas."""
+        await self._delete_nodes()
         await self.settle()
-        for seen in (self._messages, self.versions, self.kinds, self.presences, self.listed, self.asked):
-            seen.clear()
+        faults, fresh = self.faults, Component(self.app, self.server, self.session, self.clock)
+        for name in ("faults", "versions", "kinds", "returned", "forger", "silent", "presences", "infos", "services"):
+            setattr(self, name, getattr(fresh, name))
+        self.listed, self.asked, self._messages = fresh.listed, fresh.asked, fresh._messages
         if self.app.site is None:
             self.clock.now_us = _START_US
         else:  # its caches know a page by the time of the last change
             self.clock.advance(86_400)
-        faults, self.faults = self.faults, []
         assert not faults, faults
+
+    async def _delete_nodes(self) -> None:
+        service, policy = self.app.service, self.app.service.policy
+        service.policy = replace(policy, admins=policy.admins | {DOMAIN})
+        try:
+            for node in await service.store.read(lambda tx: tx.nodes("", NO_LIMIT)):
+                if not is_reserved(node.name, DOMAIN):  # they are deleted with the node of their item
+                    await service.handle(DeleteNode(Jid("", DOMAIN), DOMAIN, node.name))
+        finally:
+            service.policy = policy
 
     async def _round_trip(self) -> None:
         await self.ask(_SYNC, "get", "<sync xmlns='urn:example:sync'/>")

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
+import pytest_asyncio
 import structlog
 from lxml import etree
 
@@ -51,10 +52,25 @@ async def test_navigation_leads_admins_to_the_administration(zoes: Web) -> None:
     assert not await leads(ZOE, feed="notes")
 
 
+@pytest.fixture(scope="module")
+def shared_settings() -> dict[str, Any]:
+    return {"pubsub": {"admins": [bare(ZOE)], "creators": [bare(ALICE)]}}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def zoes(shared_web: Web) -> Web:
+    """The component of the file, whose admin is Zoe."""
+    return await with_notes(shared_web)
+
+
 @pytest.fixture
-async def zoes(start_web: WebStarter) -> Web:
-    """A component whose admin is Zoe, with the closed feed notes of Alice, which Carol follows."""
-    web = await start_web(pubsub={"admins": [bare(ZOE)], "creators": [bare(ALICE)]})
+async def zoes_own(start_web: WebStarter, shared_settings: dict[str, Any]) -> Web:
+    """A component as `zoes`, for one test."""
+    return await with_notes(await start_web(**shared_settings))
+
+
+async def with_notes(web: Web) -> Web:
+    """Makes the closed feed notes of Alice, which Carol follows."""
     await web.component.create(ALICE, "notes", access_model="whitelist", title="Notes of Alice")
     await web.component.affiliate(ALICE, "notes", CAROL, "member")
     await web.component.subscribe(CAROL, "notes")
@@ -271,9 +287,9 @@ async def test_errors_of_the_log_are_shown_to_admins(zoes: Web) -> None:
     assert row[1:] == ["warning", "mirror_failed", "reason: <b>no</b>, token: (hidden)"]
 
 
-async def test_overview_has_plots_and_the_same_numbers(zoes: Web) -> None:
+async def test_overview_has_plots_and_the_same_numbers(zoes_own: Web) -> None:
     """Two publishes and a pull in one minute; owners see no numbers of the whole service."""
-    component = zoes.component
+    component = zoes_own.component
     component.app.recent.take()
     for item_id in ("a", "b"):
         await component.publish(ALICE, "notes", item_id)
@@ -281,13 +297,13 @@ async def test_overview_has_plots_and_the_same_numbers(zoes: Web) -> None:
     await component.settle()
     component.clock.advance(61)
     component.app.recent.take()
-    page = await see(zoes, ZOE, "/admin/")
+    page = await see(zoes_own, ZOE, "/admin/")
     rows = table(page)
     assert len(rows) == 48 and rows[0][1:] == ["2", "2", "1", "0.0"]
     assert all(row[1:4] == ["0", "0", "0"] for row in rows[1:])
     bars = etree.fromstring(page.body, etree.HTMLParser()).xpath("//main//svg/rect/title/text()")
     assert [text.rpartition(": ")[2] for text in bars] == ["2", "2", "1"]
-    owners = etree.fromstring((await see(zoes, ALICE, "/admin/")).body, etree.HTMLParser())
+    owners = etree.fromstring((await see(zoes_own, ALICE, "/admin/")).body, etree.HTMLParser())
     assert owners.xpath("//main//svg") == []
 
 
@@ -309,12 +325,12 @@ async def test_names_of_every_kind_have_pages(zoes: Web, name: str) -> None:
     assert quote(name) not in [row[0] for row in table(await see(zoes, ALICE, "/admin/feeds/"))]
 
 
-async def test_ten_thousand_feeds_have_pages(zoes: Web) -> None:
+async def test_ten_thousand_feeds_have_pages(zoes_own: Web) -> None:
     """A page shows fifty of them and leads to the next one."""
-    await zoes.component.older_nodes([f"n{number:05}" for number in range(10_000)], ALICE)
+    await zoes_own.component.older_nodes([f"n{number:05}" for number in range(10_000)], ALICE)
     seen, path = 0, "/admin/feeds/"
     for _ in range(3):
-        page = await see(zoes, ZOE, path)
+        page = await see(zoes_own, ZOE, path)
         assert len(table(page)) == 50 and "10\u202f001" in page.text
         seen += 50
         (path,) = etree.fromstring(page.body, etree.HTMLParser()).xpath("//a[@rel='next']/@href")

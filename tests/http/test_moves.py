@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import pytest_asyncio
 from lxml import html
 
 from smartfeeds.core.tokens import TokenScope
@@ -16,6 +17,24 @@ JSON, HTML = "application/json", "text/html"
 
 
 @pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest.fixture
+def notes(shared_notes: Web) -> Web:
+    """The HTTP side of the file, with the feed notes."""
+    return shared_notes
+
+
+@pytest.fixture
+def token(shared_token: str) -> str:
+    """Alice's token for publishing in notes."""
+    return shared_token
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def outline(notes: Web) -> Web:
     for item_id in "abc":
         await notes.component.publish(ALICE, "notes", item_id)

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.sessions import IDLE_S, RENEWED_S, form_token
@@ -25,6 +26,12 @@ ATOM = "application/atom+xml"
 
 
 @pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def closed(web: Web) -> Web:
     """A feed that Alice alone reads, and one for everybody."""
     await web.component.create(ALICE, "closed", access_model="whitelist", title="Closed")

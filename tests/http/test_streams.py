@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from lxml import etree
 
 from smartfeeds.core.tokens import Token, TokenScope, digest_of, write_token
@@ -19,6 +20,12 @@ from support.web import Web
 
 SECRET = "s" * 43
 TOKEN_ID = "0123456789ab"
+
+
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
 
 
 @dataclass(slots=True)
@@ -75,7 +82,7 @@ async def listen(web: Web, path: str, **headers: str) -> Stream:
     return Stream(answer)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def feed(web: Web) -> Web:
     """A feed `news` with the items a, b, c."""
     await web.component.create(ALICE, "news")

@@ -19,6 +19,12 @@ HTML = "text/html"
 ATOM = "application/atom+xml"
 
 
+@pytest.fixture
+def web(shared_web: Web) -> Web:
+    """The HTTP side of the file."""
+    return shared_web
+
+
 def titled(title: str, text: str = "", author: str = "") -> str:
     name = f"<author><name>{escape(author)}</name></author>" if author else ""
     content = f"<content>{escape(text)}</content>" if text else ""

@@ -318,6 +318,7 @@ class Component:
         await self._round_trip()
         # The stanzas of a sender whose former requests were expensive wait, and this request overtakes them.
         while self.app.stream.turns.stanzas:
+            await asyncio.sleep(self.app.stream.turns.rest_s() or 0)
             await self.app.router.drain()
             await self._round_trip()
         await self.app.router.drain()

@@ -10,7 +10,7 @@ def standing_tasks() -> str:
     """The tasks of this process that have not ended, each with the lines of its coroutines from the outermost one."""
     # `asyncio.all_tasks` needs the loop, which the report of a test cannot reach.
     tasks = [each for each in gc.get_objects() if isinstance(each, asyncio.Task) and not each.done()]
-    return "\n".join("\n  ".join([task.get_name(), *_lines(task.get_coro())]) for task in tasks)
+    return "\n\n".join("\n  ".join([task.get_name(), *_lines(task.get_coro())]) for task in tasks)
 
 
 def _lines(waiting: Any) -> Iterator[str]:

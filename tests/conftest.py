@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from smartfeeds.demo import process
 from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
-from support.component import Component, Starter, starting
+from support.component import Component, Starter, own_or_shared, starting
 from support.effort import PROFILE, runs
 from support.logs import LOGS
 from support.postgres import PostgresServer, running_postgres
@@ -57,6 +57,7 @@ def pytest_collection_finish() -> None:
 
 
 _ENGINE = os.environ.get("SMARTFEEDS_TEST_STORE", "sqlite")
+_CHOSEN = {"component", "web"}  # fixtures that the mark `shared` chooses
 # The fixtures that run programs of others, which may fail without a fault of ours.
 _REAL_SERVERS = {"prosody", "ejabberd", "server", "prosody_with_pubsub", "country", "postgres"}
 
@@ -72,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names = getattr(item, "fixturenames", ())
         if not _REAL_SERVERS.isdisjoint(names):
             item.add_marker(pytest.mark.flaky(reruns=1))
-        if "shared_start" in names:
+        if "shared_start" in names or (item.get_closest_marker("shared") and not _CHOSEN.isdisjoint(names)):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 
@@ -182,8 +183,15 @@ async def start(request: pytest.FixtureRequest, tmp_path: Path, engine: str) -> 
 
 
 @pytest.fixture
-async def component(start: Starter) -> Component:
+def component(request: pytest.FixtureRequest) -> Component:
     """A running component whose users at example.org may create nodes."""
+    found: Component = own_or_shared(request, "component")
+    return found
+
+
+@pytest.fixture
+async def own_component(start: Starter) -> Component:
+    """A component of the test alone."""
     return await start()
 
 
@@ -195,12 +203,19 @@ async def start_web(start: Starter) -> AsyncIterator[WebStarter]:
 
 
 @pytest.fixture
-async def web(start_web: WebStarter) -> Web:
+def web(request: pytest.FixtureRequest) -> Web:
     """A running component with HTTP."""
+    found: Web = own_or_shared(request, "web")
+    return found
+
+
+@pytest.fixture
+async def own_web(start_web: WebStarter) -> Web:
+    """A component with HTTP of the test alone."""
     return await start_web()
 
 
-# A component that the tests of a file share. It has no nodes when a test begins.
+# The component that the tests of a file with the mark `shared` have together. It has no nodes when a test begins.
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -237,14 +252,14 @@ async def _web_of_the_file(shared_start: Starter, shared_settings: dict[str, dic
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def shared_component(_component_of_the_file: Component) -> AsyncIterator[Component]:
-    """The component of the file, as `component`."""
+    """The component of the file."""
     yield _component_of_the_file
     await _component_of_the_file.clear()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def shared_web(_web_of_the_file: Web) -> AsyncIterator[Web]:
-    """The component of the file with HTTP, as `web`."""
+    """The component of the file with HTTP."""
     yield _web_of_the_file
     await _web_of_the_file.component.clear()
 

@@ -5,31 +5,45 @@ import pytest_asyncio
 
 from smartfeeds.core.tokens import TokenScope
 from support.bearer import bearer
-from support.component import ALICE
+from support.component import ALICE, own_or_shared
 from support.web import Web
 
 
 @pytest.fixture
-async def notes(web: Web) -> Web:
+def notes(web: Web, request: pytest.FixtureRequest) -> Web:
     """A component with the feed notes of Alice."""
+    found: Web = own_or_shared(request, "notes")
+    return found
+
+
+@pytest.fixture
+def token(notes: Web, request: pytest.FixtureRequest) -> str:
+    """Alice's token for publishing in notes."""
+    found: str = own_or_shared(request, "token")
+    return found
+
+
+@pytest.fixture
+async def own_notes(web: Web) -> Web:
+    """The component of the test with the feed notes."""
     await web.component.create(ALICE, "notes")
     return web
 
 
 @pytest.fixture
-async def token(notes: Web) -> str:
-    """Alice's token for publishing in notes."""
-    return await bearer(notes, ALICE, TokenScope.PUBLISH, "notes")
+async def own_token(own_notes: Web) -> str:
+    """Alice's token for the component of the test."""
+    return await bearer(own_notes, ALICE, TokenScope.PUBLISH, "notes")
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def shared_notes(shared_web: Web) -> Web:
-    """The component of the file with the feed notes of Alice."""
+    """The component of the file with the feed notes."""
     await shared_web.component.create(ALICE, "notes")
     return shared_web
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def shared_token(shared_notes: Web) -> str:
-    """Alice's token for publishing in notes."""
+    """Alice's token for the component of the file."""
     return await bearer(shared_notes, ALICE, TokenScope.PUBLISH, "notes")

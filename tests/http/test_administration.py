@@ -15,6 +15,8 @@ from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, EVE, NS, bare
 from support.web import Got, Web
 
+pytestmark = pytest.mark.shared
+
 JSON = "application/json"
 PATCH = "application/merge-patch+json"
 ZOE = "zoe@example.org/desk"  # an admin of the service
@@ -40,12 +42,6 @@ ADMIN_DEEDS = {
 @pytest.fixture(scope="module")
 def shared_settings() -> dict[str, Any]:
     return {"pubsub": {"admins": [bare(ZOE)], "creators": ["example.org"]}}
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 @pytest_asyncio.fixture(loop_scope="module")

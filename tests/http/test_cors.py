@@ -9,26 +9,10 @@ from support.bearer import bearer
 from support.component import ALICE, CAROL
 from support.web import Got, Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ELSEWHERE = {"Origin": "https://elsewhere.example"}
 JSON = "application/json"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
-
-
-@pytest.fixture
-def notes(shared_notes: Web) -> Web:
-    """The HTTP side of the file, with the feed notes."""
-    return shared_notes
-
-
-@pytest.fixture
-def token(shared_token: str) -> str:
-    """Alice's token for publishing in notes."""
-    return shared_token
 
 
 def readable(got: Got) -> bool:

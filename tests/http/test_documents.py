@@ -21,6 +21,8 @@ from support.component import ALICE, BOB
 from support.validity import rss092_faults
 from support.web import Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ATOM_NS = "http://www.w3.org/2005/Atom"
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
 FILES = {file["name"]: file for file in GOLDEN["ess_nno"]["files"]}
@@ -31,12 +33,6 @@ TYPES = {
     "ess": ("application/ess", "application/ess"),
     "opml": ("text/x-opml; charset=utf-8", "text/x-opml"),
 }
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 def dated(title: str, time_s: int) -> str:

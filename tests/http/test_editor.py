@@ -14,6 +14,8 @@ from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, CAROL, DOMAIN, entry
 from support.web import Got, Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ATOM = "{http://www.w3.org/2005/Atom}"
 EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'"
 OF = ("reply", "of")
@@ -24,12 +26,6 @@ XHTML = (
     '<link rel="enclosure" href="https://x.example/f.ogg" type="audio/ogg" length="9"/>'
     '<x xmlns="urn:other">kept</x></entry>'
 )
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 @pytest_asyncio.fixture(loop_scope="module")

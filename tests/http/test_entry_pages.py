@@ -12,6 +12,8 @@ from support.component import ALICE, BOB, DOMAIN
 from support.prose import html_entry
 from support.web import Got, Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ATOM_NS = "http://www.w3.org/2005/Atom"
 THREAD_NS = "http://purl.org/syndication/thread/1.0"
@@ -30,18 +32,6 @@ FULL = (
     "<thr:in-reply-to ref='urn:x:1' href='https://other.example/q'/>"
     "</entry>"
 )
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
-
-
-@pytest.fixture
-def notes(shared_notes: Web) -> Web:
-    """The HTTP side of the file, with the feed notes."""
-    return shared_notes
 
 
 async def page_of(web: Web, item_id: str, **headers: str) -> Got:

@@ -10,6 +10,8 @@ from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.web import Got, Web
 
+pytestmark = pytest.mark.shared
+
 ATOM = "application/atom+xml"
 JSON = "application/json"
 HTML = "text/html"
@@ -47,12 +49,6 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes | None]] = {
     "conflict": ("GET", "/conflicts/{}/a", {"Accept": HTML}, None),
     "decision": ("POST", "/conflicts/{}/a", {"Content_Type": JSON}, b"{}"),
 }
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 def response_of(got: Got, name: str) -> tuple[int, dict[str, str], str]:

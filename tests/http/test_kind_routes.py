@@ -27,18 +27,14 @@ from support.component import (
 from support.web import Web
 from support.world import jid
 
+pytestmark = pytest.mark.shared
+
 NODE = "box"
 KIND = "{urn:smartfeeds:0}kind"
 NOTE = "<n xmlns='urn:example:n'/>"
 JSON = "application/json"
 HINT = "create a node for it whose configuration has persist_items false"
 ATOM = b"<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:x:f</id><title>F</title></feed>"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 class Wish(NamedTuple):

@@ -23,16 +23,12 @@ from support.component import ALICE, BOB, DOMAIN
 from support.outlines import listed_feeds
 from support.web import Got, Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ATOM_NS = "http://www.w3.org/2005/Atom"
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
 NNO = next(file for file in GOLDEN["ess_nno"]["files"] if file["name"] == "nno-1.nno")
 US = 1_000_000
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 def dated(title: str, time_s: int) -> str:

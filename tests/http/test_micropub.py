@@ -14,28 +14,12 @@ from support.bearer import bearer
 from support.component import ALICE, BOB
 from support.web import Got, Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ATOM = "application/atom+xml"
 FORM = "application/x-www-form-urlencoded"
 A = "{http://www.w3.org/2005/Atom}"
 NOTE = {"type": ["h-entry"], "properties": {"content": ["hello"]}}
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
-
-
-@pytest.fixture
-def notes(shared_notes: Web) -> Web:
-    """The HTTP side of the file, with the feed notes."""
-    return shared_notes
-
-
-@pytest.fixture
-def token(shared_token: str) -> str:
-    """Alice's token for publishing in notes."""
-    return shared_token
 
 
 async def send(web: Web, token: str, body: Any, path: str = "/micropub/notes", **headers: str) -> Got:

@@ -13,25 +13,9 @@ from support.browsing import sign_in
 from support.component import ALICE, BOB
 from support.web import Got, Web
 
+pytestmark = pytest.mark.shared
+
 JSON, HTML = "application/json", "text/html"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
-
-
-@pytest.fixture
-def notes(shared_notes: Web) -> Web:
-    """The HTTP side of the file, with the feed notes."""
-    return shared_notes
-
-
-@pytest.fixture
-def token(shared_token: str) -> str:
-    """Alice's token for publishing in notes."""
-    return shared_token
 
 
 @pytest_asyncio.fixture(loop_scope="module")

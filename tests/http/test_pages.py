@@ -11,19 +11,9 @@ from support.browsing import sign_in
 from support.component import ALICE
 from support.web import Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
-
-
-@pytest.fixture
-def notes(shared_notes: Web) -> Web:
-    """The HTTP side of the file, with the feed notes."""
-    return shared_notes
 
 
 async def test_browser_gets_a_page_others_get_data(web: Web) -> None:

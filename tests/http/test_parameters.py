@@ -6,6 +6,8 @@ import pytest_asyncio
 from support.component import ALICE
 from support.web import Web
 
+pytestmark = pytest.mark.shared
+
 JUNK = "utm_source=a&fbclid=IwAR0&_=1700000000&ref=%FF"
 FEED_PATHS = (
     "/feeds/news/",
@@ -15,12 +17,6 @@ FEED_PATHS = (
     "/feeds/news.opml",
     "/feeds/news.ess",
 )
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 @pytest_asyncio.fixture(loop_scope="module")

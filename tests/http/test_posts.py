@@ -18,28 +18,12 @@ from support.component import ALICE
 from support.raw import connected
 from support.web import Got, Web
 
+pytestmark = pytest.mark.shared
+
 ATOM = "application/atom+xml"
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 A = "{http://www.w3.org/2005/Atom}"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
-
-
-@pytest.fixture
-def notes(shared_notes: Web) -> Web:
-    """The HTTP side of the file, with the feed notes."""
-    return shared_notes
-
-
-@pytest.fixture
-def token(shared_token: str) -> str:
-    """Alice's token for publishing in notes."""
-    return shared_token
 
 
 async def post(web: Web, token: str, body: bytes, media_type: str = FORM, query: str = "", **headers: str) -> Got:

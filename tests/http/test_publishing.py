@@ -19,29 +19,13 @@ from support.waiting import until
 from support.web import Got, Web
 from support.xml_work import xml_work
 
+pytestmark = pytest.mark.shared
+
 ATOM = "application/atom+xml"
 JSON = "application/json"
 ATOM_NS = "http://www.w3.org/2005/Atom"
 FO = "{http://fanout.org/protocol/atom}"
 SYNC = "{http://feedsync.org/2007/feedsync}sync"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
-
-
-@pytest.fixture
-def notes(shared_notes: Web) -> Web:
-    """The HTTP side of the file, with the feed notes."""
-    return shared_notes
-
-
-@pytest.fixture
-def token(shared_token: str) -> str:
-    """Alice's token for publishing in notes."""
-    return shared_token
 
 
 async def put(web: Web, token: str, item_id: str, title: str = "hello", **headers: str) -> Got:

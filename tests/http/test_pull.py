@@ -26,6 +26,8 @@ from support.golden import GOLDEN
 from support.pulls import Shown, publish_all, pull, put
 from support.web import Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ATOM = "application/atom+xml"
 JSON = "application/json"
 A = "{http://www.w3.org/2005/Atom}"
@@ -33,12 +35,6 @@ FO = "{http://fanout.org/protocol/atom}"
 WINDOWS = GOLDEN["windows"]
 LETTER = {"created": "c", "modified": ""}
 STATUS = {"error 400 / bad-request": 400, "error 404 / item-not-found": 404, "error 400": 400}
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 def lettered(text: str, order: str) -> str:

@@ -15,14 +15,10 @@ from support.browsing import sign_in
 from support.component import ALICE, BOB, CAROL, EVE, NS
 from support.web import Got, Web
 
+pytestmark = pytest.mark.shared
+
 HTML = "text/html"
 ATOM = "application/atom+xml"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 def titled(title: str, text: str = "", author: str = "") -> str:

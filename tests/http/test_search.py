@@ -13,13 +13,9 @@ from support.component import ALICE, BOB, entry
 from support.prose import html_entry
 from support.web import Got, Web
 
+pytestmark = pytest.mark.shared
+
 HTML = "text/html"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 async def publish(web: Web, feed: str, item_id: str, text: str) -> None:

@@ -22,13 +22,9 @@ from support.component import ALICE, BOB, DOMAIN, bare, entry
 from support.raw import connected, request
 from support.web import Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ATOM = "application/atom+xml"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -17,17 +17,13 @@ from support.component import ALICE, BOB, bare
 from support.guests import CODE, HTTP_AUTH, SITE, Guest, answer, code_of, confirm_request, state
 from support.web import Web
 
+pytestmark = pytest.mark.shared
+
 
 @pytest.fixture(scope="module")
 def shared_settings() -> dict[str, Any]:
     """The site has a configured address, so that it sends requests to confirm."""
     return {"http": {"base_url": SITE}}
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 @pytest_asyncio.fixture(loop_scope="module")

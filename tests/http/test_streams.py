@@ -18,14 +18,10 @@ from support.component import ALICE, bare
 from support.pulls import publish_all
 from support.web import Web
 
+pytestmark = pytest.mark.shared
+
 SECRET = "s" * 43
 TOKEN_ID = "0123456789ab"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 @dataclass(slots=True)

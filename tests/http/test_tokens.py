@@ -11,6 +11,8 @@ from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.web import Got, Web, WebStarter
 
+pytestmark = pytest.mark.shared
+
 ATOM = "application/atom+xml"
 # What can be done, and which scope it takes. The paths hold the name of a feed.
 DEEDS = {
@@ -26,12 +28,6 @@ DEEDS = {
 }
 DONE = {"GET": {200}, "PUT": {201}, "POST": {201}, "DELETE": {204}}
 BAD_TOKEN = "this token is not known, revoked or expired: ask for a new one"
-
-
-@pytest.fixture
-def web(shared_web: Web) -> Web:
-    """The HTTP side of the file."""
-    return shared_web
 
 
 async def do(web: Web, deed: str, feed: str, authorization: str = "") -> Got:

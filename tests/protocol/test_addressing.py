@@ -36,16 +36,12 @@ from support.component import (
     tree,
 )
 
+pytestmark = pytest.mark.shared
+
 BOBS = bare(BOB)
 NOT_FOUND = Refusal("cancel", "item-not-found")
 NOT_ALLOWED = Refusal("cancel", "not-allowed")
 ATTACHMENTS = "urn:xmpp:pubsub-attachments:1/xmpp:juliet@capulet.lit?;node=urn%3Axmpp%3Amicroblog%3A0;item=x"
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def pull(component: Component, node: str, inner: str = "") -> Element:

@@ -29,6 +29,8 @@ from support.component import (
     tree,
 )
 
+pytestmark = pytest.mark.shared
+
 FORBIDDEN = Refusal("auth", "forbidden")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 NOT_ACCEPTABLE = Refusal("modify", "not-acceptable")
@@ -51,12 +53,6 @@ OWNER_REQUESTS = {
         "<subscriptions node='{}'><subscription jid='carol@example.org' subscription='none'/></subscriptions>",
     ),
 }
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def affiliations(*entries: tuple[str, str], node: str = "comments") -> str:

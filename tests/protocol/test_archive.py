@@ -28,6 +28,8 @@ from support.component import (
 )
 from support.pulls import order_by, publish_all, pull, result_set
 
+pytestmark = pytest.mark.shared
+
 MAM = "urn:xmpp:mam:2"
 FULL_TEXT = "{urn:xmpp:fulltext:0}fulltext"
 XML = {**NS, "mam": MAM, "fwd": "urn:xmpp:forward:0", "cl": "jabber:client"}
@@ -37,12 +39,6 @@ NO_FEATURE = Refusal("cancel", "feature-not-implemented")
 LETTERS = "a b c d e f g"
 ALL = LETTERS.split()
 START = "2026-01-01T00:00:"  # the clock of the component; items come a second apart
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 @dataclass(frozen=True, slots=True)

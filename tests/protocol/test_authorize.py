@@ -35,16 +35,12 @@ from support.component import (
 )
 from support.subscribing import BOBS, listed, pubsub, request, subscription
 
+pytestmark = pytest.mark.shared
+
 TYPE = f"{PS}#subscribe_authorization"
 CMD = "http://jabber.org/protocol/commands"
 HINTS = "urn:xmpp:hints"
 FORBIDDEN = Refusal("auth", "forbidden")
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def asked(component: Component, owner: str = ALICE) -> list[dict[str, list[str]]]:

@@ -22,6 +22,8 @@ from support.component import (
 )
 from support.nodes import event, exists
 
+pytestmark = pytest.mark.shared
+
 NOT_FOUND = Refusal("cancel", "item-not-found")
 NOT_ACCEPTABLE = Refusal("modify", "not-acceptable")
 FORBIDDEN = Refusal("auth", "forbidden")
@@ -69,12 +71,6 @@ CHOICES = {
     "node_type": {"leaf"},
     "sync_dialect": {"feedsync", "sse"},
 }
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def test_configure_form_shows_all_offered_fields_with_current_values(component: Component) -> None:

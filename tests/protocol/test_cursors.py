@@ -12,6 +12,8 @@ from support.component import ALICE, BOB, EVE, NS, Component, Refusal, Starter, 
 from support.golden import GOLDEN, group_of
 from support.pulls import publish_all, pull, put, request, result_set
 
+pytestmark = pytest.mark.shared
+
 BAD_REQUEST = Refusal("modify", "bad-request")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 NOT_IMPLEMENTED = Refusal("cancel", "feature-not-implemented")
@@ -21,12 +23,6 @@ VIEWS = ("comments", MODIFIED, CREATED)
 LETTER = {"comments": "", MODIFIED: "", CREATED: "c"}
 T_US = 1_304_942_400 * US_PER_S
 YEAR_S = 366 * 86_400
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 @pytest_asyncio.fixture(loop_scope="module")

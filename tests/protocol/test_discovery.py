@@ -30,6 +30,8 @@ from support.component import (
     tree,
 )
 
+pytestmark = pytest.mark.shared
+
 NOT_FOUND = Refusal("cancel", "item-not-found")
 META_DATA = f"{PS}#meta-data"
 REQUIREMENTS = "urn:smartfeeds:0#requirements"
@@ -106,12 +108,6 @@ OTHER_FEATURES = {
     "urn:xmpp:reply:0",
     "urn:xmpp:tmp:quick-response",
 }
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def info(component: Component, node: str = "", user: str = BOB) -> Element:

@@ -28,6 +28,8 @@ from support.component import (
 from support.golden import GOLDEN
 from support.pulls import infoset, parsed, payload_of, publish_all, pull
 
+pytestmark = pytest.mark.shared
+
 MODIFIED = "comments?order=modified"
 CREATED = "comments?order=created"
 VIEWS = ("comments", MODIFIED, CREATED)
@@ -36,12 +38,6 @@ ENTRY = (
     "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:1</id><title>{0}</title>"
     "<updated>2026-01-01T00:00:00Z</updated></entry>"
 )
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 @pytest_asyncio.fixture(loop_scope="module")

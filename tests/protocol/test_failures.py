@@ -35,18 +35,14 @@ from support.component import (
 from support.pulls import publish_all, pull, put, request, result_set
 from support.waiting import wait_for
 
+pytestmark = pytest.mark.shared
+
 BUSY = Refusal("wait", "resource-constraint")
 TOO_MANY = Refusal("wait", "policy-violation", "too-many-subscriptions")
 TOO_LONG = Refusal("modify", "not-acceptable")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 BAD_REQUEST = Refusal("modify", "bad-request")
 MODIFIED = "comments?order=modified"
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 @pytest_asyncio.fixture(loop_scope="module")

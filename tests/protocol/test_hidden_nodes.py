@@ -21,18 +21,14 @@ from support.component import (
     tree,
 )
 
+pytestmark = pytest.mark.shared
+
 INFO = "http://jabber.org/protocol/disco#info"
 ITEMS = "http://jabber.org/protocol/disco#items"
 COMMANDS = "http://jabber.org/protocol/commands"
 CLOSED, ABSENT = "plans-1", "plans-2"
 ITEM = f"<item id='a'>{entry('x')}</item>"
 WHO = bare(BOB)
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def of(kind: str, xmlns: str, inner: str) -> tuple[str, str]:

@@ -26,6 +26,8 @@ from support.component import (
     submit,
 )
 
+pytestmark = pytest.mark.shared
+
 MAM = "urn:xmpp:mam:2"
 VALUES: dict[str, tuple[str, ...]] = {
     "missing": (),
@@ -48,12 +50,6 @@ REFUSED = {"too long", "many"}
 # The types of fields that have no value in common with these.
 WRONG = {"of another type", "markup", "control characters", "percent"}
 CHOICES = {"list-single", "boolean", "jid-single"}
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def types(answer: Element) -> dict[str, str]:

@@ -40,17 +40,13 @@ from support.component import (
 )
 from support.faketime import settle
 
+pytestmark = pytest.mark.shared
+
 BAD_REQUEST = Refusal("modify", "bad-request")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 UNAVAILABLE = Refusal("cancel", "service-unavailable")
 BOBS = bare(BOB)
 GONE = "<error type='cancel'><gone xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 # A. The link

@@ -27,6 +27,8 @@ from support.component import (
     submit,
 )
 
+pytestmark = pytest.mark.shared
+
 NOTE = "<n xmlns='urn:example:n'/>"
 AVATAR = "<metadata xmlns='urn:xmpp:avatar:metadata'><info bytes='1' id='1' type='image/png'/></metadata>"
 AVATAR_ID = "urn:xmpp:avatar:metadata"
@@ -51,12 +53,6 @@ FEED_FIELDS = [
     pytest.param({"type": "urn:xmpp:pubsub-social-feed:gallery:1"}, id="gallery"),
     pytest.param({"type": "urn:xmpp:pubsub-social-feed:stories:0"}, id="stories"),
 ]
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def kind(component: Component, node: str) -> str:

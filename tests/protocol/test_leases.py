@@ -26,14 +26,10 @@ from support.component import (
 )
 from support.subscribing import BOBS, pubsub, request, subscription
 
+pytestmark = pytest.mark.shared
+
 # The clock begins at 2026-01-01T00:00:00Z.
 MINUTE, HOUR = "2026-01-01T00:01:00Z", "2026-01-01T01:00:00Z"
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def lease(end: str, state: str = "subscribed", node: str = "comments") -> str:

@@ -24,18 +24,14 @@ from support.component import (
 )
 from support.nodes import event, exists
 
+pytestmark = pytest.mark.shared
+
 CLOSED_MODEL = Refusal("modify", "not-acceptable", "unsupported-access-model")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 BAD_REQUEST = Refusal("modify", "bad-request")
 NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 NO_COLLECTIONS = Refusal("cancel", "feature-not-implemented", "unsupported", "collections")
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def create(node: str, **options: str) -> str:

@@ -13,17 +13,13 @@ from structlog.typing import EventDict
 
 from support.component import ALICE, DOMAIN, NS, PS, Component, Element, entry
 
+pytestmark = pytest.mark.shared
+
 PING = "<ping xmlns='urn:xmpp:ping'/>"
 VERSION = "<query xmlns='jabber:iq:version'/>"
 INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>"
 ITEMS = f"<pubsub xmlns='{PS}'><items node='news'/></pubsub>"
 LONG = "n" * 40_000
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 @pytest.fixture

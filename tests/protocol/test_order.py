@@ -17,6 +17,8 @@ from smartfeeds.service.requests import Subscribe, Unsubscribe
 from support.component import ALICE, INFO, PS, Component, entry, ok, refusal
 from support.waiting import HANG_S, in_vain
 
+pytestmark = pytest.mark.shared
+
 SECOND = "alice@example.org/phone"
 CREATE = f"<pubsub xmlns='{PS}'><create node='news'/></pubsub>"
 DELETE = f"<pubsub xmlns='{PS}#owner'><delete node='news'/></pubsub>"
@@ -24,12 +26,6 @@ PURGE = f"<pubsub xmlns='{PS}#owner'><purge node='news'/></pubsub>"
 PULL = f"<pubsub xmlns='{PS}'><items node='news'/></pubsub>"
 ABOUT_SERVICE = f"<query xmlns='{INFO}'/>"
 ABOUT_NODE = f"<query xmlns='{INFO}' node='news'/>"
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def publish(item: str) -> str:

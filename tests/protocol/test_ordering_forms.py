@@ -27,16 +27,12 @@ from support.component import (
 )
 from support.pulls import order_by, publish_all, pull, request
 
+pytestmark = pytest.mark.shared
+
 BAD_REQUEST = Refusal("modify", "bad-request")
 MODIFIED = "comments?order=modified"
 CREATED = "comments?order=created"
 BY_CREATION, BY_MODIFICATION = list("abcde"), list("bdeca")
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -35,6 +35,8 @@ from support.component import (
 )
 from support.pulls import Shown, infoset, parsed, payload_of, publish_all, pull
 
+pytestmark = pytest.mark.shared
+
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 BAD_REQUEST = Refusal("modify", "bad-request")
@@ -48,12 +50,6 @@ FULL_ENTRY = (
     "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:1</id><title>Hello</title>"
     "<updated>2026-01-01T00:00:00Z</updated><author><name>Alice</name></author><content>text</content></entry>"
 )
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def publish(component: Component, user: str, inner: str, node: str = "comments", beside: str = "") -> Element:

@@ -11,18 +11,14 @@ from support.component import ALICE, BOB, CAROL, NS, PS, RSM, Component, Refusal
 from support.golden import GOLDEN
 from support.pulls import Shown, publish_all, pull, put, request, result_set, shown
 
+pytestmark = pytest.mark.shared
+
 BAD_REQUEST = Refusal("modify", "bad-request")
 MODIFIED = "comments?order=modified"
 CREATED = "comments?order=created"
 VIEWS = ("comments", MODIFIED, CREATED)
 LETTERS = "a b c d e f g"
 ALL = LETTERS.split()
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -21,6 +21,8 @@ from support.component import (
 )
 from support.pulls import infoset, payload_of, publish_all, pull
 
+pytestmark = pytest.mark.shared
+
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 BAD_REQUEST = Refusal("modify", "bad-request")
@@ -31,12 +33,6 @@ ENTRY = (
     "<updated>2026-01-01T00:00:00Z</updated><author><name>Somebody</name></author><summary>secret</summary>"
     "<content>secret</content><category term='secret'/><link rel='enclosure' href='http://example.org/secret'/></entry>"
 )
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def retract(component: Component, user: str, item_id: str, node: str = "comments", notify: str = "") -> Element:

@@ -22,6 +22,8 @@ from support.component import (
 )
 from support.pulls import infoset, parsed, payload_of, publish_all, pull, put, request
 
+pytestmark = pytest.mark.shared
+
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 NOT_SUBSCRIBED = Refusal("auth", "not-authorized", "not-subscribed")
@@ -61,12 +63,6 @@ ACCESS: dict[str, dict[str, Refusal | None]] = {
         "outcast": FORBIDDEN,
     },
 }
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def become(component: Component, user: str, role: str) -> None:

@@ -20,6 +20,8 @@ from support.component import (
 )
 from support.pulls import infoset, parsed, payload_of, pull
 
+pytestmark = pytest.mark.shared
+
 ATOM = "http://www.w3.org/2005/Atom"
 POST = (
     f"<entry xmlns='{ATOM}' xmlns:thr='http://purl.org/syndication/thread/1.0'>"
@@ -32,12 +34,6 @@ POST = (
     "<thr:in-reply-to ref='tag:example.org,2026:0' href='xmpp:a?;node=b;item=c' type='application/atom+xml'/>"
     "<link rel='self' href='xmpp:feeds.example.org?;node=comments;item=1'/><x xmlns='urn:example:other'/></entry>"
 )
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def test_feed_has_the_configuration_of_a_social_feed(component: Component) -> None:

@@ -24,18 +24,14 @@ from support.component import (
 )
 from support.subscribing import BOBS, listed
 
+pytestmark = pytest.mark.shared
+
 BAD_REQUEST = Refusal("modify", "bad-request")
 NO_JID = Refusal("modify", "bad-request", "jid-required")
 NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 INVALID_OPTIONS = Refusal("modify", "bad-request", "invalid-options")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def items(messages: list[Element]) -> list[tuple[str, str]]:

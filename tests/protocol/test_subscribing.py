@@ -21,18 +21,14 @@ from support.component import (
 )
 from support.subscribing import BOBS, listed, pubsub, request, subscription
 
+pytestmark = pytest.mark.shared
+
 NO_JID = Refusal("modify", "bad-request", "jid-required")
 NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 INVALID_JID = Refusal("modify", "bad-request", "invalid-jid")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 PENDING = Refusal("auth", "not-authorized", "pending-subscription")
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def items(messages: list[Element]) -> list[tuple[str, str]]:

@@ -23,17 +23,13 @@ from support.component import (
     tree,
 )
 
+pytestmark = pytest.mark.shared
+
 AUTHORIZATION = f"{PS}#subscribe_authorization"
 CONFLICT = Refusal("cancel", "conflict")
 FORBIDDEN = Refusal("auth", "forbidden")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 PRESENCE = "<presence xmlns='jabber:client' id='x' xml:lang='en'/>"
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 def subscription(state: str, user: str = BOB) -> object:

@@ -20,15 +20,11 @@ from support.component import (
 )
 from support.subscribing import BOBS, listed, pubsub, request, subscription
 
+pytestmark = pytest.mark.shared
+
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 NOT_SUBSCRIBED = Refusal("cancel", "unexpected-request", "not-subscribed")
-
-
-@pytest.fixture
-def component(shared_component: Component) -> Component:
-    """The component of the file."""
-    return shared_component
 
 
 async def test_unsubscribe_stops_events(component: Component) -> None:

@@ -501,6 +501,11 @@ async def starting(folder: Path, blank_database: Path | str) -> AsyncIterator[St
         await starter.close()
 
 
+def own_or_shared(request: pytest.FixtureRequest, name: str) -> Any:
+    """The fixture `own_NAME`, or `shared_NAME` in a file with the mark `shared`."""
+    return request.getfixturevalue(f"{'shared' if request.node.get_closest_marker('shared') else 'own'}_{name}")
+
+
 async def _stop(component: Component) -> list[str]:
     """Stops a component and its server; what was wrong with its stanzas."""
     await component.app.stop()

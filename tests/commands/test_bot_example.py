@@ -115,7 +115,7 @@ async def bodies(client: Client, count: int, kind: str) -> list[str]:
     """The texts of the next messages of a type, and that no further one has arrived."""
     found: list[str] = []
     while len(found) < count:
-        message = await client.next_message(WAIT_S)
+        message = await client.next_message()
         body = message.findtext(f"{JABBER}body")
         if message.get("type") == kind and body:
             found.append(body)

@@ -13,13 +13,12 @@ from support.website import running_site
 
 ROOT = Path(__file__).parents[2]
 BODY = "{jabber:client}body"
-WAIT_S = 60.0
 
 
 async def next_text(person: Client) -> str:
     """The next message with a text."""
     while True:
-        text = (await person.next_message(WAIT_S)).findtext(BODY)
+        text = (await person.next_message()).findtext(BODY)
         if text:
             return text
 

@@ -203,8 +203,9 @@ async def test_serve_after_a_kill_takes_over_what_was_left(start: Start) -> None
     assert second.returncode == 0 and not any(is_listening(port) for port in ports)
 
 
-async def test_publish_without_a_running_demonstration_says_how_to_start_one(start: Start) -> None:
-    process = await start("demo", "publish", "Hello")
+async def test_publish_without_a_running_demonstration_says_how_to_start_one(start: Start, tmp_path: Path) -> None:
+    # Without a folder the command would find the demonstration that `make run` left beside the virtual environment.
+    process = await start("demo", "publish", "Hello", "--folder", str(tmp_path))
     _, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
 
     assert process.returncode == 3

@@ -30,7 +30,7 @@ from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
 from smartfeeds.net.bodies import ENCODINGS, Body, BodyError
-from smartfeeds.net.headers import PARSER_LIMITS, Headers, echoed, header_fault, headers_of, parser_fault
+from smartfeeds.net.headers import PARSER_LIMITS, Headers, charset_of, echoed, header_fault, headers_of, parser_fault
 from smartfeeds.net.limiter import HostLimiter, HostPausedError, retry_after_s
 from smartfeeds.net.names import NameCache
 
@@ -431,7 +431,7 @@ async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: 
             echoed(headers.get("ETag", former.etag)),
             echoed(headers.get("Last-Modified", former.last_modified)),
         ),
-        charset=response.charset or "",
+        charset=charset_of(response),
         headers=headers,
     )
 

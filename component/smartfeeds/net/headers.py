@@ -12,6 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 MAX_FIELD_BYTES: Final = 65_536
 MAX_HEADERS_BYTES: Final = 262_144
 MAX_FIELDS: Final = 300
+_MEDIA_TYPE_BYTES: Final = 1_024
 _UNUSABLE: Final = "gave no usable answer: "
 Headers = CIMultiDictProxy[str]
 # What aiohttp says before it quotes the response.
@@ -78,6 +79,15 @@ def headers_of(response: aiohttp.ClientResponse) -> Headers:
     if all(value.isascii() for _name, value in response.raw_headers):
         return response.headers
     return CIMultiDictProxy(CIMultiDict((name.decode("latin-1"), _text(value)) for name, value in response.raw_headers))
+
+
+def charset_of(response: aiohttp.ClientResponse) -> str:
+    """The parameter `charset` of the media type, "" if there is none.
+
+    Python's parser takes seconds for a media type with thousands of quotation marks, so longer ones are not parsed.
+    """
+    is_short = len(response.headers.get("Content-Type", "")) <= _MEDIA_TYPE_BYTES
+    return (response.charset or "") if is_short else ""
 
 
 def echoed(value: str) -> str:

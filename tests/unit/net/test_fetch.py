@@ -46,6 +46,17 @@ async def test_get_gives_the_answer_and_what_the_next_request_needs(site, fetche
     assert "If-None-Match" not in asked.headers and "Cookie" not in asked.headers
 
 
+@pytest.mark.parametrize(("size", "charset"), [(1024, "koi8-r"), (1025, ""), (60_000, "")])
+async def test_charset_of_a_long_media_type_is_not_parsed(site, fetcher, size, charset):
+    """Python's parser takes 20 s for quotation marks of 64 KB, and the event loop waits."""
+    media_type = 'text/xml; charset=koi8-r; a="'
+    site.pages["/"] = web.Response(body=b"hello", headers={"Content-Type": media_type + "x" * (size - len(media_type))})
+
+    response = await fetcher.get(site.url())
+
+    assert (response.body, response.content_type, response.charset) == (b"hello", "text/xml", charset)
+
+
 async def test_get_of_what_has_not_changed_has_no_body(site, fetcher):
     """Validators go back byte for byte. Those of the 304 replace the former (RFC 9111 4.3.4)."""
 

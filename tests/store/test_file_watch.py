@@ -50,6 +50,10 @@ def log_of(path: Path) -> Path:
     return path.with_name("feeds.db-wal")
 
 
+def index_of(path: Path) -> Path:
+    return path.with_name("feeds.db-shm")
+
+
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "removed": (lambda path: path.unlink(), "feeds.db was removed or moved"),
     "renamed": (lambda path: path.rename(path.with_name("old.db")), "feeds.db was removed or moved"),
@@ -73,6 +77,8 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "log removed": (lambda path: log_of(path).unlink(), "feeds.db-wal was removed or moved"),
     "log replaced": (lambda path: replaced(log_of(path)), "feeds.db-wal was replaced by another file"),
+    "index removed": (lambda path: index_of(path).unlink(), "feeds.db-shm was removed or moved"),
+    "index replaced": (lambda path: replaced(index_of(path)), "feeds.db-shm was replaced by another file"),
 }
 
 

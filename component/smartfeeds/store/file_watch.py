@@ -11,28 +11,29 @@ FileIdentity = tuple[int, int]  # device and inode
 
 
 class FileWatch:
-    """The database at `path` and its write-ahead log, from the time before it is opened. Methods may run in any thread.
+    """The database at `path`, its write-ahead log and the index of the log, from the time before they are opened.
+    Methods may run in any thread.
+
+    Processes that use the database find by the index what the others have written to the log. Once its file is gone,
+    the next process makes another index, and the two overwrite what the other one has written.
 
     A link in the path that leads elsewhere counts as a replaced file. SQLite has resolved it, so the log is beside the
     file that the link led to.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._log = path.resolve().with_name(f"{path.resolve().name}-wal")
-        self._database = _identity(path)
-        self._log_identity: FileIdentity | None = None
+        target = path.resolve()
+        self._others = [target.with_name(f"{target.name}{suffix}") for suffix in ("-wal", "-shm")]
+        self._identities = {path: _identity(path)}
 
     def opened(self) -> None:
-        """Notes the log, which SQLite creates when it opens the database."""
-        if self._log.exists():
-            self._log_identity = _identity(self._log)
+        """Notes the log and its index, which SQLite creates when it opens the database."""
+        self._identities |= {path: _identity(path) for path in self._others if path.exists()}
 
     def fault(self) -> str:
         """Returns what has happened to the files, or an empty text."""
-        return _change(self._path, self._database) or (
-            _change(self._log, self._log_identity) if self._log_identity is not None else ""
-        )
+        changes = (_change(path, identity) for path, identity in self._identities.items())
+        return next(filter(None, changes), "")
 
 
 def _identity(path: Path) -> FileIdentity:

@@ -7,11 +7,15 @@ with many cookies. The limits here are near those of curl and browsers.
 from typing import Final, TypedDict
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
+from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
 
 MAX_FIELD_BYTES: Final = 65_536
 MAX_HEADERS_BYTES: Final = 262_144
 MAX_FIELDS: Final = 300
+MAX_INTERIM: Final = 20  # responses such as 103 Early Hints (RFC 8297), of which servers send one or two
 _MEDIA_TYPE_BYTES: Final = 1_024
 _UNUSABLE: Final = "gave no usable answer: "
 Headers = CIMultiDictProxy[str]
@@ -32,13 +36,40 @@ _FAULTS: Final = frozenset(
 class ParserLimits(TypedDict):
     """The arguments of a session that limit the header of a response."""
 
+    response_class: type[aiohttp.ClientResponse]
     max_line_size: int
     max_field_size: int
     max_headers: int
 
 
+class BoundedResponse(aiohttp.ClientResponse):
+    """A response that has at most `MAX_INTERIM` interim ones before it (RFC 9110 section 15.2). aiohttp reads any
+    number, and the event loop has no time for others."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        """As in the base class. Raises ClientConnectionError for more interim responses."""
+        protocol = connection.protocol
+        assert protocol is not None
+        read = protocol.read
+        read_count = 0
+
+        async def counted() -> tuple[RawResponseMessage, StreamReader]:
+            nonlocal read_count
+            read_count += 1
+            if read_count > MAX_INTERIM + 1:
+                raise aiohttp.ClientConnectionError(f"it has more than {MAX_INTERIM} interim responses")
+            return await read()
+
+        protocol.read = counted  # type: ignore[method-assign]
+        try:
+            return await super().start(connection)
+        finally:
+            del protocol.read
+
+
 # The parser reads a little more, so that a message can name the field.
 PARSER_LIMITS: Final[ParserLimits] = {
+    "response_class": BoundedResponse,
     "max_line_size": MAX_FIELD_BYTES,
     "max_field_size": 2 * MAX_FIELD_BYTES,
     "max_headers": MAX_FIELDS,

@@ -57,6 +57,25 @@ async def test_charset_of_a_long_media_type_is_not_parsed(site, fetcher, size, c
     assert (response.body, response.content_type, response.charset) == (b"hello", "text/xml", charset)
 
 
+@pytest.mark.parametrize("count", [0, 2, 20, 21, 5000])
+async def test_interim_responses_are_bounded(fetcher, count):
+    """A server that never stops sending them would keep the event loop busy until the time limit."""
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * count + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        if count <= 20:
+            assert (await fetcher.get(url)).body == b"hello"
+        else:
+            assert (
+                await refused(fetcher, url)
+            ).reason == "gave no usable answer: it has more than 20 interim responses"
+
+
 async def test_get_of_what_has_not_changed_has_no_body(site, fetcher):
     """Validators go back byte for byte. Those of the 304 replace the former (RFC 9111 4.3.4)."""
 

@@ -1,12 +1,11 @@
 """The marked commands of all pages run."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.shell import program_in
+from support.shell import program_in, run_block
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -27,12 +26,4 @@ def test_marked_commands_run(path: Path, tmp_path: Path) -> None:
     work.mkdir()
 
     for block in BLOCK.findall(path.read_text()):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block],
-            cwd=work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        run_block(block, work, environment)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import yaml
 from smartfeeds.cli.probe_postgres import CONNECTIONS
 from smartfeeds.config import load
 from support.postgres import PostgresServer, postgres_program
-from support.shell import program_in, shell_in
+from support.shell import program_in, run_block, shell_in
 
 ADDRESS = "postgresql://smartfeeds@db.example.org/smartfeeds"
 
@@ -37,16 +36,7 @@ def test_commands_of_the_page_run_in_their_order(
         address = ADDRESS.replace("db.example.org", f"127.0.0.1:{postgres.port}")
         libpq = {"PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGUSER": "postgres"}
         path = f"{environment['PATH']}{os.pathsep}{folder}"
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script.replace(ADDRESS, address)],
-            cwd=work,
-            env={**environment, **libpq, "PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return run_block(script.replace(ADDRESS, address), work, {**environment, **libpq, "PATH": path})
 
     smartfeeds = shell_in(work, monkeypatch)
     for arguments in (("init", "feeds.example.org"), ("node", "create", "news"), ("publish", "news", "Hello")):

@@ -3,7 +3,6 @@
 import re
 import shutil
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from smartfeeds.console import Exit
 from smartfeeds.store import migrate
-from support.shell import Run, program_in, shell_in
+from support.shell import Run, program_in, run_block, shell_in
 
 BLOCK = re.compile(r"(?ms)^```sh old-database\n(.*?)^```$")
 OLD_DATABASE = Path(__file__).parents[1] / "data/version-0.1.0/feeds.db"
@@ -37,16 +36,7 @@ def test_commands_of_the_page_upgrade_a_database_of_the_first_version_and_return
     shutil.copyfile(OLD_DATABASE, work / "smartfeeds.db")
 
     def run(script: str) -> str:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{script}\n{done.stderr}"
-        return done.stdout
+        return run_block(script, work, environment)
 
     run("smartfeeds init feeds.example.org")
     back_up, upgrade, restore = BLOCK.findall(page)

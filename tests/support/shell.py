@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -55,6 +56,20 @@ def program_in(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SMARTFEEDS_")}
     component = Path(__file__).parents[2] / "component"
     return {**kept, "PATH": f"{folder}:{kept['PATH']}", "PYTHONPATH": str(component)}
+
+
+def run_block(script: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """Runs the commands of a page in a folder, as `bash` does after `set -euo pipefail`; what they printed."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 def write(work: Callable[[WriteTx, Context], object]) -> None:

@@ -8,7 +8,7 @@ from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import GALLERY, FormFields
 from smartfeeds.delivery.sweeps import PURGES
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import read_meta
+from smartfeeds.formats.atom import FEEDSYNC_NS, read_meta
 from smartfeeds.service.context import Context
 from smartfeeds.service.publishing import publish, purge
 from smartfeeds.service.requests import Publish, Published, Purge, Retract
@@ -25,6 +25,7 @@ from support.world import (
     T0_US,
     S,
     World,
+    bare,
     draft,
     entry,
     form,
@@ -33,6 +34,13 @@ from support.world import (
 )
 
 XHTML = "<p xmlns='http://www.w3.org/1999/xhtml'>x</p>"
+EVE = "eve@elsewhere.example"
+ROLES = ("owner", "publisher", "publish-only", "member", "none", "subscriber", "pending", "outcast")
+ALLOWED = {
+    "publishers": {"owner", "publisher", "publish-only"},
+    "subscribers": {"owner", "publisher", "publish-only", "subscriber"},
+    "open": {"owner", "publisher", "publish-only", "member", "none", "subscriber", "pending"},
+}
 
 
 async def keys(world: World, item_id: str) -> tuple[int, int]:
@@ -63,15 +71,25 @@ async def test_publish_same_id_is_one_item_moved_to_the_newest_end(feed: World) 
     assert page.count == 2 and b"second" in page.items[1].payload
 
 
-async def test_publish_over_the_item_of_somebody_else_is_for_owners(feed: World) -> None:
-    """[xep-map 155] Neither by other content nor by the deleted mark."""
+@pytest.mark.parametrize("user", [BOB, EVE])
+@pytest.mark.parametrize("buried", [False, True], ids=["live", "tombstone"])
+async def test_publish_over_the_item_of_somebody_else_is_for_owners_and_publishers(
+    feed: World, user: str, *, buried: bool
+) -> None:
+    """[xep-map 155] [xep-map 234] Others neither change it, nor delete it by the mark, nor bring it back."""
     await feed.configure(publish_model="open")
     await feed.publish("a", actor=ALICE)
+    if buried:
+        await feed.retract("a", actor=ALICE)
+    before = (await feed.pull(MODIFIED)).items
 
-    assert await refusal(feed.publish("a", actor=BOB)) is Condition.FORBIDDEN
-    assert await refusal(feed.publish("a", entry(deleted=True), actor=BOB)) is Condition.FORBIDDEN
-    await feed.publish("a", actor=ALICE + "/phone", title="edited")
-    await feed.publish("a", entry(deleted=True), actor=OWNER)
+    for payload in (entry("mine now"), entry(deleted=True)):
+        assert await refusal(feed.publish("a", payload, actor=user)) is Condition.FORBIDDEN
+    assert (await feed.pull(MODIFIED)).items == before
+    await feed.affiliate(user, "publisher")
+    for actor in (ALICE + "/phone", user, OWNER):
+        await feed.publish("a", actor=actor)
+        assert (await feed.pull(MODIFIED)).items[0].publisher == actor.partition("/")[0]
 
 
 @pytest.mark.parametrize("model", ["whitelist", "authorize"])
@@ -107,30 +125,23 @@ async def test_publish_stores_the_bare_jid_of_the_publisher(feed: World) -> None
     assert (await feed.pull(MODIFIED)).items[0].publisher == OWNER
 
 
-@pytest.mark.parametrize(
-    ("model", "affiliation", "allowed"),
-    [
-        ("publishers", "none", False),
-        ("publishers", "member", False),
-        ("publishers", "publisher", True),
-        ("publishers", "publish-only", True),
-        ("publishers", "owner", True),
-        ("subscribers", "none", False),
-        ("open", "none", True),
-        ("open", "outcast", False),
-    ],
-)
-async def test_publish_is_open_to_whom_model_and_affiliation_name(
-    feed: World, model: str, affiliation: str, allowed: bool
-) -> None:
-    """[xep-map 132] [xep-map 234]"""
-    await feed.configure(publish_model=model)
-    await feed.affiliate(ALICE, affiliation)
-    if allowed:
-        await feed.publish("a", actor=ALICE + "/phone")
+@pytest.mark.parametrize("model", ALLOWED)
+@pytest.mark.parametrize("role", ROLES)
+async def test_publish_is_open_to_exactly_whom_the_model_names(feed: World, model: str, role: str) -> None:
+    """[xep-map 85] [xep-map 132] [xep-map 234] A user who may not read the node leaves the id to it."""
+    pending = role == "pending"
+    await feed.configure(publish_model=model, access_model="authorize" if pending else "open")
+    if role in ("subscriber", "pending"):
+        await feed.subscribe(ALICE, FEED)
     else:
-        assert await refusal(feed.publish("a", actor=ALICE)) is Condition.FORBIDDEN
-    assert (await feed.pull(FEED, actor=OWNER, max_items=9)).count == int(allowed)
+        await feed.affiliate(ALICE, role)
+
+    publishing = feed.publish(None if pending else "a", entry("x"), actor=ALICE + "/phone")
+    if role in ALLOWED[model]:
+        await publishing
+    else:
+        assert await refusal(publishing) is Condition.FORBIDDEN
+    assert (await feed.pull(FEED, actor=OWNER, max=9)).count == int(role in ALLOWED[model])
 
 
 async def test_publish_by_a_subscriber_where_the_model_says_so(feed: World) -> None:
@@ -154,6 +165,7 @@ async def test_publish_to_a_missing_node_follows_auto_create(world: World) -> No
     assert node.options.stored == {"access_model": ("whitelist",), "title": ("Mine",)}
     assert await world.ids_of(FEED) == "a"
     assert await refusal(world.pull(FEED, actor=BOB)) is Condition.ITEM_NOT_FOUND
+    await world.configure(actor=ALICE, title="Hers")
 
 
 async def test_who_may_only_publish_makes_no_node(world: World) -> None:
@@ -168,11 +180,16 @@ async def test_who_may_only_publish_makes_no_node(world: World) -> None:
 
 
 async def test_publish_auto_create_refused_leaves_no_node(world: World) -> None:
-    """[xep-map 133] [xep-map 151]"""
+    """[xep-map 133] [xep-map 150] [xep-map 151]"""
     world.set_policy(auto_create=True, creators=frozenset({"elsewhere.example"}))
     assert await refusal(world.publish("a")) is Condition.FORBIDDEN
     world.set_policy(creators=frozenset({"*"}))
     assert await refusal(world.publish("a", options=form(kind="feed"), payload=XHTML)) is Condition.INVALID_PAYLOAD
+    presence = form(access_model="presence")
+    assert await refusal(world.publish("a", options=presence)) is Condition.UNSUPPORTED_ACCESS_MODEL
+    for item_present, condition in ((False, Condition.ITEM_REQUIRED), (True, Condition.PAYLOAD_REQUIRED)):
+        request = Publish(jid(OWNER), SERVICE, FEED, None, None, item_present=item_present)
+        assert await refusal(world.service.handle(request)) is condition
 
     assert await world.store.read(lambda tx: tx.node_count()) == 0
     assert await refusal(world.publish("a", node="")) is Condition.NODEID_REQUIRED
@@ -202,10 +219,13 @@ async def test_publish_auto_create_refused_leaves_no_node(world: World) -> None:
 async def test_writing_malformed_request_is_refused_and_stores_nothing(
     feed: World, request_: Publish | Retract | Purge, condition: Condition
 ) -> None:
-    """[SF-091] [xep-map 134] [xep-map 135] [xep-map 137] [xep-map 138] [xep-map 157] [xep-map 83]"""
+    """[SF-091] [xep-map 134] [xep-map 135] [xep-map 137] [xep-map 138] [xep-map 151] [xep-map 157] [xep-map 83]"""
     await feed.publish("old")
+    for node in (FEED, MODIFIED, CREATED):
+        await feed.subscribe(ALICE, node)
     assert await refusal(feed.service.handle(request_)) is condition
     assert (await feed.pull(MODIFIED, max=1)).count == 1
+    assert await feed.told() == ""
 
 
 async def test_publish_atom_feed_is_accepted_as_item_nought_alone(feed: World) -> None:
@@ -253,23 +273,55 @@ async def test_publish_to_a_gallery_needs_an_enclosure(feed: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "met"),
+    "options",
     [
-        (form(max_items="max", notify_retract="1", access_model="open"), True),
-        ({}, True),
-        (form(access_model="whitelist"), False),
-        (form(colour="red"), False),
-        (form(max_items="1"), False),
+        form(max_items="max", notify_retract="1", access_model="open"),
+        {},
+        form(persist_items="true"),
+        form(persist_items="1", deliver_payloads="1"),
+        form(max_items="10000"),
+        form(access_model="open", publish_model="publishers", itemreply="publisher"),
+        form(title="Comments"),
+        form(notify_sub="true"),
     ],
 )
-async def test_publish_options_are_preconditions(feed: World, options: FormFields, met: bool) -> None:
-    """[xep-map 145] [xep-map 146] [xep-map 147] [xep-map 149]"""
+async def test_publish_options_that_are_met_let_it_through(feed: World, options: FormFields) -> None:
+    """[xep-map 145] [xep-map 149] Only owners notice notify_sub, so it is no condition."""
+    await feed.configure(title="Comments")
     await feed.publish("old")
-    if met:
-        await feed.publish("a", options=options)
-    else:
-        assert await refusal(feed.publish("a", options=options)) is Condition.PRECONDITION_NOT_MET
-    assert (await feed.pull(MODIFIED, max=1)).count == 1 + int(met)
+    before = await feed.node()
+    await feed.publish("a", options=options)
+
+    assert await feed.ids_of(FEED) == "old a"
+    assert (await feed.node()).options == before.options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(form(access_model="whitelist"), id="[xep-map 146] another value"),
+        pytest.param(form(persist_items="true", notify_config="true"), id="[xep-map 146] one of two"),
+        pytest.param(form(max_items="1"), id="[xep-map 146] fewer items"),
+        pytest.param(form(item_expire="86400"), id="[xep-map 146] expiry"),
+        pytest.param(form(access_model="presence"), id="[xep-map 146] a model that is not served"),
+        pytest.param(form(title="Other"), id="[xep-map 146] title"),
+        pytest.param(form(persist_items="yes"), id="[xep-map 146] no boolean"),
+        pytest.param(form(colour="red"), id="[xep-map 147] unknown"),
+        pytest.param({"title": ("Comments",)}, id="[xep-map 147] without its prefix"),
+        pytest.param(form(body_xslt="http://example.org/"), id="[xep-map 147] not offered"),
+        pytest.param(form(collection="x"), id="[xep-map 147] collections"),
+        pytest.param(form(kind="generic"), id="[xep-map 147] the kind"),
+    ],
+)
+async def test_publish_option_that_is_not_met_stops_it(feed: World, options: FormFields) -> None:
+    """[xep-map 146] [xep-map 147] [xep-map 151] Nothing is stored, nothing is configured, nobody is told."""
+    await feed.configure(title="Comments")
+    await feed.publish("old")
+    await feed.subscribe(ALICE, FEED)
+    before = await feed.node()
+
+    assert await refusal(feed.publish("a", options=options)) is Condition.PRECONDITION_NOT_MET
+    assert (await feed.node(), await feed.ids_of(FEED), await feed.told()) == (before, "old", "")
 
 
 @pytest.mark.parametrize("node", [MODIFIED, CREATED])
@@ -290,7 +342,7 @@ async def test_writing_to_a_view_is_unsupported(feed: World, node: str) -> None:
 
 
 async def test_keys_are_the_clock_and_strictly_grow_also_when_it_stands_or_steps_back(feed: World) -> None:
-    """[SF-104] [xep-map 153] A-31, A-38."""
+    """[SF-104] [A-38] [xep-map 153] A-31."""
     await feed.publish("a")
     await feed.publish("b")
     feed.clock.move(-3_600)
@@ -307,6 +359,24 @@ async def test_keys_are_the_clock_and_strictly_grow_also_when_it_stands_or_steps
     assert await feed.ids_of(CREATED) == "a b c d"
 
 
+async def test_no_item_appears_behind_a_cursor_when_the_clock_steps_back(feed: World) -> None:
+    """[A-38] [SF-101] [xep-map 153]"""
+    await feed.subscribe(BOB, MODIFIED)
+    ids: list[str] = []
+    cursor = ""
+    for step_s in (0, -3_600, 0, 1, -86_400, 7_200):
+        feed.clock.move(step_s)
+        await feed.publish(f"i{len(ids)}")
+        page = await feed.pull(MODIFIED, after=cursor)
+        assert page.ids == f"i{len(ids)}"
+        ids.append(page.ids)
+        cursor = page.last or ""
+        (event,) = await feed.events()
+        assert event.last == bare(cursor)
+
+    assert await feed.ids_of(CREATED) == await feed.ids_of(MODIFIED) == " ".join(ids)
+
+
 # Retracting.
 
 
@@ -316,7 +386,9 @@ async def test_retract_leaves_a_stripped_marked_tombstone_at_its_places(feed: Wo
     await feed.publish_all("b")
     await feed.retract("a")
 
-    assert await feed.ids_of(FEED) == "b"
+    assert await feed.ids_of(FEED) == (await feed.pull(FEED)).ids == "b"
+    by_id = await feed.pull(FEED, ids="a")
+    assert (by_id.ids, by_id.told, (await feed.pull(FEED, ids="a b")).ids) == ("", False, "b")
     assert await feed.ids_of(CREATED) == "a b"
     page = await feed.pull(MODIFIED, max=9)
     assert (page.ids, page.count) == ("b a", 2)
@@ -328,18 +400,28 @@ async def test_retract_leaves_a_stripped_marked_tombstone_at_its_places(feed: Wo
 
 
 @pytest.mark.parametrize("model", ["publishers", "open"])
-async def test_retract_is_for_owners_and_the_original_publisher(feed: World, model: str) -> None:
-    """[xep-map 154] [xep-map 155]"""
+@pytest.mark.parametrize("role", ["publisher", "publish-only"])
+async def test_retract_is_for_owners_and_the_original_publisher(feed: World, model: str, role: str) -> None:
+    """[xep-map 85] [xep-map 154] [xep-map 155]"""
     await feed.configure(publish_model=model)
-    await feed.affiliate(ALICE, "publisher")
-    await feed.affiliate(BOB, "publisher")
+    await feed.affiliate(ALICE, role)
     await feed.publish("a", actor=ALICE)
     await feed.publish("b", actor=ALICE)
 
-    assert await refusal(feed.retract("a", actor=BOB)) is Condition.FORBIDDEN
     await feed.retract("a", actor=ALICE + "/other")
     await feed.retract("b", actor=OWNER)
-    assert await feed.ids_of(FEED) == ""
+    assert await feed.ids_of(FEED, actor=OWNER) == ""
+
+
+@pytest.mark.parametrize("role", ["none", "member", "publisher", "publish-only", "outcast"])
+async def test_retract_of_the_item_of_somebody_else_is_forbidden(feed: World, role: str) -> None:
+    """[xep-map 85] [xep-map 155] Another publisher may not either."""
+    await feed.configure(publish_model="open")
+    await feed.publish("a", actor=ALICE)
+    await feed.affiliate(BOB, role)
+
+    assert await refusal(feed.retract("a", actor=BOB)) is Condition.FORBIDDEN
+    assert await feed.ids_of(FEED) == "a"
 
 
 async def test_retract_by_an_outcast_of_its_own_item_is_forbidden(feed: World) -> None:
@@ -352,13 +434,18 @@ async def test_retract_by_an_outcast_of_its_own_item_is_forbidden(feed: World) -
 
 
 async def test_retract_of_an_unknown_item_or_a_tombstone_is_not_found(feed: World) -> None:
-    """[xep-map 156]"""
-    await feed.publish("a")
-    await feed.retract("a")
+    """[xep-map 156] Only appointed publishers learn that an item is missing."""
+    await feed.configure(publish_model="open")
+    await feed.affiliate(BOB, "publisher")
+    await feed.publish("a", actor=ALICE)
+    await feed.retract("a", actor=ALICE)
     before = await keys(feed, "a")
 
-    assert await refusal(feed.retract("a")) is Condition.ITEM_NOT_FOUND
-    assert await refusal(feed.retract("nope")) is Condition.ITEM_NOT_FOUND
+    for actor, item_id in ((OWNER, "a"), (ALICE, "a"), (OWNER, "nope"), (BOB, "nope")):
+        assert await refusal(feed.retract(item_id, actor=actor)) is Condition.ITEM_NOT_FOUND
+    assert await refusal(feed.retract("nope", actor=EVE)) is Condition.FORBIDDEN
+    for actor in (OWNER, EVE):
+        assert await refusal(feed.retract("a", node="missing", actor=actor)) is Condition.ITEM_NOT_FOUND
     assert await refusal(feed.publish("a", entry(deleted=True))) is Condition.ITEM_NOT_FOUND
     assert await keys(feed, "a") == before
 
@@ -368,21 +455,47 @@ async def test_publish_of_a_tombstoned_id_brings_it_back_with_its_created_date(f
     await feed.publish_all("a b")
     created_us, _ = await keys(feed, "a")
     await feed.retract("a")
+    for node in (FEED, MODIFIED, CREATED):
+        await feed.subscribe(ALICE, node)
     await feed.publish("a", title="back")
+    assert sorted((event.node, event.short) for event in await feed.events()) == [(FEED, "+a"), (MODIFIED, "+a")]
 
     assert await feed.ids_of(FEED) == await feed.ids_of(MODIFIED) == "b a"
     assert await feed.ids_of(CREATED) == "a b"
     assert (await keys(feed, "a"))[0] == created_us
     assert (await feed.pull(MODIFIED, max=1)).count == 2
+    assert FEEDSYNC_NS.encode() not in (await feed.pull(FEED, ids="a")).items[0].payload
+    await feed.retract("a")
 
 
 async def test_publish_of_an_entry_marked_as_deleted_is_a_retraction(feed: World) -> None:
     """[SF-013] A-18; xep-map 2.3."""
-    await feed.publish("a")
+    await feed.publish_all("a b")
+    await feed.subscribe(ALICE, FEED)
     await feed.publish("a", entry("left over", deleted=True))
 
+    assert await feed.told() == "-a"
+    assert await feed.ids_of(FEED) == "b"
+    assert await feed.ids_of(MODIFIED) == "b a"
+    assert b"left over" not in (await feed.pull(MODIFIED)).items[1].payload
+
+
+@pytest.mark.parametrize("role", ["none", "publisher"])
+async def test_publish_of_a_deletion_needs_the_right_to_retract(feed: World, role: str) -> None:
+    """[xep-map 155] It is for the owner and the author, and an item must be there."""
+    await feed.configure(publish_model="open")
+    await feed.publish("a", actor=ALICE)
+    await feed.publish("b", actor=ALICE)
+    await feed.affiliate(BOB, role)
+    mark = entry(deleted=True)
+
+    assert await refusal(feed.publish("a", mark, actor=BOB)) is Condition.FORBIDDEN
+    assert await feed.ids_of(FEED) == "a b"
+    await feed.publish("a", mark, actor=ALICE)
+    await feed.publish("b", mark, actor=OWNER)
     assert await feed.ids_of(FEED) == ""
-    assert b"left over" not in (await feed.pull(MODIFIED)).items[0].payload
+    for item_id in ("a", "never"):
+        assert await refusal(feed.publish(item_id, mark, actor=ALICE)) is Condition.ITEM_NOT_FOUND
 
 
 # Purging.
@@ -494,12 +607,15 @@ async def test_publish_reads_the_affiliation_of_the_publisher_once(feed: World) 
 
 
 async def test_generic_node_takes_any_payload_and_deletes(world: World) -> None:
-    """[xep-map 73] D20."""
+    """[xep-map 73] [xep-map 159] D20; tombstones belong to feeds."""
     await world.create("things", kind="generic")
     await world.publish("a", XHTML, node="things")
     await world.publish("b", entry(), node="things")
+    await world.subscribe(ALICE, "things")
     await world.retract("a", node="things")
 
+    assert await world.told() == "-a"
+    assert await refusal(world.retract("a", node="things")) is Condition.ITEM_NOT_FOUND
     page = await world.pull("things")
     assert page.ids == "b" and not page.items[0].deleted
     await world.purge(node="things")

@@ -286,37 +286,6 @@ async def test_purged_items_stay_in_a_smart_view_as_tombstones(start: Starter) -
     assert [item.find(".//sx:sync[@deleted='true']", NS) is not None for item in items] == [True, True]
 
 
-async def test_purge_of_a_generic_node_is_told_once(component: Component) -> None:
-    """[xep-map 81]: its items are gone at once, without retractions."""
-    await component.create(ALICE, "box", kind="generic")
-    await component.subscribe(BOB, "box")
-    for number in ("one", "two"):
-        await component.publish(ALICE, "box", number)
-    await component.events(bare(BOB))
-
-    ok(await component.owner_set(ALICE, "<purge node='box'/>"))
-    messages = await component.events(bare(BOB))
-
-    assert await component.item_ids(BOB, "box") == []
-    assert [tree(event(message)) for message in messages] == [
-        tree(f"<event xmlns='{NS['ev']}'><purge node='box'/></event>")
-    ]
-
-
-async def test_node_goes_on_after_a_purge(component: Component) -> None:
-    """[xep-map 81]: only what was there is purged."""
-    await component.create(ALICE, "comments")
-    await component.subscribe(BOB, "comments")
-    await component.publish(ALICE, "comments", "one")
-    ok(await component.owner_set(ALICE, "<purge node='comments'/>"))
-    await component.events(bare(BOB))
-
-    await component.publish(ALICE, "comments", "two")
-
-    assert await component.item_ids(BOB, "comments") == ["two"]
-    assert len(await component.events(bare(BOB))) == 1
-
-
 @pytest.mark.parametrize("action", ["delete", "purge"])
 async def test_delete_and_purge_are_for_owners(component: Component, action: str) -> None:
     """[xep-map 83]"""

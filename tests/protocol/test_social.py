@@ -107,45 +107,6 @@ async def test_entry_without_links_gets_none(component: Component) -> None:
     assert item.findall(".//a:link", NS) == []
 
 
-@pytest.mark.parametrize(
-    ("link", "accepted"),
-    [
-        ("<link rel='enclosure' href='http://example.org/a.png'/>", True),
-        ("<link rel='alternate' href='http://example.org/'/>", False),
-        ("<link rel='enclosure'/>", False),
-        ("", False),
-    ],
-)
-async def test_gallery_takes_entries_with_an_enclosure(component: Component, link: str, *, accepted: bool) -> None:
-    """[xep-map 237]"""
-    await component.create(ALICE, "pictures", type="urn:xmpp:pubsub-social-feed:gallery:1")
-    await component.create(ALICE, "texts")
-    entry = f"<entry xmlns='{ATOM}'><title>x</title>{link}</entry>"
-
-    answer = await component.set(ALICE, f"<publish node='pictures'><item id='1'>{entry}</item></publish>")
-
-    if accepted:
-        ok(answer)
-    else:
-        assert refusal(answer) == Refusal("modify", "bad-request", "invalid-payload")
-    assert await component.item_ids(BOB, "pictures") == (["1"] if accepted else [])
-    await component.publish(ALICE, "texts", "1", entry)
-
-
-async def test_picture_can_be_taken_down(component: Component) -> None:
-    """[xep-map 237]: a tombstone has no enclosure."""
-    await component.create(ALICE, "pictures", type="urn:xmpp:pubsub-social-feed:gallery:1")
-    entry = f"<entry xmlns='{ATOM}'><title>x</title><link rel='enclosure' href='http://example.org/a.png'/></entry>"
-    mark = "<sync xmlns='http://feedsync.org/2007/feedsync' deleted='true'/>"
-    for item_id in ("1", "2"):
-        await component.publish(ALICE, "pictures", item_id, entry)
-
-    await component.retract(ALICE, "pictures", "1")
-    await component.publish(ALICE, "pictures", "2", f"<entry xmlns='{ATOM}'>{mark}</entry>")
-
-    assert await component.item_ids(BOB, "pictures") == []
-
-
 async def test_author_filter_shows_claims_and_the_publisher_attribute_the_truth(component: Component) -> None:
     """[SF-015] [SF-110] [xep-map 142]: anybody may write anybody's name into an entry; who published it is proved."""
     await component.create(ALICE, "comments", publish_model="open")

@@ -264,12 +264,19 @@ async def test_publish_max_payload_size_of_the_node_counts(feed: World) -> None:
 
 async def test_publish_to_a_gallery_needs_an_enclosure(feed: World) -> None:
     """[xep-map 237]"""
+    await feed.create("texts")
     await feed.configure(type=GALLERY)
-    assert await refusal(feed.publish("a")) is Condition.INVALID_PAYLOAD
-    await feed.publish("a", entry("pic", inner="<link rel='enclosure' href='https://x/y.jpg'/>"))
+    for link in ("", "<link rel='alternate' href='http://example.org/'/>", "<link rel='enclosure'/>"):
+        without = entry("x", inner=link)
+        assert await refusal(feed.publish("a", without)) is Condition.INVALID_PAYLOAD
+        await feed.publish("a", without, node="texts")
+    for item_id in ("a", "b"):
+        await feed.publish(item_id, entry("pic", inner="<link rel='enclosure' href='https://x/y.jpg'/>"))
+    # A tombstone has no enclosure.
     await feed.publish("a", entry(deleted=True))
+    await feed.retract("b")
 
-    assert (await feed.pull(MODIFIED)).items[0].deleted
+    assert [item.deleted for item in (await feed.pull(MODIFIED)).items] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -513,6 +520,10 @@ async def test_purge_makes_tombstones_of_all_with_a_key_each_in_order(feed: Worl
     page = await feed.pull(MODIFIED)
     assert all(item.deleted for item in page.items)
     assert len({item.modified_us for item in page.items}) == 4
+    # Only what was there is purged.
+    await feed.subscribe(ALICE, FEED)
+    await feed.publish("e")
+    assert (await feed.ids_of(FEED), await feed.told()) == ("e", "+e")
 
 
 async def test_purge_of_more_items_than_one_chunk_takes_all(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -619,6 +630,7 @@ async def test_generic_node_takes_any_payload_and_deletes(world: World) -> None:
     page = await world.pull("things")
     assert page.ids == "b" and not page.items[0].deleted
     await world.purge(node="things")
+    assert await world.told() == "purge"
     assert (await world.pull("things", max=1)).count == 0
 
 

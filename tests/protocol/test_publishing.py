@@ -348,6 +348,11 @@ def many_names(count: int) -> str:
         pytest.param(nested(MAX_DEPTH + 1), False, id="too deep"),
         pytest.param(nested(240), False, id="as deep as the parser goes"),
         pytest.param(many_names(MAX_NAMES), True, id="most names"),
+        pytest.param(
+            "<d xmlns='urn:x' " + " ".join(f"xmlns:p{n}='urn:{n}'" for n in range(65)) + ">p1:</d>",
+            False,
+            id="prefixes",
+        ),
     ],
 )
 async def test_payload_within_its_limits_is_taken(component: Component, payload: str, *, accepted: bool) -> None:

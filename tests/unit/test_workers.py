@@ -118,6 +118,16 @@ async def test_document_beyond_a_limit_has_an_error_and_the_next_one_a_new_proce
     assert await read(workers, SMALL) == 1
 
 
+@pytest.mark.parametrize("memory_mb", [8, 10, 12, 14])
+async def test_parser_without_memory_is_no_fault_of_the_document(memory_mb: int) -> None:
+    """Where the memory ends decides which errors of the parser follow the first one."""
+    tags = ("<a " + " ".join(f"n{n}=''" for n in range(at, at + 200)) + "/>" for at in range(1_340))
+    workers = DocumentWorkers(WorkerLimits(cpu_s=60, memory_bytes=memory_mb * 1024 * 1024), at_once=1)
+    with pytest.raises(FeedError, match="MB of memory"):
+        await workers(read_source, feed(entry(1, "".join(tags).encode())), "", URL, SOURCE)
+    workers.close()
+
+
 async def test_document_beyond_the_processor_time_has_an_error() -> None:
     """[xep-map 246]"""
     workers = DocumentWorkers(WorkerLimits(cpu_s=1), at_once=1)

@@ -127,7 +127,8 @@ def fault(error: etree.XMLSyntaxError) -> str:
     Raises MemoryError if the parser got no memory.
     """
     code = getattr(error, "code", 0)
-    if code == etree.ErrorTypes.ERR_NO_MEMORY:
+    # The code is that of the last error. Without memory it may be any of those that follow the first one.
+    if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in error.error_log):
         raise MemoryError
     reason = _FAULTS.get(code, "is not well-formed XML")
     if "epth" in str(error.msg):

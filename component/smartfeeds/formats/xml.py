@@ -128,7 +128,7 @@ def fault(error: etree.XMLSyntaxError) -> str:
     """
     code = getattr(error, "code", 0)
     # The code is that of the last error. Without memory it may be any of those that follow the first one.
-    if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in error.error_log):
+    if error.error_log.filter_types([etree.ErrorTypes.ERR_NO_MEMORY]):  # type: ignore[attr-defined]
         raise MemoryError
     reason = _FAULTS.get(code, "is not well-formed XML")
     if "epth" in str(error.msg):

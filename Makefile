@@ -1,7 +1,19 @@
 # All set-up is done by the targets themselves; a second run is quick.
-.PHONY: run test test-all lint check bench campaign docs lock clean
+.PHONY: help run test test-all lint check bench campaign docs lock clean
 
 BIN := .venv/bin
+
+## make run        a Prosody, the service and a feed, to try out
+## make test       the quick part of the tests; ARGS="tests/http -k tokens" runs these alone
+## make test-all   the quick part, then the rest
+## make check      the linter, the type checker and the quick part
+## make bench      the benchmark; QUICK=1 for a look
+## make campaign   faults under load: NAME=kill ARGS="--seed 1 --count 50"
+## make docs       the generated pages
+## make lock       new pins of all dependencies
+## make clean      removes what the other targets have made
+help:
+	@sed -n 's/^## //p' Makefile
 
 run:
 	@tools/setup run

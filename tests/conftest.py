@@ -275,7 +275,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Shows what servers and processes wrote during a failed test. A service in this process is in pytest's capture."""
     report = yield
     if report.failed and hasattr(report.longrepr, "addsection"):
-        if call.excinfo is not None and str(call.excinfo.value).startswith("Timeout"):
+        if call.excinfo is not None and str(call.excinfo.value).startswith(("Timeout", "not seen:")):
             report.longrepr.addsection("where the tasks stand", standing_tasks())
         for title, text in LOGS.sections():
             # Not in `report.sections`, which the summary of the tests that needed a second try leaves out.

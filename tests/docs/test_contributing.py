@@ -16,10 +16,12 @@ def test_every_test_runs_in_the_quick_part_or_in_the_rest() -> None:
 
     assert [part for part in parts if not part.exists()] == []
     files = [path for path in TESTS.rglob("test_*.py") if "node_modules" not in path.parts]
-    assert [path for path in files if not any(path.is_relative_to(part) for part in parts)] == []
+    left_out = [str(path.relative_to(ROOT)) for path in files if not any(path.is_relative_to(part) for part in parts)]
+    assert left_out == [], "add the folder to testpaths in pyproject.toml, or to REST in the Makefile"
 
 
 def test_page_says_what_each_folder_is_for() -> None:
     folders = {path.parent.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")}
 
-    assert folders - set(re.findall(r"(?m)^\| `tests/(\w+)/` \|", PAGE)) == set()
+    new = folders - set(re.findall(r"(?m)^\| `tests/(\w+)/` \|", PAGE))
+    assert new == set(), "add a row to the table of folders in docs/contributing.md"

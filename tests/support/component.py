@@ -29,6 +29,7 @@ from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import NO_LIMIT, Affiliation, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
+from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, DeleteNode, Publish
 from smartfeeds.store.base import WriteTx
@@ -327,8 +328,9 @@ class Component:
         await self._round_trip()
 
     async def clear(self) -> None:
-        """Deletes all nodes and forgets what happened; fails where a stanza broke a rule for all stanzas."""
+        """Deletes all nodes and tokens and forgets what happened; fails where a stanza broke a rule for all stanzas."""
         await self._delete_nodes()
+        await self.app.service.write(_remove_tokens)
         await self.settle()
         faults, fresh = self.faults, Component(self.app, self.server, self.session, self.clock)
         for name in ("faults", "versions", "kinds", "returned", "forger", "silent", "presences", "infos", "services"):
@@ -615,3 +617,8 @@ def text_of(element: Element) -> str:
     """An element as text, for messages."""
     text = etree.tostring(element, encoding="unicode", with_tail=False)
     return text if len(text) < 4_000 else f"{text[:4_000]}... ({len(text)} characters)"
+
+
+def _remove_tokens(tx: WriteTx, _context: Context) -> None:
+    for token in tx.tokens("", NO_LIMIT):
+        tx.remove_token(token.token_id)

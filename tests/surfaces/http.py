@@ -3,23 +3,34 @@
 import json
 import re
 from collections.abc import Mapping
+from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
 from smartfeeds.http import negotiation as n
 from support.web import Got
 from surfaces.program import Surface, lines
-from surfaces.world import World
+from surfaces.world import AUTHORIZATION, World
+
+
+class Caller(Enum):
+    """Who sends a request."""
+
+    GUEST = "guest"
+    BROWSER = "browser of an admin"
+    PROGRAM = "program with a token"
 
 
 class Ask(NamedTuple):
-    """A request of one of the snapshots. With `signed_in` it is that of an admin's browser."""
+    """A request of one of the snapshots. `body` has the media type `kind`."""
 
     path: str
     accept: str = ""
-    signed_in: bool = False
+    caller: Caller = Caller.GUEST
     language: str = ""
     method: str = "GET"
+    body: bytes | None = None
+    kind: str = ""
 
 
 _HTML, _ATOM, _JSON = "text/html", "application/atom+xml", "application/json"
@@ -52,25 +63,37 @@ ASKS: Final[Mapping[str, Ask]] = {
     "http-river.json": Ask("/river.json"),
     "http-river.xml": Ask("/river.atom"),
     "http-search.json": Ask("/search?q=bread", _JSON),
+    "http-micropub.json": Ask("/micropub/town?q=config", _JSON, Caller.PROGRAM),
+    **{
+        f"http-admin-{name}.json": Ask(path, _JSON, Caller.PROGRAM)
+        for name, path in (
+            ("options", "/options/town/"),
+            ("members", "/members/town/"),
+            ("subscriptions", "/subscriptions/town/"),
+            ("tokens", "/tokens/"),
+            ("consumers", "/consumers/"),
+            ("mirrors", "/mirrors/"),
+        )
+    },
     "page-river.html": Ask("/", _HTML),
     "page-list.html": Ask("/feeds/", _HTML),
     "page-search.html": Ask("/search?q=bread", _HTML),
     "page-feed.html": Ask("/feeds/town/", _HTML),
     "page-feed-german.html": Ask("/feeds/town/", _HTML, language="de"),
-    "page-feed-signed-in.html": Ask("/feeds/town/", _HTML, signed_in=True),
+    "page-feed-signed-in.html": Ask("/feeds/town/", _HTML, caller=Caller.BROWSER),
     "page-feed-conflicts.html": Ask("/feeds/plans/?sync=true", _HTML),
     "page-entry.html": Ask("/entries/bakery/bread", _HTML),
     "page-entry-deleted.html": Ask("/entries/town/mistake", _HTML),
-    "page-outline.html": Ask("/outline/plans/", _HTML, signed_in=True),
-    "page-conflicts.html": Ask("/conflicts/plans/", _HTML, signed_in=True),
-    "page-conflict.html": Ask("/conflicts/plans/boat", _HTML, signed_in=True),
+    "page-outline.html": Ask("/outline/plans/", _HTML, caller=Caller.BROWSER),
+    "page-conflicts.html": Ask("/conflicts/plans/", _HTML, caller=Caller.BROWSER),
+    "page-conflict.html": Ask("/conflicts/plans/boat", _HTML, caller=Caller.BROWSER),
     "page-login.html": Ask("/login?next=/feeds/", _HTML),
-    "page-account.html": Ask("/account", _HTML, signed_in=True),
-    "page-write.html": Ask("/write/bakery/bread", _HTML, signed_in=True),
-    "page-delete.html": Ask("/delete/bakery/bread", _HTML, signed_in=True),
+    "page-account.html": Ask("/account", _HTML, caller=Caller.BROWSER),
+    "page-write.html": Ask("/write/bakery/bread", _HTML, caller=Caller.BROWSER),
+    "page-delete.html": Ask("/delete/bakery/bread", _HTML, caller=Caller.BROWSER),
     "page-problem.html": Ask("/feeds/nowhere/", _HTML),
     **{
-        f"page-admin-{name}.html": Ask(path, _HTML, signed_in=True)
+        f"page-admin-{name}.html": Ask(path, _HTML, caller=Caller.BROWSER)
         for name, path in (
             ("feeds", "/admin/feeds/"),
             ("feed", "/admin/feeds/town/"),
@@ -95,6 +118,17 @@ _PROBLEMS: Final = (
     Ask("/feeds/town/", method="OPTIONS"),
     Ask("/feeds/town/", method="DELETE"),
     Ask("/nothing"),
+    *(
+        Ask(path, method="POST", body=body, kind=kind)
+        for path, body, kind in (
+            ("/entries/town/", b"<entry/>", _ATOM),
+            ("/feeds/town/hub/", b"hub.mode=subscribe", n.WEB_FORM),
+            ("/rsscloud/pleaseNotify", b"protocol=http-post", n.WEB_FORM),
+            ("/RPC2", b"<methodCall><methodName>none</methodName></methodCall>", "text/xml"),
+            ("/rsscloud/soap", b"<call/>", "text/xml"),
+            ("/micropub/town", b"h=entry&content=x", n.WEB_FORM),
+        )
+    ),
 )
 # They depend on the time, on the version of the program, or on the content, which has a snapshot.
 _LEFT_OUT: Final = {"date", "etag", "content-length"}
@@ -102,11 +136,14 @@ _STATIC: Final = re.compile(rb"(/static/[a-z_]+\.)[0-9a-f]{16}(\.\w+)")
 
 
 async def _ask(world: World, ask: Ask) -> Got:
-    headers = {"Accept_Language": ask.language} if ask.language else {}
-    if ask.signed_in:
+    headers = {"Accept_Language": ask.language, "Content_Type": ask.kind}
+    if ask.caller is Caller.BROWSER:
         # The cookie of a service whose public address has https.
         headers |= {"Cookie": f"__Host-{world.alice.cookie}", "Sec_Fetch_Site": "same-origin"}
-    return await world.web.ask(ask.method, ask.path, None, ask.accept, **headers)
+    if ask.caller is Caller.PROGRAM:
+        headers["Authorization"] = AUTHORIZATION
+    sent = {name: value for name, value in headers.items() if value}
+    return await world.web.ask(ask.method, ask.path, ask.body, ask.accept, **sent)
 
 
 async def _body(world: World, ask: Ask) -> bytes:
@@ -115,8 +152,8 @@ async def _body(world: World, ask: Ask) -> bytes:
 
 def _head(ask: Ask, got: Got) -> list[str]:
     headers = sorted(f"{name}: {value}" for name, value in got.headers.items() if name.lower() not in _LEFT_OUT)
-    title = " ".join(filter(None, (ask.method, ask.path, ask.accept, ask.language, "signed in" * ask.signed_in)))
-    return [f"{title}: {got.status}", *(f"  {header}" for header in headers)]
+    request = " ".join(filter(None, (ask.method, ask.path, ask.accept, ask.language, ask.kind)))
+    return [f"{request} ({ask.caller.value}): {got.status}", *(f"  {header}" for header in headers)]
 
 
 async def _heads(world: World) -> str:
@@ -142,6 +179,12 @@ async def _static(world: World) -> str:
     return lines({match[0].decode() for page in pages for match in _STATIC.finditer(page)})
 
 
+async def _statistics(world: World) -> str:
+    """The members of the statistics, without their values, which are counts of this run."""
+    got = await _ask(world, Ask("/statistics", _JSON, Caller.PROGRAM))
+    return re.sub(r"(?<=: )[-+.\de]+", "NUMBER", json.dumps(got.json, indent=1, sort_keys=True)) + "\n"
+
+
 async def _openapi(world: World) -> str:
     got = await world.web.get("/openapi.json")
     return json.dumps(got.json, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -162,6 +205,7 @@ async def _stream(world: World) -> bytes:
 RESPONSES: Final[Mapping[str, Surface]] = {
     "openapi.json": _openapi,
     **{name: partial(_body, ask=ask) for name, ask in ASKS.items()},
+    "http-statistics.json": _statistics,
     "page-files.txt": _static,
     "http-stream.txt": _stream,
     "http-heads.txt": _heads,

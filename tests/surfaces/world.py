@@ -15,18 +15,17 @@ from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, writ
 from smartfeeds.service.tokens import add_token
 from smartfeeds.store.base import WriteTx
 from support.browsing import SignedIn, sign_in
-from support.component import ALICE, BOB, CAROL, Component, Element, Starter, bare, ok
+from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Element, Starter, bare, ok
 from support.dialog import Dialog, notes
 from support.prose import PROSE, author, html_entry, note, tags
 from support.pulls import put
 from support.versions import B1, C1, sse_version, version
 from support.web import Web, starting_web
 
-SITE: Final = "https://feeds.example.org"
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "pubsub": {"admins": [bare(ALICE)], "creators": ["example.org"]},
     "site": {"name": "Riverside"},
-    "http": {"base_url": SITE},
+    "http": {"base_url": f"https://{DOMAIN}"},
     "contact": {"admin": ["mailto:admin@example.org"]},
     "run": {"restarts": True},
 }
@@ -43,7 +42,8 @@ _FILES: Final = (
     "<link rel='replies' type='text/html' href='https://bakery.example/bread#comments' title='3 comments'/>"
 )
 _SECRET: Final = "s" * 43
-_TOKEN: Final = Token("0123456789ab", digest_of(_SECRET), bare(ALICE), TokenScope.PUBLISH, ALL_FEEDS, "", 0)
+_TOKEN: Final = Token("0123456789ab", digest_of(_SECRET), bare(ALICE), TokenScope.ADMIN, ALL_FEEDS, "", 0)
+AUTHORIZATION: Final = f"Bearer {write_token(_TOKEN.token_id, _SECRET)}"
 # Items of the feed `cursors` and their keys: one alone, three that share a key, a fraction, a time before 1970.
 KEYS: Final = (
     ("old", -1_500_000),
@@ -120,10 +120,7 @@ async def _fill_shared(web: Web) -> None:
     await web.component.app.service.write(lambda tx, context: add_token(tx, context, _TOKEN, None))
     for item_id in ("boat", "cake"):
         await web.component.publish(ALICE, "plans", item_id, html_entry(f"Who brings the {item_id}?", "<p>I do.</p>"))
-    headers = {
-        "Authorization": f"Bearer {write_token(_TOKEN.token_id, _SECRET)}",
-        "Content_Type": "application/atom+xml",
-    }
+    headers = {"Authorization": AUTHORIZATION, "Content_Type": "application/atom+xml"}
     await web.component.create(ALICE, "trips", title="Trips", sync_dialect="sse")
     await web.component.publish(ALICE, "trips", "mill", note("To the mill."))
     for place, payload in (

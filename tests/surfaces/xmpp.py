@@ -9,7 +9,7 @@ from lxml import etree
 from support.chat import write
 from support.component import ALICE, BOB, CAROL, EVE, INFO, ITEMS, Element, bare, ok
 from support.dialog import CMD, Dialog
-from support.pulls import pull, request
+from support.pulls import pull, request, result_set
 from surfaces.program import Surface
 from surfaces.world import KEYS, World
 
@@ -97,6 +97,17 @@ async def _event(world: World) -> str:
     return stanza(world.event)
 
 
+async def _archive(world: World) -> str:
+    """The results of a query of the archive, and the response behind them."""
+    query = f"<query xmlns='urn:xmpp:mam:2' queryid='f1' node='town'>{result_set(max=2)}</query>"
+    answer = ok(await world.component.ask(CAROL, "set", query))
+    return "\n".join(map(stanza, (*await world.component.events(CAROL), answer)))
+
+
+def _asked(payload: str) -> Surface:
+    return _answered(lambda world: world.component.ask(BOB, "get", payload))
+
+
 STANZAS: Final[Mapping[str, Surface]] = {
     "disco-info-service.xml": _disco(INFO),
     "disco-items-service.xml": _disco(ITEMS),
@@ -126,6 +137,11 @@ STANZAS: Final[Mapping[str, Surface]] = {
     "xmpp-subscriptions.xml": _answered(lambda world: world.component.get(BOB, "<subscriptions/>")),
     "xmpp-affiliations.xml": _answered(lambda world: world.component.get(CAROL, "<affiliations/>")),
     "xmpp-members.xml": _answered(lambda world: world.component.owner_get(ALICE, "<affiliations node='town'/>")),
+    "xmpp-archive.xml": _archive,
+    "xmpp-archive-form.xml": _asked("<query xmlns='urn:xmpp:mam:2' node='town'/>"),
+    "xmpp-version.xml": _asked("<query xmlns='jabber:iq:version'/>"),
+    "xmpp-vcard.xml": _asked("<vCard xmlns='vcard-temp'/>"),
+    "xmpp-time.xml": _asked("<time xmlns='urn:xmpp:time'/>"),
     "xmpp-no-node.xml": _answered(lambda world: request(world.component, "nowhere")),
     "xmpp-not-allowed.xml": _answered(lambda world: request(world.component, "board")),
 }

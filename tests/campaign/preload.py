@@ -19,7 +19,7 @@ from smartfeeds.cli import main
 
 def serve() -> None:
     """Reads lines until the end of the input."""
-    for module in ("smartfeeds.cli.run", "smartfeeds.app"):
+    for module in ("smartfeeds.cli.run", "smartfeeds.app.lifecycle"):
         import_module(module)
     for line in sys.stdin:
         order = json.loads(line)

@@ -15,8 +15,8 @@ from clients.driver import ClientError, Driver, MissingError
 from clients.operations import APPLICATION, OPERATIONS
 from clients.run import ATOM_NODE, FEED, GENERIC, SPACE, Cell, Kind, Run, Wrong
 from clients.servers import NAME, SECRET, WebEjabberd, WebProsody
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from smartfeeds.demo.process import HOST, LocalServer
 from support.client import Client, log_in
 from support.federation import Country, Federation

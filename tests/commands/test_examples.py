@@ -15,10 +15,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from smartfeeds.app.config import Settings, load
 from smartfeeds.cli import main
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.probe import check_link
-from smartfeeds.config import Settings, load
 from smartfeeds.console import Exit
 from smartfeeds.demo.process import LocalServer
 from smartfeeds.demo.prosody import Prosody

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from smartfeeds.app.config import load
 from smartfeeds.cli.probe_postgres import CONNECTIONS
-from smartfeeds.config import load
 from support.postgres import PostgresServer, postgres_program
 from support.shell import program_in, run_block, shell_in
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.config import SECTIONS
+from smartfeeds.app.config import SECTIONS
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.view import PARAMETERS
 from smartfeeds.http import negotiation as n

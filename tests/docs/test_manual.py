@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.app.config import SECTIONS, load
 from smartfeeds.cli import main
-from smartfeeds.config import SECTIONS, load
 from smartfeeds.console import EXIT_TEXTS
 from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES

@@ -7,8 +7,8 @@ import click
 import pytest
 from pydantic import BaseModel
 
+from smartfeeds.app.config import Settings
 from smartfeeds.cli import main
-from smartfeeds.config import Settings
 from smartfeeds.console import Exit
 
 FILES = [*("smartfeeds.service", "smartfeeds@.service", "smartfeeds-backup.service"), "compose.scaling.yaml"]

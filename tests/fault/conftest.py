@@ -39,7 +39,7 @@ def unprivileged() -> Iterator[Path]:
     """A folder of an ordinary user, with this process acting as that user."""
     # That user may not be able to read the libraries: what is loaded late is loaded now.
     importlib.import_module("smartfeeds.cli.run")
-    importlib.import_module("smartfeeds.app")
+    importlib.import_module("smartfeeds.app.lifecycle")
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate.create(connection)
     with unprivileged_folder() as folder:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from support.client import Session
 from support.component import NS, settings
 from support.race import Ledger, Mirror, Publisher, Wire, judge, make_feed, publishing, pull_all

@@ -14,7 +14,7 @@ from statistics import median
 
 import pytest
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from support.client import Client, Session, log_in
 from support.component import NS, PS, entry, ok
 from support.servers import TestServer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from smartfeeds.demo.process import LocalServer
 from support.client import Session
 from support.component import settings

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from smartfeeds.cli import run
 from smartfeeds.cli.run import start_app
 from smartfeeds.errors import StoreError

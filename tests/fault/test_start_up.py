@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from smartfeeds.cli import main
 from smartfeeds.console import Exit
 from smartfeeds.demo.process import free_port

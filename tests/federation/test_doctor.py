@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from smartfeeds.app.config import Settings
 from smartfeeds.cli.findings import CheckState, Finding
 from smartfeeds.cli.outside import Outside, check_s2s
 from smartfeeds.cli.probe import check_all
-from smartfeeds.config import Settings
 from smartfeeds.demo.process import free_port
 from support.federation import Country, FederatedServer
 from support.nameserver import Nameserver, resolver

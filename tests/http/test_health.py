@@ -7,8 +7,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import StoreError
 from support.component import ALICE
 from support.metrics import metric_names

@@ -93,7 +93,7 @@ async def test_commands_are_found_run_and_cancelled_by_slixmpp(
 ) -> None:
     """Hidden fields come back, back works with and without the form, errors arrive [xep-map 46] [xep-map 239]
     [xep-map 240]."""
-    monkeypatch.setattr("smartfeeds.app.StanzaRouter", partial(StanzaRouter, commands=TABLE))
+    monkeypatch.setattr("smartfeeds.app.lifecycle.StanzaRouter", partial(StanzaRouter, commands=TABLE))
     domain = server.take_name()
     async with running(write_config(tmp_path, server, domain)), logged_in(server, "alice") as alice:
         listed = await alice.plugin["xep_0050"].get_commands(domain)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from support.servers import SECRET, TestServer
 
 DEADLINE_S = 50.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.presence import Resource
 from support.client import Client, ClientFactory
 from support.servers import TestServer

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from smartfeeds.config import SECTIONS
+from smartfeeds.app.config import SECTIONS
 from smartfeeds.core.tokens import TokenScope
 from support.bearer import bearer
 from support.component import ALICE

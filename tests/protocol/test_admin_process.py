@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import structlog
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from smartfeeds.telemetry import log_level, set_log_level
 from smartfeeds.xmpp.command_table import COMMANDS
 from support.component import ALICE, BOB, EVE, Component, Element, Starter, bare

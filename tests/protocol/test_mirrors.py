@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.mirror import make_mirror
 from smartfeeds.core.model import Slice

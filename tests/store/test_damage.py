@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.probe_items import check_items
-from smartfeeds.config_store import StoreSettings
 from smartfeeds.core.chat import ChatSettings, dump_chat_settings
 from smartfeeds.core.mirror import Mirror, dump_settings
 from smartfeeds.core.model import Slice

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from smartfeeds.app import App
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError, UnknownOutcomeError

@@ -23,8 +23,8 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 from lxml import etree
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import NO_LIMIT, Affiliation, Node, NodeKind

@@ -5,9 +5,9 @@ import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from smartfeeds.app import App
-from smartfeeds.config import load
-from smartfeeds.opening import open_service
+from smartfeeds.app.config import load
+from smartfeeds.app.lifecycle import App
+from smartfeeds.app.opening import open_service
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
 from support.servers import SECRET, TestServer

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 from xml.etree.ElementTree import fromstring, tostring
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings, load
+from smartfeeds.app.config import Settings, load
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.model import NO_LIMIT, Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.service.context import Context

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery import changes as changes_module
 from smartfeeds.errors import ConfigError, StoreError

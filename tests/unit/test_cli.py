@@ -17,10 +17,10 @@ import click
 import pytest
 from rich.console import Console
 
+from smartfeeds.app.config import load
 from smartfeeds.cli import documents, main, reading
 from smartfeeds.cli.run import _status_file
 from smartfeeds.client.errors import LoginError, NodeMissingError
-from smartfeeds.config import load
 from smartfeeds.console import EXIT_TEXTS, Exit, exit_code, progress_bar
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.config import SECTIONS, Settings, load
+from smartfeeds.app.config import SECTIONS, Settings, load
 from smartfeeds.core.model import NodeKind
 from smartfeeds.errors import ConfigError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.config import Settings, load
+from smartfeeds.app.config import Settings, load
 from smartfeeds.errors import ConfigError
 from support.shell import Run
 

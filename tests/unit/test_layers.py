@@ -19,15 +19,6 @@ LAYERS: dict[str, set[str]] = {
     "recent": set(),
     "telemetry": {"errors", "group_readings", "recent"},
     "group_readings": set(),
-    "config_types": {"errors", "core"},
-    "config_lists": {"errors", "core", "config_types"},
-    "config_prefetch": {"core", "config_types"},
-    "config_store": {"errors", "core", "config_types"},
-    "config": {"errors", "core", "config_types", "config_lists", "config_prefetch", "config_store"},
-    "prefetch_setup": {"config", "net", "service", "sources", "store", "telemetry"},
-    "polling_setup": {
-        "prefetch_setup", "telemetry", "errors", "core", "config", "config_lists", "net", "service", "sources",
-    },
     "delivery": {"errors", "core", "store.base", "service", "telemetry", "group_readings"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry", "group_readings", "xml_names"},
@@ -48,27 +39,18 @@ LAYERS: dict[str, set[str]] = {
     "worker_codec": {"errors"},
     "worker_process": {"errors", "worker_codec"},
     "workers": {"core", "errors", "worker_codec", "worker_process"},
-    "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
-    "http_setup": {"core", "config", "http", "xmpp"},
-    "webhooks_setup": {"config", "core", "delivery", "formats", "net", "service", "webhooks"},
-    "bot_setup": {"bot", "config", "core", "delivery", "service", "sources", "system", "xmpp"},
-    "ownership_setup": {
-        "config", "core", "delivery", "formats", "polling_setup", "service", "store", "system", "webhooks", "xmpp",
-        "group_readings",
+    "app": {
+        "errors", "core", "formats", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
+        "webhooks", "sources", "bot", "telemetry", "group_readings", "recent", "system", "workers",
     },
-    "background": {"delivery", "errors"},
-    "sign_in_setup": {"core", "ownership_setup", "service", "xmpp"},
-    "app": {"background", "bot_setup", "ownership_setup", "sign_in_setup", "opening", "webhooks_setup", "system",
-            "http_setup", "polling_setup", "errors", "core", "formats", "store", "service", "push", "xmpp", "sources",
-            "http", "telemetry", "config", "client", "net", "delivery", "bot", "recent", "webhooks", "workers"},
     "console": {"errors", "core"},
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {
-        "errors", "core", "formats", "service", "store", "client", "app", "opening", "config", "telemetry", "console",
+        "errors", "core", "formats", "service", "store", "client", "app", "telemetry", "console",
     },
     "cli": {
-        "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "config", "telemetry",
-        "sources", "sync", "net", "console", "opening", "bot", "watchdog", "config_store",
+        "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "telemetry", "sources",
+        "sync", "net", "console", "bot", "watchdog",
     },
 }  # fmt: skip
 
@@ -103,11 +85,11 @@ OWNERS = {
     "jinja2": ("http/",),
     "nh3": ("http/",),
     "markdown_it": ("formats/markdown.py",),
-    "pydantic": ("config.py", "config_types.py", "config_lists.py", "config_prefetch.py", "config_store.py"),
-    "pydantic_settings": ("config.py",),
+    "pydantic": ("app/config",),
+    "pydantic_settings": ("app/config.py",),
     "click": ("cli/", "console.py", "demo/commands.py"),
     "rich": ("cli/", "console.py", "demo/"),
-    "prometheus_client": ("telemetry.py", "app.py"),
+    "prometheus_client": ("telemetry.py", "app/lifecycle.py"),
 }
 
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from lxml import etree
 
+from smartfeeds.app.ownership_setup import ProcessGroup
 from smartfeeds.core.letters import LetterTopic
 from smartfeeds.delivery.changes import ChangeNotifier
-from smartfeeds.ownership_setup import ProcessGroup
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.xmpp.stream import ComponentStream
 from support.component import settings

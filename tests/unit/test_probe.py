@@ -12,10 +12,10 @@ import aiodns
 import pytest
 from aiohttp import web
 
+from smartfeeds.app.config import HttpSettings, Settings
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.cli.probe import check_all, check_http, check_link, check_second_connection
-from smartfeeds.config import HttpSettings, Settings
 from smartfeeds.demo.process import free_port
 from smartfeeds.store.lock import lock_database
 from smartfeeds.xmpp.stream import ComponentStream

@@ -36,8 +36,8 @@ PROCESSES = "protocol/test_processes.py"
 HOSTS = Bound("requests to one host")
 
 STATES = {
-    "app.App": LOCAL,
-    "background.BackgroundTasks": LOCAL,
+    "app.lifecycle.App": LOCAL,
+    "app.background.BackgroundTasks": LOCAL,
     "bot.delivery.ChatSender": OWNED,
     "bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
     "bot.rooms.Rooms": Checked("protocol/test_room_processes.py::test_each_process_answers_what_it_receives"),

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from smartfeeds.config import Settings, is_configured_by_environment, load
+from smartfeeds.app.config import Settings, is_configured_by_environment, load
 from smartfeeds.console import print_err
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError

@@ -8,10 +8,10 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
 from smartfeeds.cli.findings import CheckState, Finding
 from smartfeeds.cli.probe import check_all
-from smartfeeds.config import Settings
 from smartfeeds.console import err, exit_failed_if, print_json, print_table, run_async
 
 _STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "bold red"}

@@ -6,9 +6,9 @@ A module of its own, because commands that only read files should not load the H
 from ipaddress import ip_network
 from pathlib import Path
 
+from smartfeeds.app.config import is_configured_by_environment
 from smartfeeds.cli.common import config_file, load_settings
 from smartfeeds.cli.reading import DOCUMENT
-from smartfeeds.config import is_configured_by_environment
 from smartfeeds.core.mirror import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.net.addresses import EVERYWHERE, Network

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import structlog
 
+from smartfeeds.app.config import STORE_URL
+from smartfeeds.app.opening import open_service
 from smartfeeds.cli.common import config_file, load_settings, read_settings
-from smartfeeds.config import STORE_URL
 from smartfeeds.console import print_err, run_async
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import ConfigError
-from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode, ReadTx, WriteTx

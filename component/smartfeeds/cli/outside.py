@@ -16,8 +16,8 @@ from typing import Final
 import aiodns
 import pycares
 
+from smartfeeds.app.config import HttpSettings
 from smartfeeds.cli.findings import Check, Finding
-from smartfeeds.config import HttpSettings
 from smartfeeds.core.text import attribute
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits

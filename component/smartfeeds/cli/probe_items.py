@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.findings import Check, Finding
-from smartfeeds.config_store import StoreSettings
 from smartfeeds.core.text import counted
 from smartfeeds.errors import StoreError
 from smartfeeds.store import maintenance

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings
-from smartfeeds.config_store import StoreSettings
 from smartfeeds.console import exit_failed_if, print_json, print_out, step_bars
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError, StoreError

@@ -18,9 +18,9 @@ import click
 import structlog
 
 from smartfeeds import __version__
+from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
 from smartfeeds.cli.files import whole_file
-from smartfeeds.config import Settings
 from smartfeeds.console import Exit, exit_failed_if, out, print_json, run_async
 from smartfeeds.errors import ConfigError, SmartfeedsError, UnknownOutcomeError
 from smartfeeds.store.engine import TransientError
@@ -28,7 +28,7 @@ from smartfeeds.telemetry import set_up_logging
 from smartfeeds.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from smartfeeds.app import App
+    from smartfeeds.app.lifecycle import App
 
 STATUS_S: Final = 5.0  # interval of writing the status file
 FIRST_PAUSE_S: Final = 1.0  # before a start is repeated
@@ -82,7 +82,7 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     """Run the service until its end. Returns whether an admin wants it to be started again."""
     # Loading modules leaves no garbage; collections during it are an eighth of the time of a start.
     gc.disable()
-    from smartfeeds.app import App  # imported here, because other commands do not need it
+    from smartfeeds.app.lifecycle import App  # imported here, because other commands do not need it
 
     gc.enable()
     stop = asyncio.Event()

@@ -18,8 +18,8 @@ from typing import Final
 from rich.console import Console
 from rich.progress import Progress
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings, load
+from smartfeeds.app.config import Settings, load
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.demo.process import HOST, DemoAccount, free_port, is_listening

@@ -18,14 +18,14 @@ from xml.etree.ElementTree import canonicalize
 
 from rich.console import Console
 
-from smartfeeds.config import load
+from smartfeeds.app.config import load
+from smartfeeds.app.opening import open_service
 from smartfeeds.core.model import NO_LIMIT, Item, Node, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import SHARED
 from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.stage import STEP_S, DemoService, Stage, when_online
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.opening import open_service
 from smartfeeds.service.conflicts import version_tag
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService

@@ -8,8 +8,8 @@ from zlib import crc32
 import pytest
 import structlog
 
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.shards import SHARDS, shard_of_name
 from smartfeeds.sources.mirrors import CONFIGURED
 from support.postgres import PostgresServer

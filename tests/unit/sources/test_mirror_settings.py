@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.config import MirrorSettings, load
+from smartfeeds.app.config import MirrorSettings, load
 from smartfeeds.core.mirror import Direction
 from smartfeeds.errors import ConfigError
 

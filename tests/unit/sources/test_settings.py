@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.app import App
-from smartfeeds.config import NnoSettings, Settings, load
+from smartfeeds.app.config import NnoSettings, Settings, load
+from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import ConfigError
 from support.waiting import until, wait_for
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from smartfeeds import system
-from smartfeeds.app import App
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.shards import SHARDS, shard_of_name
 from smartfeeds.core.sources import new_source

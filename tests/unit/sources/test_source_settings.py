@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.app import App
-from smartfeeds.config import SourceSection, load
+from smartfeeds.app.config import SourceSection, load
+from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import ConfigError
 from support.polling import atom
 from support.waiting import until

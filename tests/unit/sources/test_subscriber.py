@@ -8,12 +8,12 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from smartfeeds.app.polling_setup import Polls
 from smartfeeds.core.push_targets import MAX_TARGETS
 from smartfeeds.core.source_push import PushState
 from smartfeeds.core.sources import PushKind, SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.http.source_pushes import PUSHES_AT_ONCE
-from smartfeeds.polling_setup import Polls
 from smartfeeds.service.source_push import FORGOTTEN_S
 from smartfeeds.sources.push_inbox import PUSH_BYTES
 from smartfeeds.sources.tools import SourceTools

@@ -6,7 +6,7 @@ The whole service is built on this, and commands that need the store alone load 
 from collections.abc import Callable, Collection
 
 from smartfeeds import system
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
 from smartfeeds.core.options import OptionLimits
 from smartfeeds.core.stores import NO_PSYCOPG
 from smartfeeds.errors import ConfigError

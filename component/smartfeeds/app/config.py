@@ -21,10 +21,10 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from smartfeeds.config_lists import MirrorSettings, NnoSettings, SourceSection
-from smartfeeds.config_prefetch import PrefetchSettings
-from smartfeeds.config_store import StoreSettings
-from smartfeeds.config_types import (
+from smartfeeds.app.config_lists import MirrorSettings, NnoSettings, SourceSection
+from smartfeeds.app.config_prefetch import PrefetchSettings
+from smartfeeds.app.config_store import StoreSettings
+from smartfeeds.app.config_types import (
     FOLDER,
     BareJid,
     BaseUrl,

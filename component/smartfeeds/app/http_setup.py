@@ -3,7 +3,7 @@
 import hmac
 from ipaddress import ip_network
 
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
 from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions

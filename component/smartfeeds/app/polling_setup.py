@@ -9,14 +9,14 @@ from typing import Final, TypedDict
 
 import structlog
 
-from smartfeeds.config import Settings
-from smartfeeds.config_lists import NnoSettings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.config_lists import NnoSettings
+from smartfeeds.app.prefetch_setup import Prefetch
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
-from smartfeeds.prefetch_setup import Prefetch
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.sources.clouds import Clouds

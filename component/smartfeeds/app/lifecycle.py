@@ -13,9 +13,15 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__, system
-from smartfeeds.background import BackgroundTasks
-from smartfeeds.bot_setup import make_bot
-from smartfeeds.config import Settings
+from smartfeeds.app.background import BackgroundTasks
+from smartfeeds.app.bot_setup import make_bot
+from smartfeeds.app.config import Settings
+from smartfeeds.app.http_setup import http_options
+from smartfeeds.app.opening import lock_store, open_service
+from smartfeeds.app.ownership_setup import ProcessGroup
+from smartfeeds.app.polling_setup import Polls
+from smartfeeds.app.sign_in_setup import SharedSignIns
+from smartfeeds.app.webhooks_setup import callback_client, make_cloud, make_hub
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
 from smartfeeds.core.model import Node, NodeEvent
@@ -31,13 +37,9 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
 from smartfeeds.http.site import Site
 from smartfeeds.http.web.sign_in import XmppSignIn
-from smartfeeds.http_setup import http_options
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
-from smartfeeds.opening import lock_store, open_service
-from smartfeeds.ownership_setup import ProcessGroup
-from smartfeeds.polling_setup import Polls
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.fencing import FencedSender
 from smartfeeds.push.held import HeldSender
@@ -49,7 +51,6 @@ from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.placing import MoveItem
 from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
 from smartfeeds.service.tokens import authenticate
-from smartfeeds.sign_in_setup import SharedSignIns
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
@@ -67,7 +68,6 @@ from smartfeeds.telemetry import (
     requests_refused,
     watch_loop,
 )
-from smartfeeds.webhooks_setup import callback_client, make_cloud, make_hub
 from smartfeeds.workers import DocumentWorkers
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from smartfeeds.config_types import FOLDER, FilePath, SettingsSection, StoreUrl
+from smartfeeds.app.config_types import FOLDER, FilePath, SettingsSection, StoreUrl
 from smartfeeds.core.stores import FILES_SUFFIX, StoreAddress, parse_store
 from smartfeeds.errors import ConfigError
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from ipaddress import ip_network
 
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.service.feeds import FeedService

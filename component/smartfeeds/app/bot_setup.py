@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from smartfeeds import system
+from smartfeeds.app.config import Settings
 from smartfeeds.bot.bot import Bot, BotOptions
-from smartfeeds.config import Settings
 from smartfeeds.core.presence import Availability
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.letters import Letterbox

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from smartfeeds.config_types import Count, FilePath, RuleText, SettingsSection, WindowText, ZoneName
+from smartfeeds.app.config_types import Count, FilePath, RuleText, SettingsSection, WindowText, ZoneName
 from smartfeeds.core.enclosures import PrefetchPlan, parse_rule
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.windows import parse_window

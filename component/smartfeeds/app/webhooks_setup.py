@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from ipaddress import ip_network
 
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
 from smartfeeds.core.rsscloud import CloudProtocol
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.formats.rsscloud import own_cloud

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from smartfeeds import __version__, system
-from smartfeeds.config import Settings
+from smartfeeds.app.config import Settings
+from smartfeeds.app.polling_setup import Polls
 from smartfeeds.core.letters import ANY_PROCESS, LetterTopic, write_letter
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
@@ -22,7 +23,6 @@ from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.group_readings import GroupReadings, ProcessReading
-from smartfeeds.polling_setup import Polls
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD

@@ -1,0 +1,1 @@
+"""The application: features, settings, and the parts of the service in their life."""

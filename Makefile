@@ -24,7 +24,8 @@ TEMPORARY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END {print 
 # In the order of the folders: those with long tests run first, so that no process waits for another one at the end.
 PYTEST := $(if $(TEMPORARY),PYTEST_DEBUG_TEMPROOT=$(TEMPORARY)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 # What `make test` leaves out, and the properties again with all their examples.
-REST := tests/browser tests/bench tests/clients tests/commands tests/fault tests/federation tests/integration tests/property
+REST := tests/browser tests/bench tests/clients tests/commands tests/fault tests/federation tests/integration tests/property \
+	$(wildcard tests/features/*/full tests/features/*/test_*properties.py)
 
 test:
 	@tools/setup test

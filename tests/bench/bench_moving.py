@@ -18,19 +18,19 @@ from pathlib import Path
 from lxml import etree
 
 from bench.wire import BenchError
+from features.moving_in.prosody_data import ProsodyItem, ProsodyModel, list_entry, write_files, write_sqlite
 from smartfeeds.cli.reading import file_spool
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.moving_in.moved import MovedNode, MovedReader
+from smartfeeds.features.moving_in.moving import MoveSettings, move_node
+from smartfeeds.features.moving_in.prosody_sql import read_prosody
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.moved import MovedNode, MovedReader
-from smartfeeds.service.moving import MoveSettings, move_node
-from smartfeeds.sources.prosody_sql import read_prosody
 from smartfeeds.store.sqlite import SqliteStore
-from support.prosody_data import ProsodyItem, ProsodyModel, list_entry, write_files, write_sqlite
 
 HOST, NODE = "pubsub.example.org", "blog"
 BEGIN_S = 1_700_000_000

@@ -16,14 +16,14 @@ from pathlib import Path
 from lxml import etree
 
 from bench.bench_moving import HOST, NODE, check_digests, cost_lines, digest_of, stored_payload
-from smartfeeds.formats.erlang_terms import Atom
-from smartfeeds.service.moved import MovedItem, MovedNode
-from smartfeeds.sources.ejabberd import read_ejabberd
-from support.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
+from features.moving_in.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
+from smartfeeds.features.moving_in.ejabberd import read_ejabberd
+from smartfeeds.features.moving_in.erlang_terms import Atom
+from smartfeeds.features.moving_in.moved import MovedItem, MovedNode
 
 ALICE = "alice@example.org/home"
 BEGIN_US, STEP_US, EDITED_US = 1_700_000_000_000_000, 1_000_003, 2_000_000_000_007
-SCHEMA = Path(__file__).parents[1] / "data" / "moving" / "ejabberd-23.01.sqlite.sql"
+SCHEMA = Path(__file__).parents[1] / "features/moving_in/data" / "ejabberd-23.01.sqlite.sql"
 TEXT = "The quick brown fox jumps over the lazy dog. " * 15
 ENTRY = (
     "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:{0}</id><title>Entry {0}</title>"

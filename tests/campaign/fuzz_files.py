@@ -11,7 +11,12 @@ from campaign.fuzz_target import Target
 from smartfeeds.core.rsscloud import CloudRequestError
 from smartfeeds.core.websub import HubRequestError, read_request
 from smartfeeds.errors import SmartfeedsError
-from smartfeeds.formats import erlang_terms, lua_terms
+from smartfeeds.features.moving_in import erlang_terms, lua_terms
+from smartfeeds.features.moving_in.ejabberd_dump import read_ejabberd_dump
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd_sql
+from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem
+from smartfeeds.features.moving_in.prosody_files import read_items, read_prosody_files
+from smartfeeds.features.moving_in.prosody_sql import read_prosody
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.ess import read_either
 from smartfeeds.formats.html_links import absolute_html
@@ -20,14 +25,9 @@ from smartfeeds.formats.markdown import render_markdown
 from smartfeeds.formats.opml import read_outline, write_outline
 from smartfeeds.formats.remote_calls import RemoteCallError
 from smartfeeds.formats.rsscloud import is_registration, read_notification, read_registration, read_remote_call
-from smartfeeds.service.moved import MovedNode, MovedProblem
-from smartfeeds.sources.ejabberd_dump import read_ejabberd_dump
-from smartfeeds.sources.ejabberd_sql import read_ejabberd_sql
-from smartfeeds.sources.prosody_files import read_items, read_prosody_files
-from smartfeeds.sources.prosody_sql import read_prosody
 
 DATA = Path(__file__).parents[1] / "data"
-MOVING = DATA / "moving"
+MOVING = Path(__file__).parents[1] / "features" / "moving_in" / "data"
 HOST = "pubsub.localhost"  # the component of most samples
 BASE = "http://example.org/feed"
 

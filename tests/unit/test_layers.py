@@ -6,6 +6,8 @@ from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
 
+from smartfeeds.features import FEATURES
+
 PACKAGE = Path(__file__).parents[2] / "component" / "smartfeeds"
 
 # layer -> the layers of ours that it may import; a layer is a package or a module of smartfeeds.
@@ -44,13 +46,17 @@ LAYERS: dict[str, set[str]] = {
         "webhooks", "sources", "bot", "telemetry", "group_readings", "recent", "system", "workers",
     },
     "console": {"errors", "core"},
+    "features": {  # the kernel; test_features_import_only_what_they_need has the rest
+        "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client", "app",
+        "cli", "console", "telemetry", "recent", "system", "texts", "threads", "workers", "xml_names",
+    },
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {
         "errors", "core", "formats", "service", "store", "client", "app", "telemetry", "console",
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "telemetry", "sources",
-        "sync", "net", "console", "bot", "watchdog",
+        "sync", "net", "console", "bot", "watchdog", "features.FEATURES",
     },
 }  # fmt: skip
 
@@ -69,7 +75,7 @@ NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"
 OWNERS = {
     "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
     "aiosqlite": ("store/",),
-    "sqlite3": ("store/", "sources/foreign_database.py", "sources/item_file.py"),
+    "sqlite3": ("store/", "features/moving_in/foreign_database.py", "features/moving_in/item_file.py"),
     "psycopg": (
         "store/postgres",
         "store/migrate_postgres.py",
@@ -77,7 +83,7 @@ OWNERS = {
         "store/lock_session.py",
         "store/copy_postgres.py",
         "store/migrations/__init__.py",
-        "sources/foreign_database.py",
+        "features/moving_in/foreign_database.py",
     ),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
@@ -87,8 +93,8 @@ OWNERS = {
     "markdown_it": ("formats/markdown.py",),
     "pydantic": ("app/config",),
     "pydantic_settings": ("app/config.py",),
-    "click": ("cli/", "console.py", "demo/commands.py"),
-    "rich": ("cli/", "console.py", "demo/"),
+    "click": ("cli/", "features/", "console.py", "demo/commands.py"),
+    "rich": ("cli/", "features/", "console.py", "demo/"),
     "prometheus_client": ("telemetry.py", "app/lifecycle.py"),
 }
 
@@ -153,6 +159,24 @@ def test_modules_import_only_layers_below_them() -> None:
 
     found = {name: violations(layer, imports(PACKAGE / name)) for name, layer in layers.items()}
     assert {name: upwards for name, upwards in found.items() if upwards} == {}
+
+
+def test_features_import_only_what_they_need() -> None:
+    """A feature imports the kernel and the features that it needs; the kernel imports the tuple of features alone."""
+    needs = {feature.name: {feature.name, *feature.needs} for feature in FEATURES}
+    folders = {
+        path.name for path in (PACKAGE / "features").iterdir() if path.is_dir() and not path.name.startswith("_")
+    }
+    assert folders == set(needs)
+
+    for path in modules():
+        name = name_of(path)
+        own = name.split("/")[1] if name.startswith("features/") and "/" in name.removeprefix("features/") else ""
+        imported = {module.split(".")[2] for module in imports(path) if module.startswith("smartfeeds.features.")}
+        if own:
+            assert imported <= needs[own], name
+        elif name != "features/__init__.py":
+            assert imported <= {"FEATURES"}, name
 
 
 def test_pure_modules_import_nothing_that_does_something() -> None:

@@ -5,44 +5,47 @@ a command with one line that says what to do, and with the exit code of its kind
 """
 
 import importlib
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 
 from smartfeeds import __version__
 from smartfeeds.console import EXIT_HELP, Commands
+from smartfeeds.features import FEATURES
 
 # command -> the module that defines it
-_MODULES: Final = {
-    "run": "cli.run",
-    "status": "cli.run",
-    "init": "cli.init",
-    "doctor": "cli.doctor",
-    "import": "cli.documents",
-    "export": "cli.documents",
-    "convert": "cli.convert",
-    "merge": "cli.merge",
-    "conflicts": "cli.conflicts",
-    "follow": "cli.follow",
-    "nno": "cli.nno",
-    "mirror": "cli.mirrors",
-    "source": "cli.sources",
-    "prefetch": "cli.prefetch",
-    "consumer": "cli.consumer",
-    "hub": "cli.hub",
-    "cloud": "cli.cloud",
-    "node": "cli.nodes",
-    "sub": "cli.subscriptions",
-    "publish": "cli.items",
-    "retract": "cli.items",
-    "token": "cli.tokens",
-    "blocklist": "cli.blocklist",
-    "gdpr": "cli.personal",
-    "db": "cli.data",
-    "backup": "cli.data",
-    "restore": "cli.restore",
-    "bench": "cli.bench",
-    "demo": "demo.commands",
+_MODULES: Final[Mapping[str, str]] = {
+    "run": "smartfeeds.cli.run",
+    "status": "smartfeeds.cli.run",
+    "init": "smartfeeds.cli.init",
+    "doctor": "smartfeeds.cli.doctor",
+    "import": "smartfeeds.cli.documents",
+    "export": "smartfeeds.cli.documents",
+    "convert": "smartfeeds.cli.convert",
+    "merge": "smartfeeds.cli.merge",
+    "conflicts": "smartfeeds.cli.conflicts",
+    "follow": "smartfeeds.cli.follow",
+    "nno": "smartfeeds.cli.nno",
+    "mirror": "smartfeeds.cli.mirrors",
+    "source": "smartfeeds.cli.sources",
+    "prefetch": "smartfeeds.cli.prefetch",
+    "consumer": "smartfeeds.cli.consumer",
+    "hub": "smartfeeds.cli.hub",
+    "cloud": "smartfeeds.cli.cloud",
+    "node": "smartfeeds.cli.nodes",
+    "sub": "smartfeeds.cli.subscriptions",
+    "publish": "smartfeeds.cli.items",
+    "retract": "smartfeeds.cli.items",
+    "token": "smartfeeds.cli.tokens",
+    "blocklist": "smartfeeds.cli.blocklist",
+    "gdpr": "smartfeeds.cli.personal",
+    "db": "smartfeeds.cli.data",
+    "backup": "smartfeeds.cli.data",
+    "restore": "smartfeeds.cli.restore",
+    "bench": "smartfeeds.cli.bench",
+    "demo": "smartfeeds.demo.commands",
+    **{command: module for feature in FEATURES for command, module in feature.commands.items()},
 }
 
 
@@ -57,10 +60,17 @@ class LazyCommands(Commands):
         """Return the command with this name, or None."""
         if cmd_name not in _MODULES:
             return None
-        module = importlib.import_module(f"smartfeeds.{_MODULES[cmd_name]}")
-        command = getattr(module, f"{cmd_name}_command")
+        command = _load(_MODULES[cmd_name], f"{cmd_name}_command")
+        for feature in FEATURES:
+            if cmd_name in feature.extends:
+                module, _, function = feature.extends[cmd_name].partition(":")
+                command = _load(module, function)(command)
         assert isinstance(command, click.Command)
         return command
+
+
+def _load(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 @click.group("smartfeeds", cls=LazyCommands, epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})

@@ -11,8 +11,7 @@ from typing import TypeVar
 import click
 
 from smartfeeds.cli.common import config_option, json_option, private_option
-from smartfeeds.cli.fetching import allowed_networks, fetch
-from smartfeeds.cli.moving import Move, document_source, import_source, move, moving_options, single_node
+from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
 from smartfeeds.cli.sync_documents import as_json as merge_report
@@ -67,13 +66,8 @@ def time_us(text: str) -> int:
 
 
 @click.command("import")
-@click.argument("source", type=import_source, metavar="FILE|URL|SOURCE")
-@click.option(
-    "--node",
-    "nodes",
-    multiple=True,
-    help="The node. It is created if it does not exist. With --from: only this node; repeat the option for several.",
-)
+@click.argument("source", type=file_or_address, metavar="FILE|URL")
+@click.option("--node", required=True, help="The node. It is created if it does not exist.")
 @click.option(
     "--owner",
     help="The bare JID that publishes and owns a new node. Default: the first of pubsub.admins, else the component.",
@@ -88,13 +82,12 @@ def time_us(text: str) -> int:
     help="With --sync: accept changes by this service that its database lacks (after a restored backup).",
 )
 @click.option("--lenient", is_flag=True, help="With --sync: accept SSE dates in time zones other than GMT.")
-@moving_options
 @private_option
 @config_option
 @json_option
 def import_command(
     source: Path | str,
-    nodes: tuple[str, ...],
+    node: str,
     owner: str | None,
     base: str,
     config: Path | None,
@@ -103,11 +96,6 @@ def import_command(
     own: bool,
     lenient: bool,
     allow_private: bool,
-    origin: str | None,
-    host: str,
-    kind: str | None,
-    mirror: bool,
-    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Import the items of FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) into a node.
@@ -118,22 +106,7 @@ def import_command(
     With --sync every version is merged with the version here: winners, histories and conflicts are the same wherever
     these versions meet. Items without sync data are imported as without --sync. The outlines of OPML keep their
     folders and their order.
-
-    With --from, move the nodes of another service here, from its data in SOURCE: items with ids, dates and publishers,
-    options, affiliations and subscriptions. Subscribers are not notified of the items. The import can be repeated.
     """
-    if origin is not None:
-        if sync or own or lenient or base or allow_private:
-            raise click.UsageError(
-                "--from does not work with --sync, --own-edits, --lenient, --base or --allow-private"
-            )
-        move(
-            Move(str(source), origin, host, nodes, owner, kind, mirror=mirror, dry_run=dry_run), config, as_json=as_json
-        )
-        return
-    if host or kind or mirror or dry_run:
-        raise click.UsageError("--host, --kind, --mirror and --dry-run require --from")
-    source, node = document_source(source), single_node(nodes)
     if (own or lenient) and not sync:
         raise click.UsageError("--own-edits and --lenient require --sync")
     owner = named_or_admin(config, owner)

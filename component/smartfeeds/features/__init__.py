@@ -1,0 +1,6 @@
+"""The features. Each is a folder with everything that it consists of, and has one line in the tuple."""
+
+from smartfeeds.app.feature import Feature
+from smartfeeds.features.moving_in import MOVING_IN
+
+FEATURES: tuple[Feature, ...] = (MOVING_IN,)

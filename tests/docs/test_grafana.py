@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from smartfeeds.app.opening import all_use_cases
 from smartfeeds.http.routes import TABLE
-from smartfeeds.xmpp.router import _OPERATIONS
 from support.metrics import sample_names
 
 SELECTOR = re.compile(r"(smartfeeds_\w+)\{([^}]*)\}")
@@ -48,7 +48,7 @@ def test_dashboard_queries_labels_that_the_metrics_have(queries: list[str]) -> N
 
 
 def test_dashboard_names_operations_that_exist(queries: list[str]) -> None:
-    operations = {*_OPERATIONS.values(), *(f"http_{route.metric}" for route in TABLE)}
+    operations = {*all_use_cases().names.values(), *(f"http_{route.metric}" for route in TABLE)}
     named = {
         name for query in queries for text in re.findall(r'operation=~"([^"]*)"', query) for name in text.split("|")
     }

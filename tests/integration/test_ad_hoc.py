@@ -4,7 +4,6 @@ import asyncio
 import xml.etree.ElementTree as ET
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,7 @@ from smartfeeds.console import Exit
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.demo.process import HOST
 from smartfeeds.service.requests import CreateNode, SetAffiliations
-from smartfeeds.xmpp.command_table import COMMANDS
-from smartfeeds.xmpp.router import StanzaRouter
-from support.commands import GREET, TABLE, TIME
+from support.commands import COMMANDS, GREET, TABLE, TIME, WITH_TABLE
 from support.form_client import FormClient
 from support.process import ServiceProcess
 from support.servers import TestServer
@@ -93,7 +90,7 @@ async def test_commands_are_found_run_and_cancelled_by_slixmpp(
 ) -> None:
     """Hidden fields come back, back works with and without the form, errors arrive [xep-map 46] [xep-map 239]
     [xep-map 240]."""
-    monkeypatch.setattr("smartfeeds.app.lifecycle.StanzaRouter", partial(StanzaRouter, commands=TABLE))
+    monkeypatch.setattr("smartfeeds.app.lifecycle.xmpp_side", lambda: WITH_TABLE)
     domain = server.take_name()
     async with running(write_config(tmp_path, server, domain)), logged_in(server, "alice") as alice:
         listed = await alice.plugin["xep_0050"].get_commands(domain)

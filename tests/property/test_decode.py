@@ -4,20 +4,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.archive import stanzas as archive
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp import archive
 from smartfeeds.xmpp.decode import ACTIONS, decode
 from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, envelope
 from smartfeeds.xmpp.stanza_errors import encode_error
 from unit.xmpp.wire import ACTOR, DATA, OW, PS, RSM, SERVICE, parse
 
-DISCO = Disco(ServiceInfo(SERVICE))
+DISCO = Disco(ServiceInfo(SERVICE), xmpp_side())
 NAMESPACES = (
     *(PS, OW, f"{PS}#event", DATA, RSM, "urn:xmpp:order-by:1", "urn:xmpp:pubsub-filter:0"),
     *("http://www.w3.org/2005/Atom", "http://feedsync.org/2007/feedsync", "urn:other", "relative"),
@@ -127,7 +128,7 @@ def test_discovery_any_tree_gives_request_answer_or_feed_error(name: str, conten
         assert isinstance(answer, bytes | r.Request)
 
 
-@given(st.sampled_from(sorted(archive.READERS)), elements(), st.lists(elements(), max_size=3))
+@given(st.sampled_from(sorted(archive.XMPP.readers)), elements(), st.lists(elements(), max_size=3))
 def test_archive_any_tree_gives_request_answer_or_feed_error(
     place: tuple[str, str], content: etree._Element, fields: list[etree._Element]
 ) -> None:
@@ -140,7 +141,7 @@ def test_archive_any_tree_gives_request_answer_or_feed_error(
     found = from_wire(content)
 
     try:
-        answer = archive.READERS[place](found, ACTOR, SERVICE)
+        answer = archive.XMPP.readers[place](found, ACTOR, SERVICE)
     except FeedError as refused:
         parse(encode_error(refused))
     else:

@@ -12,8 +12,8 @@ import pytest
 
 from smartfeeds.app.lifecycle import App
 from smartfeeds.telemetry import log_level, set_log_level
-from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.commands import Command
+from support.commands import COMMANDS
 from support.component import ALICE, NS, Component, Element, Starter, bare, fields, submit
 from support.dialog import Dialog, actions, condition, status
 

@@ -1,14 +1,12 @@
 """Ad-hoc commands through the whole component (XEP-0050; xep-map C, P)."""
 
 import asyncio
-from functools import partial
 from xml.sax.saxutils import quoteattr
 
 import pytest
 from lxml import etree
 
-from smartfeeds.xmpp.router import StanzaRouter
-from support.commands import GREET, GREET_TYPE, REFUSE, TABLE, TIME
+from support.commands import GREET, GREET_TYPE, REFUSE, TABLE, TIME, WITH_TABLE
 from support.component import (
     ALICE,
     BOB,
@@ -37,7 +35,7 @@ BAD_REQUEST = ("modify", "bad-request")
 @pytest.fixture
 async def commanding(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Component:
     """A component with the commands of the tests."""
-    monkeypatch.setattr("smartfeeds.app.lifecycle.StanzaRouter", partial(StanzaRouter, commands=TABLE))
+    monkeypatch.setattr("smartfeeds.app.lifecycle.xmpp_side", lambda: WITH_TABLE)
     return await start()
 
 
@@ -178,7 +176,7 @@ async def test_command_is_cancelled_at_every_step(commanding: Component, steps: 
 
 async def test_command_goes_on_after_a_restart(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept that a step needs; only going back without the form needs the process that showed it."""
-    monkeypatch.setattr("smartfeeds.app.lifecycle.StanzaRouter", partial(StanzaRouter, commands=TABLE))
+    monkeypatch.setattr("smartfeeds.app.lifecycle.xmpp_side", lambda: WITH_TABLE)
     component = await start()
     session = str(shown(await send(component)).get("sessionid"))
     component = await start.again(component)
@@ -267,7 +265,7 @@ async def test_command_session_of_nobody_or_somebody_else(commanding: Component,
 )
 async def test_command_form_that_cannot_be_used(start: Starter, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """XEP-0050 4.4: bad-payload. The session was begun before a restart, so its form is not known."""
-    monkeypatch.setattr("smartfeeds.app.lifecycle.StanzaRouter", partial(StanzaRouter, commands=TABLE))
+    monkeypatch.setattr("smartfeeds.app.lifecycle.xmpp_side", lambda: WITH_TABLE)
     before = await start()
     session = str(shown(await send(before)).get("sessionid"))
     component = await start.again(before)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from smartfeeds.service import publishing
-from smartfeeds.service.feeds import WRITES
 from smartfeeds.service.requests import Subscribe, Unsubscribe
 from support.component import ALICE, INFO, PS, Component, entry, ok, refusal
 from support.waiting import HANG_S, in_vain
@@ -184,8 +183,9 @@ async def test_subscription_that_waits_for_the_filter_index_is_not_overtaken(
     await component.create(ALICE, "news", send_last_published_item="on_sub")
     await component.publish(ALICE, "news", "a")
     runs: list[str] = []
+    writes = component.app.service.use_cases.writes
     for request in (Subscribe, Unsubscribe):
-        monkeypatch.setitem(WRITES, request, ("noted", noting(runs, WRITES[request])))
+        monkeypatch.setitem(writes, request, ("noted", noting(runs, writes[request])))  # type: ignore[arg-type]
     view = "node='news?q=a' jid='alice@example.org'"
     await in_order(
         component,

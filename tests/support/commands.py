@@ -1,5 +1,8 @@
-"""Commands for the tests of ad-hoc commands: of three steps, of one, and one that always refuses."""
+"""The ad-hoc commands of the service, and commands for tests: of three steps, of one, and one that always refuses."""
 
+from dataclasses import replace
+
+from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput, table_of
@@ -36,3 +39,5 @@ GREET = Command("urn:test:greet", "Greet somebody", GREET_TYPE, (ask_name, ask_h
 TIME = Command("urn:test:time", "What time it is", "urn:test#time", (show_time,))
 REFUSE = Command("urn:test:refuse", "Refuse", "urn:test#refuse", (ask_name, refuse))
 TABLE = table_of(GREET, TIME, REFUSE)
+WITH_TABLE = replace(xmpp_side(), commands=tuple(TABLE.values()))
+COMMANDS = table_of(*xmpp_side().commands)  # those of the service

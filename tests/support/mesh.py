@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
+from smartfeeds.app.lifecycle import xmpp_side
+from smartfeeds.app.opening import all_use_cases
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import STANZAS
 from smartfeeds.core.consumers import PUSH
@@ -30,7 +32,7 @@ from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import WRITES, FeedService
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.service.syncing import read_shared, sync_of
 from smartfeeds.sources.mirror_hub import HubOptions
@@ -130,12 +132,15 @@ class Site:
             clock=net.clock,
             new_id=lambda: f"id-{next(self.numbers)}",
             on_change=self.changed,
+            use_cases=all_use_cases(),
         )
         self.dispatcher = self._dispatcher()
         self.router = StanzaRouter(
             self.service,
             self.replied,
             ServiceInfo(domain=domain),
+            self.service.use_cases,
+            xmpp_side(),
             session_key=b"key",
             follows=lambda sender: self.mirrors is not None and self.mirrors.follows(sender),
         )
@@ -285,7 +290,7 @@ class Site:
 
         def work(tx: Any, context: Any) -> list[list[Version]]:
             before = versions_of(tx, context, item_id)
-            _, use_case = WRITES[type(request)]
+            _, use_case = self.service.use_cases.writes[type(request)]
             use_case(tx, context, request)
             return [before, versions_of(tx, context, item_id)]
 

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 
 from lxml import etree
 
+from smartfeeds.app.opening import all_use_cases
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.cursor import SPAN
 from smartfeeds.core.interests import Interests
@@ -250,6 +251,7 @@ class World:
             clock=self.clock,
             new_id=self._new_id,
             on_change=lambda node_nos: self.dispatcher.wake(node_nos),
+            use_cases=all_use_cases(),
         )
         self.availability = Availability()
         self.interests = Interests()

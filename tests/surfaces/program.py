@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from prometheus_client.metrics import MetricWrapperBase
 
 import smartfeeds
+from smartfeeds.app.config import ENV_DELIMITER, ENV_PREFIX, Settings
 from smartfeeds.bot.commands import COMMANDS as CHAT_COMMANDS
 from smartfeeds.cli import main
-from smartfeeds.app.config import ENV_DELIMITER, ENV_PREFIX, Settings
 from smartfeeds.http.routes import TABLE
 from smartfeeds.store import migrate
 from smartfeeds.store.migrate_postgres import create_schema

@@ -43,12 +43,12 @@ LAYERS: dict[str, set[str]] = {
     "workers": {"core", "errors", "worker_codec", "worker_process"},
     "app": {
         "errors", "core", "formats", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
-        "webhooks", "sources", "bot", "telemetry", "group_readings", "recent", "system", "workers",
+        "webhooks", "sources", "bot", "telemetry", "group_readings", "recent", "system", "workers", "features.FEATURES",
     },
     "console": {"errors", "core"},
     "features": {  # the kernel; test_features_import_only_what_they_need has the rest
-        "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client", "app",
-        "cli", "console", "telemetry", "recent", "system", "texts", "threads", "workers", "xml_names",
+        "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
+        "app", "cli", "console", "telemetry", "recent", "system", "texts", "threads", "workers", "xml_names",
     },
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {

@@ -34,6 +34,7 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.features import FEATURES
 from smartfeeds.http.health import Health
 from smartfeeds.http.site import Site
 from smartfeeds.http.web.sign_in import XmppSignIn
@@ -46,10 +47,9 @@ from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
-from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.placing import MoveItem
-from smartfeeds.service.requests import Answer, GetItem, Publish, Pull, PullFeed, Request, Retract
+from smartfeeds.service.requests import Answer, Publish, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
@@ -72,18 +72,18 @@ from smartfeeds.workers import DocumentWorkers
 from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
-from smartfeeds.xmpp.command_table import COMMANDS
+from smartfeeds.xmpp.command_table import KERNEL
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
+from smartfeeds.xmpp.side import XmppSide, joined
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
 
-PULLS = (Pull, PullFeed, GetItem, QueryArchive)  # requests that the statistics count as pulls
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
 # A whole feed may be long, and its server may hold a pull for a minute.
@@ -92,6 +92,11 @@ MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
 IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
 _log = structlog.get_logger()
+
+
+def xmpp_side() -> XmppSide:
+    """Returns what the kernel and all features do over XMPP."""
+    return joined([KERNEL, *(feature.xmpp() for feature in FEATURES if feature.xmpp is not None)])
 
 
 class App:
@@ -189,12 +194,13 @@ class App:
             addresses=settings.contact.model_dump(),
             limits=policy.options,
         )
+        side = xmpp_side()
         self.presences = Presences(
             self.service,
             outbox,
             self.availability,
             interests,
-            caps=capabilities(info, COMMANDS),
+            caps=capabilities(info, side),
             call=self.stream.call,
             release=self.dispatcher.follow,
             new_id=system.new_id,
@@ -205,6 +211,8 @@ class App:
             self,
             outbox.reply,
             info,
+            self.service.use_cases,
+            side,
             session_key=session_key(secret, domain),
             observe=observe_request,
             on_bounce=self._bounces.note,
@@ -407,7 +415,9 @@ class App:
 
     def _throughput(self) -> Throughput:
         """The counts since the start of this app, except that refusals are those of the process."""
-        pulled = sum(self._done[kind] for kind in PULLS) + (self.site.feeds.cache_hits if self.site is not None else 0)
+        pulled = sum(self._done[kind] for kind in self.service.use_cases.pulls) + (
+            self.site.feeds.cache_hits if self.site is not None else 0
+        )
         return Throughput(self._done[Publish], self.sender.counters.sent, pulled, requests_refused())
 
     def _readings(self) -> Readings:

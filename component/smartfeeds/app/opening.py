@@ -4,15 +4,19 @@ The whole service is built on this, and commands that need the store alone load 
 """
 
 from collections.abc import Callable, Collection
+from functools import reduce
+from operator import or_
 
 from smartfeeds import system
 from smartfeeds.app.config import Settings
 from smartfeeds.core.options import OptionLimits
 from smartfeeds.core.stores import NO_PSYCOPG
 from smartfeeds.errors import ConfigError
+from smartfeeds.features import FEATURES
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.feeds import KERNEL, FeedService
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import OpenMode, Store
 from smartfeeds.store.lock import Release, lock_database, no_lock
 from smartfeeds.store.sqlite import SqliteStore
@@ -51,6 +55,11 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
+def all_use_cases() -> UseCases:
+    """Returns the use cases of the kernel and of all features."""
+    return reduce(or_, (feature.use_cases() for feature in FEATURES if feature.use_cases is not None), KERNEL)
+
+
 def lock_store(settings: Settings, purpose: str) -> Release:
     """Locks a store that one process at a time may serve. Returns the function that releases the lock.
 
@@ -83,5 +92,10 @@ def open_service(
     """The service over the store of the settings, which the caller opens. `clock`: `system.now_us` if it is None."""
     store = open_store(settings, mode)
     return FeedService(
-        store, policy_of(settings), clock=clock or system.now_us, new_id=system.new_id, on_change=on_change
+        store,
+        policy_of(settings),
+        clock=clock or system.now_us,
+        new_id=system.new_id,
+        on_change=on_change,
+        use_cases=all_use_cases(),
     )

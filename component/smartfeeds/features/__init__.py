@@ -1,6 +1,10 @@
 """The features. Each is a folder with everything that it consists of, and has one line in the tuple."""
 
 from smartfeeds.app.feature import Feature
+from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.moving_in import MOVING_IN
 
-FEATURES: tuple[Feature, ...] = (MOVING_IN,)
+FEATURES: tuple[Feature, ...] = (
+    ARCHIVE,
+    MOVING_IN,
+)

@@ -1,13 +1,13 @@
 """The service: the table of use cases, and the loops that run them as transactions of the store.
 
-Every wire passes typed requests to `FeedService.handle` and encodes the typed answers. `READS` and `WRITES`
-have one line for each type of request.
+Every wire passes typed requests to `FeedService.handle` and encodes the typed answers. `KERNEL` has one line for each
+type of request; features add theirs.
 """
 
 from collections.abc import Callable, Collection
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.service import (
@@ -21,7 +21,6 @@ from smartfeeds.service import (
     admin_work,
     administration,
     affiliations,
-    archive,
     attachments,
     authorization,
     blocking,
@@ -48,6 +47,7 @@ from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.service.touches import touch_of
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import Again, ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
@@ -63,12 +63,9 @@ _READ_SECONDS = STORE_SECONDS.labels("read")
 _WRITE_SECONDS = STORE_SECONDS.labels("write")
 
 
-# The use cases that only read, and those that write, by the type of the request. The names are for metrics and logs.
-READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
+_READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     r.Pull: ("pull", pulls.pull),
     r.PullFeed: ("pull_feed", documents.pull_feed),
-    archive.QueryArchive: ("query_archive", archive.query_archive),
-    archive.GetArchiveEnds: ("get_archive_ends", archive.archive_ends),
     r.GetItem: ("get_item", pulls.get_item),
     r.GetConfiguration: ("get_configuration", nodes.get_configuration),
     r.GetDefaultConfiguration: ("get_default_configuration", nodes.get_default),
@@ -116,7 +113,7 @@ READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     admin_work.ListWork: ("list_work", admin_work.list_work),
     admin_work.GetErasure: ("get_erasure", admin_work.get_erasure),
 }
-WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
+_WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
     r.Publish: ("publish", attachments.publish),
     r.Retract: ("retract", attachments.retract),
     r.Purge: ("purge", attachments.purge),
@@ -154,11 +151,11 @@ WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer
     admin_work.BeginPurge: ("begin_purge", admin_work.begin_purge),
 }
 
-OPERATIONS = {request: name for request, (name, _) in (*READS.items(), *WRITES.items())}
+KERNEL: Final = UseCases(_READS, _WRITES, pulls=frozenset({r.Pull, r.PullFeed, r.GetItem}))
 
 
 class FeedService:
-    """The use cases over one store.
+    """The use cases over one store, by default those of the kernel.
 
     `clock` returns microseconds since the Unix epoch. `on_change` is called after each commit with the numbers of the
     nodes that have changes to deliver.
@@ -172,8 +169,10 @@ class FeedService:
         clock: Callable[[], int],
         new_id: Callable[[], str],
         on_change: Callable[[Collection[int]], None],
+        use_cases: UseCases = KERNEL,
     ) -> None:
         self.store = store
+        self.use_cases = use_cases
         self.policy = policy
         self._clock = clock
         self._new_id = new_id
@@ -183,11 +182,11 @@ class FeedService:
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         kind = type(request)
-        if kind in WRITES:
-            _, change = WRITES[kind]
+        if kind in self.use_cases.writes:
+            _, change = self.use_cases.writes[kind]
             work = partial(_admitted, use_case=change, request=request)
             return await self.write(work, turn=request.turn, touch=touch_of(request))
-        _, look = READS[kind]
+        _, look = self.use_cases.reads[kind]
         use_case = partial(_admitted, use_case=look, request=request)
         return await self.read(use_case, turn=request.turn, touch=touch_of(request))
 

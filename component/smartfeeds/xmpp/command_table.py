@@ -1,7 +1,6 @@
-"""The table of the ad-hoc commands: the commands of each module, in the order in which clients show them."""
+"""The XMPP side of the kernel: the ad-hoc commands of each module."""
 
-from collections.abc import Mapping
-
+from smartfeeds.core.attachments import ATTACHMENTS
 from smartfeeds.xmpp import (
     admin_blocks,
     admin_consumers,
@@ -16,19 +15,22 @@ from smartfeeds.xmpp import (
     authorization,
     conflict_command,
 )
-from smartfeeds.xmpp.commands import Command, table_of
+from smartfeeds.xmpp.side import XmppSide
 
-COMMANDS: Mapping[str, Command] = table_of(
-    *conflict_command.COMMANDS,
-    *authorization.COMMANDS,
-    *admin_nodes.COMMANDS,
-    *admin_people.COMMANDS,
-    *admin_tokens.COMMANDS,
-    *admin_mirrors.COMMANDS,
-    *admin_sources.COMMANDS,
-    *admin_consumers.COMMANDS,
-    *admin_process.COMMANDS,
-    *admin_work.COMMANDS,
-    *admin_blocks.COMMANDS,
-    *admin_users.COMMANDS,
+KERNEL = XmppSide(
+    commands=(
+        *conflict_command.COMMANDS,
+        *authorization.COMMANDS,
+        *admin_nodes.COMMANDS,
+        *admin_people.COMMANDS,
+        *admin_tokens.COMMANDS,
+        *admin_mirrors.COMMANDS,
+        *admin_sources.COMMANDS,
+        *admin_consumers.COMMANDS,
+        *admin_process.COMMANDS,
+        *admin_work.COMMANDS,
+        *admin_blocks.COMMANDS,
+        *admin_users.COMMANDS,
+    ),
+    features=(ATTACHMENTS,),
 )

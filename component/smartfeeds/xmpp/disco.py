@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smartfeeds.core.attachments import ATTACHMENTS
 from smartfeeds.core.caps import Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
@@ -21,14 +20,15 @@ from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
-from smartfeeds.xmpp import archive, service_queries
 from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp import service_queries
 from smartfeeds.xmpp.chat import FEATURES as CHAT_FEATURES
-from smartfeeds.xmpp.commands import Command, CommandList, ListCommands
+from smartfeeds.xmpp.commands import Command, CommandList, ListCommands, table_of
 from smartfeeds.xmpp.decode import ACTIONS
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
 from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, node_attribute
 from smartfeeds.xmpp.forms import FormField, encode_form, option_field, parse_submit
+from smartfeeds.xmpp.side import XmppSide
 
 INFO_QUERY = ns.tag(ns.DISCO_INFO, "query")
 ITEMS_QUERY = ns.tag(ns.DISCO_ITEMS, "query")
@@ -64,14 +64,18 @@ class ServiceInfo:
     limits: OptionLimits = field(default_factory=OptionLimits)
 
 
-def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
+def features(info: ServiceInfo, side: XmppSide) -> list[str]:
     """Returns the features of the service, each once, in the order of xep-map 1.5."""
     names = {name for action in ACTIONS.values() for name in action.features.split()}
     names |= {f"{affiliation.value}-affiliation" for affiliation in Affiliation if affiliation not in _IMPLIED}
     names |= {f"access-{value}" for value in access_models(info.limits)}
     names |= {"meta-data", "subscription-notifications", "filtered-notifications", "presence-notifications"}
     # The commands of XEP-0060 are named like their features.
-    names |= {node.removeprefix(PUBSUB_COMMAND) for node in commands if node.startswith(PUBSUB_COMMAND)}
+    names |= {
+        command.node.removeprefix(PUBSUB_COMMAND)
+        for command in side.commands
+        if command.node.startswith(PUBSUB_COMMAND)
+    }
     if any(option.datatype == "pubsub:integer-or-max" for option in OPTIONS.values()):
         names.add("config-node-max")
     if info.auto_create:
@@ -88,9 +92,8 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
         f"{ns.ORDER_BY}@{ns.PUBSUB}",
         ns.FILTER,
         ns.CAPS,
-        *archive.FEATURES,
-        ATTACHMENTS,
-        *((ns.COMMANDS,) if commands else ()),
+        *side.features,
+        *((ns.COMMANDS,) if side.commands else ()),
         *(CHAT_FEATURES if info.chat else ()),
         SOCIAL_FEED,
     ]
@@ -101,11 +104,11 @@ def _identities(info: ServiceInfo) -> tuple[Identity, ...]:
     return tuple(Identity(category, kind, "", info.name) for category, kind in kinds)
 
 
-def capabilities(info: ServiceInfo, commands: Mapping[str, Command]) -> Caps:
+def capabilities(info: ServiceInfo, side: XmppSide) -> Caps:
     """Returns the capabilities of the service for its presence (XEP-0115)."""
     contacts = tuple((each.var, each.values) for each in _contact_fields(info.addresses))
     forms = ((ns.SERVER_INFO, contacts),) if contacts else ()
-    ver = DiscoInfo(_identities(info), tuple(features(info, commands)), forms).verification(HASH)
+    ver = DiscoInfo(_identities(info), tuple(features(info, side)), forms).verification(HASH)
     assert ver is not None
     return Caps(CapsKey(HASH, ver), ns.PROJECT)
 
@@ -117,17 +120,18 @@ class Disco:
     tables.
     """
 
-    def __init__(self, info: ServiceInfo, commands: Mapping[str, Command] | None = None) -> None:
+    def __init__(self, info: ServiceInfo, side: XmppSide) -> None:
         self._info = info
-        self._commands = commands or {}
+        self._commands = table_of(*side.commands)
+        self._node_features = [ns.DISCO_INFO, ns.PUBSUB, *side.node_features]
         identity = "".join(
             f"<identity category='{category}' type='{kind}' name='{attribute(name)}'/>"
             for category, kind, _, name in _identities(info)
         )
         contact_fields = _contact_fields(info.addresses)
         contacts = encode_form("result", ns.SERVER_INFO, contact_fields) if contact_fields else ""
-        names = features(info, self._commands)
-        caps = capabilities(info, self._commands)
+        names = features(info, side)
+        caps = capabilities(info, side)
         caps_node = f"{caps.node}#{caps.key.ver}"
         shim = [f"{ns.SHIM}#{name}" for name in _HEADERS]
         self._prepared: dict[tuple[str, str | None], bytes] = {
@@ -180,7 +184,7 @@ class Disco:
         forms = encode_form("result", ns.META_DATA, [*_meta_data(answer), *self._alternate(answer)])
         if answer.node.kind is NodeKind.FEED:
             forms += encode_form("result", ns.REQUIREMENTS, self._requirements(answer, service))
-        return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB, *archive.FEATURES], forms)
+        return _info_query(answer.name, identity, self._node_features, forms)
 
     def _requirements(self, answer: r.NodeInfo, service: str) -> list[FormField]:
         """Returns the addresses of the feed and the requests that it accepts (Smart Feeds, Feed Requirements; D16)."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Set
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -21,10 +21,8 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
 from smartfeeds.service import requests as r
-from smartfeeds.service.archive import ArchivePage
-from smartfeeds.service.feeds import OPERATIONS, READS, WRITES
 from smartfeeds.service.subscriptions import Bounce
-from smartfeeds.xmpp import archive
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.authorization import read_authorization
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq, StanzaAddress
@@ -41,21 +39,20 @@ from smartfeeds.xmpp.chat import (
     read_room_presence,
 )
 from smartfeeds.xmpp.command_sessions import CommandSessions
-from smartfeeds.xmpp.command_table import COMMANDS
 from smartfeeds.xmpp.commands import (
     COMMAND,
-    Command,
     CommandReply,
     CommandRunner,
     ListCommands,
     RunCommand,
     encode_about,
     encode_command,
+    table_of,
 )
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.disco import PASSED_ON, Disco, ServiceInfo
 from smartfeeds.xmpp.elements import Element
-from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
+from smartfeeds.xmpp.encode import ENCODERS, encode_last_item, envelope
 from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.http_auth import CONFIRM, Confirmation, read_confirmation
@@ -65,6 +62,7 @@ from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.shared_stanzas import SharedStanzas
+from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
 from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
@@ -86,30 +84,6 @@ ANSWER_LIMIT_BYTES = 212_992  # `pubsub.stanza_bytes` of the default settings
 UNREAD = "unread"  # operation of requests rejected before their kind is known
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
-
-
-class Response(NamedTuple):
-    """The stanzas of a response: the body of the IQ, and the messages before and after it. `outcome` is ok or the
-    condition of an error.
-    """
-
-    body: bytes
-    before: tuple[bytes, ...] = ()
-    after: tuple[bytes, ...] = ()
-    kind: bytes = b"result"
-    outcome: str = "ok"
-
-
-# Parameters: the answer of the service, the request, and a function that returns a new message id.
-ResponseEncoder = Callable[[Any, IncomingIq, Callable[[], str]], Response]
-
-
-def _body_only(encode: Encoder) -> ResponseEncoder:
-    return lambda answer, _iq, _new_id: Response(encode(answer))
-
-
-def _archive_page(page: ArchivePage, iq: IncomingIq, new_id: Callable[[], str]) -> Response:
-    return Response(archive.encode_fin(page), before=tuple(archive.encode_results(page, iq, iter(new_id, None))))
 
 
 def _partly_refused(answer: r.PartlyRefused, _iq: IncomingIq, _new_id: Callable[[], str]) -> Response:
@@ -134,22 +108,18 @@ def _at_address(encoders: Mapping[type, Callable[[Any, str], bytes]]) -> dict[ty
 
 
 _ENCODERS: Mapping[type, ResponseEncoder] = {
-    **{kind: _body_only(encode) for kind, encode in ({**ENCODERS, **archive.ENCODERS}).items()},
-    CommandReply: _body_only(encode_command),
-    ArchivePage: _archive_page,
+    **{kind: body_only(encode) for kind, encode in ENCODERS.items()},
+    CommandReply: body_only(encode_command),
     r.PartlyRefused: _partly_refused,
     r.Subscribed: _subscribed,
 }
 _CHAT = (ChatMessage, RoomInvitation, RoomPresence, MessageError)
 _OPERATIONS: Mapping[type[r.Request], str] = {
-    **OPERATIONS,
     RunCommand: "command",
     ListCommands: DISCOVER,
     **dict.fromkeys(_CHAT, "chat"),
 }
 
-# Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
-Reader = Callable[[Element, Jid, str], r.Request | bytes]
 # A future that ends when a request may start; None if it may start at once.
 Start = asyncio.Future[None] | None
 StanzaHandler = Callable[[Element], bool | asyncio.Task[float]]
@@ -165,12 +135,13 @@ class RequestHandler(Protocol):
 class StanzaRouter:
     """Handles the stanzas from the stream.
 
-    `reply` sends one stanza. `session_key` signs the ids of ad-hoc sessions (`command_sessions`). `observe` receives
-    the operation, its outcome (ok or a condition) and its duration in seconds. `on_bounce` receives bounces of
-    notifications, by default the service. `follows` returns whether we follow a feed at a bare JID; notifications from
-    there are left to the follower. A response above `answer_limit_bytes` is replaced by an error, because a server ends
-    the link for everybody if it receives a stanza above its limit. There is no response at all if the id of the request
-    alone exceeds the limit. Without `chat`, chat messages are ignored, and without `presences` presence of users.
+    `reply` sends one stanza. `use_cases` are those of the service, and `side` has what it does over XMPP. `session_key`
+    signs the ids of ad-hoc sessions (`command_sessions`). `observe` receives the operation, its outcome (ok or a
+    condition) and its duration in seconds. `on_bounce` receives bounces of notifications, by default the service.
+    `follows` returns whether we follow a feed at a bare JID; notifications from there are left to the follower. A
+    response above `answer_limit_bytes` is replaced by an error, because a server ends the link for everybody if it
+    receives a stanza above its limit. There is no response at all if the id of the request alone exceeds the limit.
+    Without `chat`, chat messages are ignored, and without `presences` presence of users.
     """
 
     def __init__(
@@ -178,13 +149,14 @@ class StanzaRouter:
         service: RequestHandler,
         reply: Callable[[bytes], object],
         info: ServiceInfo,
+        use_cases: UseCases,
+        side: XmppSide,
         *,
         session_key: bytes,
         observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
         on_bounce: Callable[[Bounce], Awaitable[object]] | None = None,
         follows: Callable[[str], bool] = lambda _jid: False,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
-        commands: Mapping[str, Command] = COMMANDS,
         chat: ChatService | None = None,
         on_sign_in: Callable[[Jid, Confirmation], object] = lambda _user, _confirmation: None,
         presences: Presences | None = None,
@@ -200,8 +172,13 @@ class StanzaRouter:
         self._clock = clock
         self._new_id = new_id
         self._addresses = AddressReader(info.domain)
-        disco = Disco(info, commands)
-        self._encoders: Mapping[type, ResponseEncoder] = {**_ENCODERS, **_at_address(disco.encoders)}
+        commands = table_of(*side.commands)
+        disco = Disco(info, side)
+        self._encoders: Mapping[type, ResponseEncoder] = {
+            **_ENCODERS,
+            **_at_address(disco.encoders),
+            **side.encoders,
+        }
         sessions = CommandSessions(key=session_key, now_us=now_us, new_id=new_id)
         self._commands = CommandRunner(commands, service.handle, sessions)
         # IQ requests by the type of the IQ and the tag of its payload.
@@ -213,7 +190,7 @@ class StanzaRouter:
             },
             **disco.readers,
             ("set", COMMAND): self._commands.read,
-            **archive.READERS,
+            **side.readers,
             **service_readers(info.name, info.http_base_url, now_us),
         }
         # Requests that the service does not handle itself.
@@ -226,10 +203,11 @@ class StanzaRouter:
         }
         # The service handles a request by one read or one write, other handlers by any number of them.
         self._access: Mapping[type[r.Request], StoreAccess] = {
-            **dict.fromkeys(READS, StoreAccess.READ),
-            **dict.fromkeys(WRITES, StoreAccess.WRITE),
+            **dict.fromkeys(use_cases.reads, StoreAccess.READ),
+            **dict.fromkeys(use_cases.writes, StoreAccess.WRITE),
             **dict.fromkeys(self._handlers, StoreAccess.MIXED),
         }
+        self._operations = {**use_cases.names, **_OPERATIONS}
         self._chat = chat
         self._rooms: Set[str] = frozenset() if chat is None else chat.rooms.known
         self._on_sign_in = on_sign_in
@@ -363,7 +341,7 @@ class StanzaRouter:
 
     async def _run(self, request: r.Request, iq: IncomingIq | None, turn: Start) -> float:
         """Handles a request and sends the response, unless it came in a message (`iq` is None)."""
-        operation, start_s = _OPERATIONS[type(request)], self._clock()
+        operation, start_s = self._operations[type(request)], self._clock()
         outcome, spent_s = "cancelled", 0.0
         try:
             if turn is not None:

@@ -14,10 +14,10 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.delivery.slices import read_changes
+from smartfeeds.features.archive.requests import ArchivePage, QueryArchive
 from smartfeeds.service import requests as r
 from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.service.administration import CountStore, StoreCounts
-from smartfeeds.service.archive import ArchivePage, QueryArchive
 from support.service import stored_service
 from support.shell import Run
 from support.world import ALICE, OWNER, SERVICE, World, draft, entry, jid

@@ -6,8 +6,8 @@ from lxml import etree
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import KIND
 from smartfeeds.errors import Condition
+from smartfeeds.features.archive.requests import QueryArchive
 from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
-from smartfeeds.service.archive import QueryArchive
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.requests import GetItem, PullFeed
 from smartfeeds.service.syncing import endpoint, is_own_endpoint

@@ -22,6 +22,7 @@ from smartfeeds.xmpp.commands import (
     encode_command,
 )
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
+from smartfeeds.xmpp.side import XmppSide
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault, encode_error
 from support.commands import GREET, REFUSE, TABLE, TIME
 from support.commands import GREET_TYPE as TYPE
@@ -558,7 +559,7 @@ def test_command_fault_stands_behind_its_condition(fault: CommandFault) -> None:
 
 def discover(query: str, table: Mapping[str, Command] = TABLE, service: str = SERVICE) -> str:
     """The answer to a discovery query, which needs no service."""
-    answer = Disco(ServiceInfo(SERVICE), table).read(parse(query), ACTOR, service)
+    answer = Disco(ServiceInfo(SERVICE), XmppSide(commands=tuple(table.values()))).read(parse(query), ACTOR, service)
     assert isinstance(answer, bytes)
     return canonical(answer)
 
@@ -567,7 +568,7 @@ async def test_discovery_lists_the_commands() -> None:
     """[xep-map 46]: at the address that was asked, those that the requester may run."""
     place = f"n@{SERVICE}"
     items = "".join(f"<item jid='{place}' node='{each.node}' name='{each.name}'/>" for each in (GREET, TIME, REFUSE))
-    disco = Disco(ServiceInfo(SERVICE), TABLE)
+    disco = Disco(ServiceInfo(SERVICE), XmppSide(commands=tuple(TABLE.values())))
 
     async def handle(_request: r.Request) -> Standing:
         return Standing(admin=False, owner=False, creator=False, restarts=False)

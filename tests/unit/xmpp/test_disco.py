@@ -1,8 +1,11 @@
 """Service discovery (XEP-0030, 0128, 0131, 0157, 0462; Smart Feeds, Feed Requirements)."""
 
+from dataclasses import replace
+
 import pytest
 from lxml import etree
 
+from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import ResultSetRequest
@@ -20,6 +23,7 @@ SHIM = "http://jabber.org/protocol/shim"
 COMMANDS = "http://jabber.org/protocol/commands"
 FILTER = "urn:xmpp:pubsub-filter:0"
 REQUIREMENTS = "urn:smartfeeds:0#requirements"
+SIDE = replace(xmpp_side(), commands=())
 HOUR_US = 1_304_942_400_000_000
 OPTIONS = NodeOptions(NodeKind.FEED, {"title": ("A & B",), "contact": ("a@b",)})
 NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, OPTIONS)
@@ -47,7 +51,7 @@ PUBSUB_FEATURES = [
 
 
 def read(query: str, info: ServiceInfo | None = None) -> r.Request | bytes:
-    return Disco(info or ServiceInfo(SERVICE)).read(parse(query), ACTOR, SERVICE)
+    return Disco(info or ServiceInfo(SERVICE), SIDE).read(parse(query), ACTOR, SERVICE)
 
 
 def prepared(query: str, info: ServiceInfo | None = None) -> etree._Element:
@@ -57,7 +61,7 @@ def prepared(query: str, info: ServiceInfo | None = None) -> etree._Element:
 
 
 def encoded(answer: object, info: ServiceInfo | None = None) -> bytes:
-    return Disco(info or ServiceInfo(SERVICE)).encoders[type(answer)](answer, SERVICE)
+    return Disco(info or ServiceInfo(SERVICE), SIDE).encoders[type(answer)](answer, SERVICE)
 
 
 def features_of(query: etree._Element) -> list[str]:
@@ -115,7 +119,7 @@ def test_service_info_tells_contact_addresses() -> None:
 def test_node_of_the_capabilities_has_the_information_of_the_service(addresses: dict[str, tuple[str, ...]]) -> None:
     """XEP-0115 section 6.2: what a client reads has the hash that our presence names."""
     info = ServiceInfo(SERVICE, "Feeds & more", addresses=addresses)
-    caps = capabilities(info, {})
+    caps = capabilities(info, SIDE)
     assert caps.node == "urn:smartfeeds:0"
     node = f"{caps.node}#{caps.key.ver}"
     answer = parse(f"<iq type='result'><query xmlns='{INFO}'/></iq>")
@@ -315,7 +319,7 @@ def test_nodes_are_listed_at_the_domain() -> None:
     plain = Node(8, "<plain>", NodeKind.GENERIC, "a@b", HOUR_US, NodeOptions(NodeKind.GENERIC))
     answer = r.NodeList((NODE, plain), r.ResultSet(9, "com ments", "<plain>", 0))
 
-    assert canonical(Disco(ServiceInfo(SERVICE)).encoders[r.NodeList](answer, f"feed@{SERVICE}")) == canonical(
+    assert canonical(Disco(ServiceInfo(SERVICE), SIDE).encoders[r.NodeList](answer, f"feed@{SERVICE}")) == canonical(
         f"<query xmlns='{ITEMS}'><item jid='{SERVICE}' node='com ments' name='A &amp; B'/>"
         f"<item jid='{SERVICE}' node='&lt;plain>'/>"
         f"<set xmlns='{RSM}'><first index='0'>com ments</first><last>&lt;plain></last><count>9</count></set></query>"

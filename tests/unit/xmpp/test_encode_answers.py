@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import conflicts as s
@@ -9,7 +10,6 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
 from smartfeeds.service.blocking import BlockList
 from smartfeeds.service.contacts import Arrival, ContactAnswer
-from smartfeeds.xmpp import archive
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
 from unit.xmpp.wire import DATA, ERR, OW, PS, RSM, STANZAS, canonical
@@ -190,7 +190,7 @@ def test_encode_answer_gives_tree(answer: object, expected: str) -> None:
 
 
 def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
-    known = {*ENCODERS, *archive.ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
+    known = {*ENCODERS, *xmpp_side().encoders, *Disco(ServiceInfo("feeds.example"), xmpp_side()).encoders}
     # Answers to what no pubsub stanza asks.
     documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests, ContactAnswer}
     documents |= {Arrival, r.NodeEnsured, BlockList}

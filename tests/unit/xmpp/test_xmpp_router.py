@@ -1,23 +1,25 @@
 """The router: which stanzas it takes, who gets which answer from where, what happens when things go wrong."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 import pytest
 from structlog.testing import capture_logs
 
+from smartfeeds.app.lifecycle import xmpp_side
+from smartfeeds.app.opening import all_use_cases
 from smartfeeds.core.model import Item, NodeKind, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, StoreError, UnknownOutcomeError
-from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
-from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.service.subscriptions import Bounce
-from smartfeeds.xmpp.commands import Command, CommandNote, CommandResult, StepInput, table_of
+from smartfeeds.xmpp.commands import Command, CommandNote, CommandResult, StepInput
 from smartfeeds.xmpp.disco import ServiceInfo
-from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, COMMANDS, StanzaRouter
+from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, StanzaRouter
+from smartfeeds.xmpp.side import XmppSide
 from unit.xmpp.wire import ACTOR, PS, SERVICE, STANZAS, canonical, parse
 
 Handle = Callable[[r.Request], Awaitable[object]]
+USE_CASES = all_use_cases()
 PULL = f"<pubsub xmlns='{PS}'><items node='n'/></pubsub>"
 INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>"
 ADDRESSES = f"from='{ACTOR}' to='{SERVICE}'"
@@ -31,7 +33,7 @@ class Asked:
         handle: Handle,
         *,
         on_bounce: Handle | None = None,
-        commands: Mapping[str, Command] = COMMANDS,
+        side: XmppSide | None = None,
     ) -> None:
         self.requests: list[r.Request] = []
         self.sent: list[bytes] = []
@@ -42,10 +44,11 @@ class Asked:
             self,
             self.sent.append,
             ServiceInfo(SERVICE),
+            USE_CASES,
+            side or xmpp_side(),
             session_key=b"key",
             observe=lambda *observation: self.observed.append(observation),
             on_bounce=on_bounce,
-            commands=commands,
             clock=self._clock,
             new_id=lambda: "fresh",
         )
@@ -375,7 +378,7 @@ def commanded(*, asking: bool, handle: Handle) -> Asked:
             await ask.answer(r.GetNodes(ask.actor, ask.service), r.NodeList)
         return CommandResult((CommandNote("done" if asking else "\x07"),))
 
-    return Asked(handle, commands=table_of(Command("urn:test:c", "C", "urn:test:c", (step,))))
+    return Asked(handle, side=XmppSide(commands=(Command("urn:test:c", "C", "urn:test:c", (step,)),)))
 
 
 async def test_router_command_ends_before_the_next_request_of_its_sender() -> None:
@@ -594,5 +597,5 @@ async def test_router_leaves_events_of_feeds_that_are_followed(stanza: str, take
 
 def test_router_every_use_case_has_a_name_of_its_own() -> None:
     """Metrics and logs tell them apart."""
-    assert len(set(OPERATIONS.values())) == len(feeds.READS) + len(feeds.WRITES)
-    assert all(OPERATIONS.values())
+    assert len(set(USE_CASES.names.values())) == len(USE_CASES.reads) + len(USE_CASES.writes)
+    assert all(USE_CASES.names.values())

@@ -4,15 +4,14 @@ A query has up to one page of results. They are bounded as a page of items is, a
 before the response.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service import requests as r
-from smartfeeds.service.archive import (
+from smartfeeds.features.archive.requests import (
     AFTER_ID,
     BEFORE_ID,
     END,
@@ -25,11 +24,13 @@ from smartfeeds.service.archive import (
     GetArchiveEnds,
     QueryArchive,
 )
+from smartfeeds.service import requests as r
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import IncomingIq
 from smartfeeds.xmpp.elements import Element, node_of, orders_of, result_set_of
-from smartfeeds.xmpp.encode import Encoder, attribute_bytes, encode_items, encode_result_set
+from smartfeeds.xmpp.encode import attribute_bytes, encode_items, encode_result_set
 from smartfeeds.xmpp.forms import FormField, encode_form, parse_submit
+from smartfeeds.xmpp.side import Response, XmppSide, body_only
 
 _FLIP = ns.tag(ns.MAM, "flip-page")
 FEATURES = (ns.MAM, f"{ns.MAM}#extended", f"{ns.ORDER_BY}@{ns.MAM}")
@@ -121,9 +122,17 @@ def encode_results(page: ArchivePage, iq: IncomingIq, message_ids: Iterator[str]
         )
 
 
-READERS: Mapping[tuple[str, str], Callable[[Element, Jid, str], r.Request | bytes]] = {
-    ("get", ns.tag(ns.MAM, "query")): read_form,
-    ("set", ns.tag(ns.MAM, "query")): read_query,
-    ("get", ns.tag(ns.MAM, "metadata")): read_metadata,
-}
-ENCODERS: Mapping[type, Encoder] = {ArchivePage: encode_fin, ArchiveEnds: encode_ends}
+def _encode_page(page: ArchivePage, iq: IncomingIq, new_id: Callable[[], str]) -> Response:
+    return Response(encode_fin(page), before=tuple(encode_results(page, iq, iter(new_id, None))))
+
+
+XMPP = XmppSide(
+    readers={
+        ("get", ns.tag(ns.MAM, "query")): read_form,
+        ("set", ns.tag(ns.MAM, "query")): read_query,
+        ("get", ns.tag(ns.MAM, "metadata")): read_metadata,
+    },
+    encoders={ArchivePage: _encode_page, ArchiveEnds: body_only(encode_ends)},
+    features=FEATURES,
+    node_features=FEATURES,
+)

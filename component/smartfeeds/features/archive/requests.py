@@ -30,6 +30,7 @@ from smartfeeds.service.pulls import (
 )
 from smartfeeds.service.requests import Answer, NodeRequest, OrderBy, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
 START, END, AFTER_ID, BEFORE_ID, IDS, WITH = "start", "end", "after-id", "before-id", "ids", "with"
@@ -241,3 +242,9 @@ def _item(tx: ReadTx, node: Node, view: View, uid: str) -> Item:
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"the archive has no item with the id {uid[:100]!r}")
     return item
+
+
+USE_CASES = UseCases(
+    reads={QueryArchive: ("query_archive", query_archive), GetArchiveEnds: ("get_archive_ends", archive_ends)},
+    pulls=frozenset({QueryArchive}),
+)

@@ -26,7 +26,7 @@ from support.servers import TestServer, run_server
 from support.standing import standing_tasks
 from support.web import Web, WebStarter, starting_web
 
-pytest_plugins = ["support.units"]
+pytest_plugins = ["support.notes", "support.units"]
 
 # Tests start hundreds of processes. A start costs 0.5 s more of processor time if it compiles all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -21,24 +21,22 @@ from smartfeeds.http.web.admin_pages import OPTION_LABELS, WORDS
 from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
-MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"))
+MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"), *PACKAGE.glob("features/**/*.py"))
 # Where the errors are raised that people meet on pages.
 ERROR_MODULES = (
     *PACKAGE.glob("http/web/*.py"),
-    *(
-        PACKAGE / "http" / f"{name}.py"
-        for name in ("admin_lists", "administration", "conflicts", "outlines", "paths", "router")
-    ),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("admin_lists", "administration", "outlines", "paths", "router")),
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (
-            *("admin_tokens", "administration", "affiliations", "conflicts", "context", "nodes", "preconditions"),
+            *("admin_tokens", "administration", "affiliations", "context", "nodes", "preconditions"),
             *("files", "placing", "pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
         )
     ),
     *(PACKAGE / path for path in ("core/options.py", "formats/post.py", "http/multipart.py", "http/uploads.py")),
+    *(PACKAGE / "features" / path for path in ("conflicts/http.py", "conflicts/requests.py")),
 )
-TEMPLATES = PACKAGE / "http" / "web" / "templates"
+TEMPLATES = (*PACKAGE.glob("http/web/templates/*.html"), *PACKAGE.glob("features/*/templates/*.html"))
 # The functions that take a text, and how many texts they take at which place.
 TEXT_ARGUMENTS = {"N_": slice(0, 1), "say": slice(0, 1), "count": slice(1, 3)}
 ERROR_ARGUMENTS = {
@@ -106,7 +104,7 @@ def _texts_of(path: Path, text_arguments: Mapping[str, slice]) -> Iterator[Texts
 def _texts_of_templates() -> Iterator[Texts]:
     environment = Environment(extensions=["jinja2.ext.i18n"], trim_blocks=True, lstrip_blocks=True, autoescape=True)
     environment.policies["ext.i18n.trimmed"] = True
-    for path in TEMPLATES.iterdir():
+    for path in TEMPLATES:
         for _, _, message in environment.extract_translations(path.read_text()):  # type: ignore[attr-defined]
             values = (message,) if isinstance(message, str) else message or ()
             # A text that a variable holds is marked where it is written (`N_`).

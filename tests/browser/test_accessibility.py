@@ -14,12 +14,12 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from smartfeeds.http.paths import PathTemplate
-from smartfeeds.http.routes import TABLE
 from support.accessibility import AXE, FEW_SETTINGS, SETTINGS, Reader, open_reader
 from support.browser import close_tabs
 from support.browsing import sign_in
 from support.component import ALICE, BOB, starting
 from support.pages import PAGES, SECTIONS, SitePage, fill
+from support.routes import TABLE
 from support.web import Web, starting_web
 
 HTML = "text/html"

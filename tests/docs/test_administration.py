@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 from smartfeeds.cli import main
-from smartfeeds.http.routes import TABLE
 from smartfeeds.service import admin_process, admin_work
 from smartfeeds.xmpp import admin_users
 from smartfeeds.xmpp.command_fields import JIDS
 from smartfeeds.xmpp.command_lists import PAGE_ROWS
 from support.commands import COMMANDS
+from support.routes import TABLE
 from support.shell import commands
 
 PAGE = (Path(__file__).parents[2] / "docs" / "administration.md").read_text("utf-8")

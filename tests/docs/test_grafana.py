@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from smartfeeds.app.opening import all_use_cases
-from smartfeeds.http.routes import TABLE
 from support.metrics import sample_names
+from support.routes import TABLE
 
 SELECTOR = re.compile(r"(smartfeeds_\w+)\{([^}]*)\}")
 

@@ -14,9 +14,9 @@ from smartfeeds.http import posts
 from smartfeeds.http.http_errors import STATUSES
 from smartfeeds.http.post_fields import FIELDS
 from smartfeeds.http.queries import MAX_QUERY_BYTES
-from smartfeeds.http.routes import document
 from support.bearer import bearer
 from support.component import ALICE
+from support.routes import document
 from support.shell import run_process
 from support.web import Web
 

@@ -12,12 +12,12 @@ from lxml import etree, html
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, NodeKind
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.http_errors import STATUSES
-from smartfeeds.http.routes import TABLE, document
 from smartfeeds.http.web.problem_page import TITLES
 from smartfeeds.texts import DOMAIN, LOCALE
 from support.bearer import bearer
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, bare, entry
+from support.routes import TABLE, document
 from support.versions import B1, version
 from support.web import Got, Web
 

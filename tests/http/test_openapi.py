@@ -16,7 +16,6 @@ from smartfeeds.errors import StoreError
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.openapi import document as document_of
 from smartfeeds.http.operations import Operation
-from smartfeeds.http.routes import TABLE, document
 from support.api_requests import (
     ADMINISTRATION,
     ATOM,
@@ -37,6 +36,7 @@ from support.api_requests import (
 )
 from support.bearer import bearer
 from support.component import ALICE, CAROL, EVE, bare, entry
+from support.routes import TABLE, document
 from support.versions import B1
 from support.web import Got, Web, WebStarter
 

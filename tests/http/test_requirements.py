@@ -10,9 +10,9 @@ from lxml import etree
 from smartfeeds.core.position import parse_position
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.view import PARAMETERS, parse_view
-from smartfeeds.http.routes import document
 from support.bearer import bearer
 from support.component import ALICE, DOMAIN, ok
+from support.routes import document
 from support.web import Web, WebStarter
 
 ATOM = "http://www.w3.org/2005/Atom"

@@ -13,13 +13,13 @@ import pytest_asyncio
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.sessions import IDLE_S, RENEWED_S, form_token
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.http.routes import TABLE
 from smartfeeds.service.sessions import EndSessions
 from smartfeeds.service.tokens import revoke_token
 from support.bearer import bearer
 from support.browsing import FORM, SignedIn, sign_in
 from support.component import ALICE, BOB, DOMAIN, bare, entry
 from support.raw import connected, request
+from support.routes import TABLE
 from support.web import Web, WebStarter
 
 pytestmark = pytest.mark.shared

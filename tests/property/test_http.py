@@ -18,7 +18,7 @@ from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import STATUSES, HttpError, error_reply
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import FeedQuery, read_query
-from smartfeeds.http.routes import TABLE
+from support.routes import TABLE
 
 SUFFIX = frozenset(SUFFIXES)
 TEMPLATES = [PathTemplate(path, SUFFIXES) for path in dict.fromkeys(route.path for route in TABLE) if "{" in path]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.service.conflicts import ResolveConflicts, version_tag
+from smartfeeds.features.conflicts.requests import ResolveConflicts, version_tag
 from smartfeeds.service.requests import Publish, Retract
 from smartfeeds.sync.record import HistoryRecord, Version
 from support.effort import runs

@@ -15,9 +15,9 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.writers import WRITERS, FeedExport
-from smartfeeds.http.routes import document
 from support.effort import runs
 from support.entries import items
+from support.routes import document
 from support.validity import atom_faults, json_feed_faults, opml_faults, rss092_faults, rss_faults
 
 CORPUS = Path(__file__).parents[1] / "corpus"

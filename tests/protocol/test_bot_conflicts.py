@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from smartfeeds.service.conflicts import ListConflicts
+from smartfeeds.features.conflicts.requests import ListConflicts
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, Component, bare
 from support.world import jid

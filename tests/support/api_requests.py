@@ -16,7 +16,6 @@ from smartfeeds.formats.soap import ENVELOPE_NS
 from smartfeeds.formats.xml_rpc import write_call
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
-from smartfeeds.http.routes import document
 from smartfeeds.http.web.static_files import static_path
 from smartfeeds.service.context import Context
 from smartfeeds.service.local_files import GetEnclosure, get_enclosure
@@ -24,6 +23,7 @@ from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, DOMAIN, entry
 from support.raw import connected, request
+from support.routes import document
 from support.versions import B1, C1, version
 from support.web import Got, Web
 from support.website import running_site

@@ -28,9 +28,9 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
+from smartfeeds.features.conflicts.requests import ResolveConflicts
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
-from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses

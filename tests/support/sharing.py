@@ -11,7 +11,7 @@ from lxml import etree
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, write_token
-from smartfeeds.service.conflicts import ConflictList, ListConflicts, ResolveConflicts
+from smartfeeds.features.conflicts.requests import ConflictList, ListConflicts, ResolveConflicts
 from smartfeeds.service.tokens import add_token
 from smartfeeds.sources.mirror_in import XmppMirrorReader
 from smartfeeds.sources.mirror_out import MirrorOutlet

@@ -15,12 +15,12 @@ import smartfeeds
 from smartfeeds.app.config import ENV_DELIMITER, ENV_PREFIX, Settings
 from smartfeeds.bot.commands import COMMANDS as CHAT_COMMANDS
 from smartfeeds.cli import main
-from smartfeeds.http.routes import TABLE
 from smartfeeds.store import migrate
 from smartfeeds.store.migrate_postgres import create_schema
 from smartfeeds.telemetry import REGISTRY
 from smartfeeds.texts import LANGUAGES, Texts
 from support.log_events import log_calls
+from support.routes import TABLE
 from surfaces.world import World
 
 Surface = Callable[[World], Awaitable[str | bytes]]

@@ -131,7 +131,7 @@ STATES = {
     "xmpp.turns._Sender": LOCAL,
 }
 # Packages whose objects do not live as long as a service.
-SHORT_LIVED = ("demo/", "cli/", "client/", "formats/", "sync/")
+SHORT_LIVED = ("demo/", "cli/", "client/", "formats/", "sync/", "features/moving_in/")
 CONTAINERS = {
     *("set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"),
     *("Shares", "ByteCache"),
@@ -153,7 +153,6 @@ PURE = {
     "http.parameter_names": {"_folded_names"},
     "http.queries": {"_view"},
     "http.replies": {"_date"},
-    "http.routes": {"document"},
     "http.web.api_docs": {"self._page"},
     "http.web.feed_page": {"_code"},
     "http.web.frame": {"_environment"},

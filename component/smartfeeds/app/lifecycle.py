@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
+from typing import Any
 
 import structlog
 
@@ -36,6 +37,7 @@ from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
 from smartfeeds.http.health import Health
+from smartfeeds.http.side import HttpSide
 from smartfeeds.http.site import Site
 from smartfeeds.http.web.sign_in import XmppSignIn
 from smartfeeds.net.addresses import EVERYWHERE
@@ -47,9 +49,7 @@ from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
-from smartfeeds.service.conflicts import ResolveConflicts
-from smartfeeds.service.placing import MoveItem
-from smartfeeds.service.requests import Answer, Publish, Request, Retract
+from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
@@ -97,6 +97,11 @@ _log = structlog.get_logger()
 def xmpp_side() -> XmppSide:
     """Returns what the kernel and all features do over XMPP."""
     return joined([KERNEL, *(feature.xmpp() for feature in FEATURES if feature.xmpp is not None)])
+
+
+def http_sides() -> list[HttpSide[Any]]:
+    """Returns what the features serve over HTTP."""
+    return [feature.http() for feature in FEATURES if feature.http is not None]
 
 
 class App:
@@ -273,6 +278,7 @@ class App:
                 self.cloud,
                 self.polls.inbox,
                 self.polls.prefetch.files,
+                http_sides(),
             )
             if settings.http.listen
             else None
@@ -317,7 +323,7 @@ class App:
 
     async def handle(self, request: Request) -> Answer:
         """The service behind the rate limit of the operator (xep-map 249)."""
-        limited = self._rates is not None and isinstance(request, Publish | Retract | MoveItem | ResolveConflicts)
+        limited = self._rates is not None and type(request) in self.service.use_cases.limited
         if limited and self._rates is not None and not self._rates.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
         if type(request) in self._operations.handlers:

@@ -15,8 +15,7 @@ from smartfeeds.bot.schedule import format_local
 from smartfeeds.bot.usages import CONFLICTS, SETTLE
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.conflicts import (
+from smartfeeds.features.conflicts.requests import (
     CombinedText,
     ConflictedItem,
     ConflictList,
@@ -24,6 +23,7 @@ from smartfeeds.service.conflicts import (
     ResolveConflicts,
     ResolvedItem,
 )
+from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.sync.record import Version
 from smartfeeds.texts import N_

@@ -24,7 +24,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "export": "smartfeeds.cli.documents",
     "convert": "smartfeeds.cli.convert",
     "merge": "smartfeeds.cli.merge",
-    "conflicts": "smartfeeds.cli.conflicts",
     "follow": "smartfeeds.cli.follow",
     "nno": "smartfeeds.cli.nno",
     "mirror": "smartfeeds.cli.mirrors",
@@ -53,8 +52,8 @@ class LazyCommands(Commands):
     """Imports a command from its module. The function of a command has its name with the suffix `_command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return all commands in the order of the table."""
-        return list(_MODULES)
+        """Return all commands."""
+        return sorted(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command with this name, or None."""

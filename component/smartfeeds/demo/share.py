@@ -25,8 +25,8 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.view import SHARED
 from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.stage import STEP_S, DemoService, Stage, when_online
+from smartfeeds.features.conflicts.requests import version_tag
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.conflicts import version_tag
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import read_shared, sync_of

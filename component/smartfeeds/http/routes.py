@@ -1,19 +1,14 @@
-"""The table of routes: every method and path of the HTTP side, what it does and which handler does it.
+"""The routes of the kernel: every method and path, what it does and which handler does it (`http.side`)."""
 
-The router and the OpenAPI document are both made from this table. A new route needs an `Operation` and a handler in its
-own module, and one line here. The order matters only for paths that fit several templates: the first one is taken.
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from smartfeeds.core import urls
 from smartfeeds.http import administration as admin
 from smartfeeds.http import (
     cloud,
-    conflicts,
     entries,
     feeds,
     files,
@@ -31,9 +26,8 @@ from smartfeeds.http import (
     source_pushes,
 )
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.operations import Operation
-from smartfeeds.http.paths import PathTemplate
-from smartfeeds.http.router import Handler, Resource
+from smartfeeds.http.router import Handler
+from smartfeeds.http.side import HttpSide, Route
 from smartfeeds.http.web import admin as web_admin
 from smartfeeds.http.web import api_docs, editor, sign_in, theme
 from smartfeeds.http.web import static_files as static
@@ -53,7 +47,6 @@ class Handlers:
     enclosures: files.FileReplies
     files: files.FileReplies
     micropub: micropub.Micropub
-    conflicts: conflicts.Conflicts
     outlines: outlines.Outlines
     requirements: requirements.Requirements
     health: health.Health
@@ -70,18 +63,7 @@ class Handlers:
     pushes: source_pushes.SourcePushEndpoint
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A line of the table. With the prefix `http_`, `metric` labels its requests in the metrics."""
-
-    method: str
-    path: str
-    metric: str
-    operation: Operation
-    handler: Callable[[Handlers], Handler]
-
-
-def _tables() -> Iterator[Route]:
+def _tables() -> Iterator[Route[Handlers]]:
     """The pages of the web administration that are tables, and their forms."""
     for section in SECTIONS:
         yield Route("GET", section.path, "admin", section.get, partial(_show, section))
@@ -98,7 +80,7 @@ def _submit(section: web_admin.Section, handlers: Handlers) -> Handler:
 
 
 # fmt: off
-TABLE: tuple[Route, ...] = (
+TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/feeds", "feeds", lists.LIST_REDIRECT, lambda _: lists.redirect),
     Route("GET", "/feeds/", "feeds", lists.LIST, lambda h: h.lists.get),
     Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON), lambda h: h.lists.get),
@@ -122,9 +104,6 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
     Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
     Route("GET", "/enclosures/{name}/{id}", "enclosures", files.GET_ENCLOSURE, lambda h: h.enclosures.get),
-    Route("GET", "/conflicts/{name}/", "conflicts", conflicts.LIST_CONFLICTS, lambda h: h.conflicts.get),
-    Route("GET", "/conflicts/{name}/{id}", "conflicts", conflicts.GET_CONFLICT, lambda h: h.conflicts.get),
-    Route("POST", "/conflicts/{name}/{id}", "conflicts", conflicts.RESOLVE_CONFLICT, lambda h: h.conflicts.post),
     Route("GET", f"{urls.ABOUT}{{name}}/", "about", requirements.GET_REQUIREMENTS, lambda h: h.requirements.get),
     Route("GET", "/options/{name}/", "options", admin.GET_OPTIONS, lambda h: h.admin.get_options),
     Route("GET", "/members/{name}/", "members", admin.LIST_MEMBERS, lambda h: h.admin.members),
@@ -182,17 +161,7 @@ TABLE: tuple[Route, ...] = (
 # fmt: on
 
 
-@cache
-def document() -> dict[str, Any]:
-    """The OpenAPI document of the table, made once. Callers must not change it."""
-    return openapi.document((route.method, route.path, route.operation) for route in TABLE if route.operation.described)
-
-
-def resources(handlers: Handlers) -> tuple[Resource, ...]:
-    """The table by paths, with its handlers."""
-    by_path: dict[str, Resource] = {}
-    for route in TABLE:
-        if route.path not in by_path:
-            by_path[route.path] = Resource(PathTemplate(route.path, feeds.SUFFIXES), f"http_{route.metric}")
-        by_path[route.path].methods[route.method] = (route.operation, route.handler(handlers))
-    return tuple(by_path.values())
+def document(sides: Iterable[HttpSide[Any]]) -> dict[str, Any]:
+    """Returns the OpenAPI document of the kernel's table and of the features."""
+    routes = (*TABLE, *(route for side in sides for route in side.routes))
+    return openapi.document((each.method, each.path, each.operation) for each in routes if each.operation.described)

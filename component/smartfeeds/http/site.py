@@ -1,7 +1,8 @@
 """The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
@@ -11,7 +12,6 @@ from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.cloud import CloudDoors, CloudRequests
 from smartfeeds.http.complete import CompleteFeeds, is_complete
-from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
@@ -32,10 +32,11 @@ from smartfeeds.http.quotas import Quota
 from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
-from smartfeeds.http.routes import Handlers, document, resources
+from smartfeeds.http.routes import TABLE, Handlers, document
 from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
+from smartfeeds.http.side import HttpSide, SiteTools, resources
 from smartfeeds.http.source_pushes import SourcePushEndpoint, SourcePushes
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
@@ -94,6 +95,7 @@ class Site:
         cloud: CloudRequests | None,
         pushes: SourcePushes | None,
         enclosures: StoredFiles | None,
+        sides: Sequence[HttpSide[Any]],
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -120,7 +122,8 @@ class Site:
         )
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
-        content = document()
+        content = document(sides)
+        tools = SiteTools(handle, changes.perform, authenticate, options.domain, bodies, editor.writing)
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
@@ -131,7 +134,6 @@ class Site:
             micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
             files=FileReplies(handle, options.domain, files, GetFile),
             enclosures=FileReplies(handle, options.domain, enclosures, GetEnclosure),
-            conflicts=Conflicts(handle, changes.perform, options.domain, bodies, editor.writing),
             outlines=Outlines(handle, changes.perform, options.domain, bodies, editor.writing),
             requirements=Requirements(self._pull, options.domain, has_hub=hub is not None),
             health=health,
@@ -147,9 +149,8 @@ class Site:
             cloud=CloudDoors(cloud, bodies),
             pushes=SourcePushEndpoint(pushes, bodies),
         )
-        self.router = HttpRouter(
-            CallReader(options.proxies, options.base_url, options.look), resources(self.handlers), sessions, observe
-        )
+        routes = resources([(TABLE, self.handlers), *((side.routes, side.handlers(tools)) for side in sides)])
+        self.router = HttpRouter(CallReader(options.proxies, options.base_url, options.look), routes, sessions, observe)
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = Quota(options.bounds.per_address)
 

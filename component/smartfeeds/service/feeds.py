@@ -24,7 +24,6 @@ from smartfeeds.service import (
     attachments,
     authorization,
     blocking,
-    conflicts,
     contacts,
     discovery,
     documents,
@@ -91,7 +90,6 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     files.GetFile: ("get_file", files.get_file),
     local_files.GetEnclosure: ("get_enclosure", local_files.get_enclosure),
     placing.GetOutline: ("get_outline", placing.get_outline),
-    conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
     administration.GetStanding: ("get_standing", administration.get_standing),
     admin_nodes.ListManagedNodes: ("list_managed_nodes", admin_nodes.list_managed),
     administration.CountStore: ("count_store", administration.count_store),
@@ -129,7 +127,6 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     authorization.ResendPending: ("resend_pending", authorization.resend),
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     placing.MoveItem: ("move_item", placing.move_item),
-    conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),
     files.AddFile: ("add_file", files.add_file),
     subscriptions.Bounce: ("bounce", subscriptions.end_after_bounce),
     contacts.ChangeContact: ("change_contact", contacts.change_contact),
@@ -151,7 +148,12 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     admin_work.BeginPurge: ("begin_purge", admin_work.begin_purge),
 }
 
-KERNEL: Final = UseCases(_READS, _WRITES, pulls=frozenset({r.Pull, r.PullFeed, r.GetItem}))
+KERNEL: Final = UseCases(
+    _READS,
+    _WRITES,
+    pulls=frozenset({r.Pull, r.PullFeed, r.GetItem}),
+    limited=frozenset({r.Publish, r.Retract, placing.MoveItem}),
+)
 
 
 class FeedService:

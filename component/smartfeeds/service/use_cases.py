@@ -14,12 +14,16 @@ Write = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class UseCases:
-    """The use cases that only read and those that write, by the type of the request. The names are for metrics and
-    logs. `pulls` are the requests that the statistics count as pulls."""
+    """The use cases that only read and those that write, by the type of the request.
+
+    The names are for metrics and logs. `pulls` are the requests that the statistics count as pulls, and `limited` those
+    that count against `limits.publishes_per_s`.
+    """
 
     reads: Mapping[type[Request], tuple[str, Read]] = field(default_factory=dict)
     writes: Mapping[type[Request], tuple[str, Write]] = field(default_factory=dict)
     pulls: frozenset[type[Request]] = frozenset()
+    limited: frozenset[type[Request]] = frozenset()
 
     @property
     def names(self) -> Mapping[type[Request], str]:
@@ -28,4 +32,9 @@ class UseCases:
 
     def __or__(self, others: "UseCases") -> "UseCases":
         """These use cases and others. Those that both have are the others'."""
-        return UseCases({**self.reads, **others.reads}, {**self.writes, **others.writes}, self.pulls | others.pulls)
+        return UseCases(
+            {**self.reads, **others.reads},
+            {**self.writes, **others.writes},
+            self.pulls | others.pulls,
+            self.limited | others.limited,
+        )

@@ -13,13 +13,11 @@ from smartfeeds.xmpp import (
     admin_users,
     admin_work,
     authorization,
-    conflict_command,
 )
 from smartfeeds.xmpp.side import XmppSide
 
 KERNEL = XmppSide(
     commands=(
-        *conflict_command.COMMANDS,
         *authorization.COMMANDS,
         *admin_nodes.COMMANDS,
         *admin_people.COMMANDS,

@@ -7,8 +7,8 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.options import KIND
 from smartfeeds.errors import Condition
 from smartfeeds.features.archive.requests import QueryArchive
+from smartfeeds.features.conflicts.requests import ResolveConflicts
 from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
-from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.requests import GetItem, PullFeed
 from smartfeeds.service.syncing import endpoint, is_own_endpoint
 from smartfeeds.sync.feedsync import FEEDSYNC

@@ -5,7 +5,7 @@ import pytest
 from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
-from smartfeeds.service import conflicts as s
+from smartfeeds.features.conflicts import requests as s
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
 from smartfeeds.service.blocking import BlockList

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
 from smartfeeds.core.times import format_datetime
@@ -140,7 +140,10 @@ def _with(path: str, name: str, value: str) -> str:
 def _environment(language: str) -> Environment:
     """The templates in one language."""
     environment = Environment(
-        loader=PackageLoader("smartfeeds.http.web", "templates"),
+        # Those of a feature are named `FEATURE/templates/NAME`.
+        loader=ChoiceLoader(
+            [PackageLoader("smartfeeds.http.web", "templates"), PackageLoader("smartfeeds", "features")]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

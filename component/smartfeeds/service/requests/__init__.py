@@ -1,8 +1,7 @@
 """Requests and responses: one frozen value for each, the same for every wire.
 
 Each module defines the requests and responses of one subject, and the package exports all of them. Some use cases
-define theirs beside their functions: `service.conflicts`, `authorization`, `archive`, `contacts`, `administration` and
-`admin_*`.
+define theirs beside their functions: those of features, `authorization`, `contacts`, `administration` and `admin_*`.
 """
 
 from smartfeeds.service.requests.affiliations import AffiliationList as AffiliationList

@@ -14,8 +14,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, cut
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.conflicts import (
+from smartfeeds.features.conflicts.requests import (
     CombinedText,
     ConflictedItem,
     ConflictList,
@@ -23,6 +22,7 @@ from smartfeeds.service.conflicts import (
     ResolveConflicts,
     ResolvedItem,
 )
+from smartfeeds.formats.atom import read_meta
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.command_fields import form_step, text_field
 from smartfeeds.xmpp.commands import (
@@ -35,6 +35,7 @@ from smartfeeds.xmpp.commands import (
     project_command,
 )
 from smartfeeds.xmpp.forms import FormField
+from smartfeeds.xmpp.side import XmppSide
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 # These bounds keep a form below the size of a stanza, whatever users write into items.
@@ -146,3 +147,4 @@ COMMANDS = (
         "conflicts", "Conflicts of a node", Audience.EVERYBODY, _ask_node, _choose_item, _choose_version, _resolve
     ),
 )
+XMPP = XmppSide(commands=COMMANDS)

@@ -8,14 +8,20 @@ from smartfeeds.core.filters import EntryMeta
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.conflicts import adhoc as conflict_command
+from smartfeeds.features.conflicts.adhoc import COMMANDS, LISTED
+from smartfeeds.features.conflicts.requests import (
+    ConflictedItem,
+    ConflictList,
+    ListConflicts,
+    ResolveConflicts,
+    ResolvedItem,
+)
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service import requests as r
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.sync.record import Flag, HistoryRecord, Version
-from smartfeeds.xmpp import conflict_command
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import CommandNote, CommandReply, CommandRunner, table_of
-from smartfeeds.xmpp.conflict_command import COMMANDS, LISTED
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 from unit.xmpp.wire import ACTOR, DATA, SERVICE, field, parse, submit
 

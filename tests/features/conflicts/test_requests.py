@@ -4,7 +4,13 @@ from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
+from smartfeeds.features.conflicts.requests import (
+    ConflictedItem,
+    ConflictList,
+    ListConflicts,
+    ResolveConflicts,
+    ResolvedItem,
+)
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.sync.merging import Outcome
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal

@@ -1,4 +1,4 @@
-"""What several tests of the HTTP side begin with."""
+"""Fixtures of the tests of the HTTP side: a component with a feed of Alice, and a token for it."""
 
 import pytest
 import pytest_asyncio

@@ -15,20 +15,8 @@ from smartfeeds.core.sessions import FORM_TOKEN
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.entry import TextKind
-from smartfeeds.formats.json_text import Json, JsonObject, dump_json
-from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader, unsupported
-from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.openapi_schemas import Schema, ref
-from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.queries import page_path, read_parameters
-from smartfeeds.http.replies import Reply
-from smartfeeds.http.sync_json import write_version
-from smartfeeds.http.web.conflict_page import conflicts_page
-from smartfeeds.http.web.frame import ReadWriting, frame_of, page_reply
-from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.conflicts import (
+from smartfeeds.features.conflicts.page import conflicts_page
+from smartfeeds.features.conflicts.requests import (
     CombinedText,
     ConflictedItem,
     ConflictList,
@@ -36,6 +24,19 @@ from smartfeeds.service.conflicts import (
     ResolveConflicts,
     ResolvedItem,
 )
+from smartfeeds.formats.entry import TextKind
+from smartfeeds.formats.json_text import Json, JsonObject, dump_json
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import unsupported
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.openapi_schemas import Schema, ref
+from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
+from smartfeeds.http.queries import page_path, read_parameters
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.side import HttpSide, Route, SiteTools
+from smartfeeds.http.sync_json import write_version
+from smartfeeds.http.web.frame import frame_of, page_reply
+from smartfeeds.service.answers import ask
 
 USUAL, MOST = 20, 100  # items in a page
 _FORMS = (n.JSON, n.HTML)
@@ -78,22 +79,14 @@ RESOLVE_CONFLICT = Operation(
 
 
 class Conflicts:
-    """Handles GET, HEAD and POST of conflicts. `service` is the address of the service; `change` performs a request
-    even if the client disconnects; `writing` reads what its sender may write."""
+    """Handles GET, HEAD and POST of conflicts."""
 
-    def __init__(
-        self,
-        handle: Handle,
-        change: Handle,
-        service: str,
-        bodies: BodyReader,
-        writing: ReadWriting,
-    ) -> None:
-        self._handle = handle
-        self._change = change
-        self._service = service
-        self._bodies = bodies
-        self._writing = writing
+    def __init__(self, tools: SiteTools) -> None:
+        self._handle = tools.handle
+        self._change = tools.perform
+        self._service = tools.domain
+        self._bodies = tools.bodies
+        self._writing = tools.read_writing
 
     async def get(self, call: HttpCall) -> Reply:
         """A page of the items that have conflicts, or one such item. Raises FeedError."""
@@ -241,3 +234,13 @@ def _conflicted(call: HttpCall, entry: ConflictedItem) -> bytes:
         for tag, version in entry.versions
     ]
     return head[:-1] + b',"versions":[' + b",".join(versions) + b"]}"
+
+
+HTTP = HttpSide(
+    (
+        Route("GET", "/conflicts/{name}/", "conflicts", LIST_CONFLICTS, lambda h: h.get),
+        Route("GET", "/conflicts/{name}/{id}", "conflicts", GET_CONFLICT, lambda h: h.get),
+        Route("POST", "/conflicts/{name}/{id}", "conflicts", RESOLVE_CONFLICT, lambda h: h.post),
+    ),
+    Conflicts,
+)

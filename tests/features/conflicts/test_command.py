@@ -10,7 +10,7 @@ import pytest
 from smartfeeds.console import Exit
 from support.shell import Run, shell_in
 
-CORPUS = Path(__file__).parents[1] / "corpus" / "data"
+CORPUS = Path(__file__).parents[2] / "corpus" / "data"
 HEAD = (
     '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:sx="http://feedsync.org/2007/feedsync"><id>urn:x:f</id>'
     "<title>Plans</title><updated>2026-01-03T10:00:00Z</updated>"

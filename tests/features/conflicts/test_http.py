@@ -11,8 +11,8 @@ from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.http.conflicts import Conflicts
-from smartfeeds.service.conflicts import ConflictList, ListConflicts
+from smartfeeds.features.conflicts.http import Conflicts
+from smartfeeds.features.conflicts.requests import ConflictList, ListConflicts
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.versions import B1, C1, sse_version, version

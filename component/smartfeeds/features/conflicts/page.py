@@ -3,12 +3,12 @@
 from markupsafe import Markup
 
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
+from smartfeeds.features.conflicts.requests import ConflictedItem, ConflictList
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.entry_form import fields_of
 from smartfeeds.http.web.article import body_of, may_edit
 from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.frame import Frame
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList
 
 
 def conflicts_page(
@@ -22,7 +22,7 @@ def conflicts_page(
     total = len(conflict_list.entries) if conflict_list.result_set is None else conflict_list.result_set.count
     differences = Differences(frame.texts)
     return frame.page(
-        "conflicts.html",
+        "conflicts/templates/conflicts.html",
         name=name,
         title=conflict_list.title or name,
         feed=feed_path(name),

@@ -18,10 +18,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError
-from smartfeeds.formats.atom import read_meta
-from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
-from smartfeeds.service.answers import ask
-from smartfeeds.service.conflicts import (
+from smartfeeds.features.conflicts.requests import (
     CombinedText,
     ConflictedItem,
     ConflictList,
@@ -29,6 +26,9 @@ from smartfeeds.service.conflicts import (
     ResolveConflicts,
     ResolvedItem,
 )
+from smartfeeds.formats.atom import read_meta
+from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
+from smartfeeds.service.answers import ask
 from smartfeeds.service.context import locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode, ReadTx

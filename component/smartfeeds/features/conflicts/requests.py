@@ -20,6 +20,7 @@ from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
 from smartfeeds.service.publishing import check_payload_size, repaired
 from smartfeeds.service.requests import Answer, NodeRequest, ResultSet
 from smartfeeds.service.syncing import editor, read_shared, state_of, without_publishers
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect
@@ -201,3 +202,10 @@ def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
 def _tags_of(version: Version) -> tuple[str, ...]:
     """The tags of an item's versions, the winner's first."""
     return tuple(version_tag(one) for one in version.versions)
+
+
+USE_CASES = UseCases(
+    reads={ListConflicts: ("list_conflicts", list_conflicts)},
+    writes={ResolveConflicts: ("resolve_conflicts", resolve_conflicts)},
+    limited=frozenset({ResolveConflicts}),
+)

@@ -1,0 +1,65 @@
+"""What a part of the service serves over HTTP, as a value: its routes, and the objects that hold their handlers.
+
+The kernel has one, and so has each feature. The router, and the OpenAPI document, are made from all of them. A new
+route needs an `Operation` and a handler in its own module, and a line in the table of its part. The order of the routes
+matters only for paths that fit several templates: the first one is taken.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import Authenticate
+from smartfeeds.http.feeds import SUFFIXES
+from smartfeeds.http.operations import Operation
+from smartfeeds.http.paths import PathTemplate
+from smartfeeds.http.router import Handler, Resource
+from smartfeeds.http.web.frame import ReadWriting
+from smartfeeds.service.answers import Handle
+
+H = TypeVar("H")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTools:
+    """What handlers work with. `handle` answers requests. `perform` does so for changes, which are finished even if
+    their client disconnects. `domain` is the address of the service. `read_writing` returns what a user may write."""
+
+    handle: Handle
+    perform: Handle
+    authenticate: Authenticate
+    domain: str
+    bodies: BodyReader
+    read_writing: ReadWriting
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[H]):
+    """A line of a table. With the prefix `http_`, `metric` labels its requests in the metrics. `handler` chooses the
+    handler from the object that has those of its part."""
+
+    method: str
+    path: str
+    metric: str
+    operation: Operation
+    handler: Callable[[H], Handler]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSide(Generic[H]):
+    """The routes of a part, and the function that makes the object with their handlers."""
+
+    routes: tuple[Route[H], ...]
+    handlers: Callable[[SiteTools], H]
+
+
+def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]]) -> tuple[Resource, ...]:
+    """Returns the resources of the routes of several parts, each with the object that has its handlers."""
+    by_path: dict[str, Resource] = {}
+    for routes, handlers in parts:
+        for route in routes:
+            if route.path not in by_path:
+                by_path[route.path] = Resource(PathTemplate(route.path, SUFFIXES), f"http_{route.metric}")
+            by_path[route.path].methods[route.method] = (route.operation, route.handler(handlers))
+    return tuple(by_path.values())

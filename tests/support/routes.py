@@ -1,0 +1,15 @@
+"""Every route of the HTTP side, those of the kernel and of the features, and their OpenAPI document."""
+
+from functools import cache
+from typing import Any
+
+from smartfeeds.app.lifecycle import http_sides
+from smartfeeds.http import routes
+
+TABLE = (*routes.TABLE, *(route for side in http_sides() for route in side.routes))
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document, made once. Callers must not change it."""
+    return routes.document(http_sides())

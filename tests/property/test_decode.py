@@ -10,7 +10,6 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.archive import stanzas as archive
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.decode import ACTIONS, decode
 from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, Disco, ServiceInfo
@@ -122,26 +121,6 @@ def test_discovery_any_tree_gives_request_answer_or_feed_error(name: str, conten
 
     try:
         answer = DISCO.read(found, ACTOR, SERVICE)
-    except FeedError as refused:
-        parse(encode_error(refused))
-    else:
-        assert isinstance(answer, bytes | r.Request)
-
-
-@given(st.sampled_from(sorted(archive.XMPP.readers)), elements(), st.lists(elements(), max_size=3))
-def test_archive_any_tree_gives_request_answer_or_feed_error(
-    place: tuple[str, str], content: etree._Element, fields: list[etree._Element]
-) -> None:
-    """XEP-0313: queries with forms and result sets of any content."""
-    _, content.tag = place
-    form = etree.SubElement(content, FIELDS[0])
-    for field in fields:
-        field.tag = FIELDS[1]
-        form.append(field)
-    found = from_wire(content)
-
-    try:
-        answer = archive.XMPP.readers[place](found, ACTOR, SERVICE)
     except FeedError as refused:
         parse(encode_error(refused))
     else:

@@ -14,7 +14,6 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.delivery.slices import read_changes
-from smartfeeds.features.archive.requests import ArchivePage, QueryArchive
 from smartfeeds.service import requests as r
 from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.service.administration import CountStore, StoreCounts
@@ -58,12 +57,6 @@ async def document(world: World) -> list[str]:
     answer = await world.service.handle(r.PullFeed(jid(ALICE), SERVICE, NODE, stock=True))
     assert isinstance(answer, r.FeedPage) and answer.page is not None
     return live_ids(answer.page.items)
-
-
-async def archived(world: World) -> list[str]:
-    answer = await world.service.handle(QueryArchive(jid(ALICE), SERVICE, NODE, {}))
-    assert isinstance(answer, ArchivePage)
-    return live_ids(result.item for result in answer.results)
 
 
 async def discovered(world: World) -> tuple[str, ...]:
@@ -110,7 +103,6 @@ async def consumed(world: World) -> list[str]:
         (view, ["new"]),
         (facet, ["new"]),
         (document, ["new"]),
-        (archived, ["new"]),
         (discovered, ("new",)),
         (described, 1),
         (managed, (1, 1)),

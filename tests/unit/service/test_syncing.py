@@ -6,7 +6,6 @@ from lxml import etree
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import KIND
 from smartfeeds.errors import Condition
-from smartfeeds.features.archive.requests import QueryArchive
 from smartfeeds.features.conflicts.requests import ResolveConflicts
 from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
 from smartfeeds.service.requests import GetItem, PullFeed
@@ -222,8 +221,6 @@ async def test_sync_data_of_a_node_that_hides_its_publishers_are_for_its_publish
         assert await refusal(feed.service.handle(item)) is Condition.FORBIDDEN
         page = PullFeed(jid(actor), SERVICE, FEED, "sync=true")
         assert await refusal(feed.service.handle(page)) is Condition.FORBIDDEN
-        archive = QueryArchive(jid(actor), SERVICE, SYNC, {})
-        assert await refusal(feed.service.handle(archive)) is Condition.FORBIDDEN
         assert (await feed.pull(MODIFIED, actor=actor)).ids == "a"
     await feed.unsubscribe(BOB, SYNC)
     names = [name for _, name in history((await feed.pull(SYNC, actor=ALICE)).items[0])]

@@ -2,16 +2,15 @@
 
 import pytest
 
-from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
-from smartfeeds.features.conflicts import requests as s
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
 from smartfeeds.service.blocking import BlockList
 from smartfeeds.service.contacts import Arrival, ContactAnswer
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
+from smartfeeds.xmpp.side import XmppSide
 from unit.xmpp.wire import DATA, ERR, OW, PS, RSM, STANZAS, canonical
 
 PAYLOAD = b'<entry xmlns="http://www.w3.org/2005/Atom"><title>a</title></entry>'
@@ -190,15 +189,15 @@ def test_encode_answer_gives_tree(answer: object, expected: str) -> None:
 
 
 def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
-    known = {*ENCODERS, *xmpp_side().encoders, *Disco(ServiceInfo("feeds.example"), xmpp_side()).encoders}
+    known = {*ENCODERS, *Disco(ServiceInfo("feeds.example"), XmppSide()).encoders}
     # Answers to what no pubsub stanza asks.
-    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem, PendingNodes, ResentRequests, ContactAnswer}
+    documents = {r.FeedPage, r.ItemShown, PendingNodes, ResentRequests, ContactAnswer}
     documents |= {Arrival, r.NodeEnsured, BlockList}
 
     # By name: a class with slots replaces the one that was declared, which may still exist. Answers of administration
     # are for the steps of commands, and those of `HTTP_ONLY` are for pages.
     own = [answer for answer in r.Answer.__subclasses__() if answer.__module__.rpartition(".")[2] not in HTTP_ONLY]
-    own = [answer for answer in own if ".admin" not in answer.__module__]
+    own = [answer for answer in own if ".admin" not in answer.__module__ and ".features." not in answer.__module__]
     names = {answer.__name__ for answer in own}
     assert {answer.__name__ for answer in known | documents} == names
 

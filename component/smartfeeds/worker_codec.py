@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, cast
 from smartfeeds.errors import SmartfeedsError
 
 # The packages whose dataclasses, named tuples, enumerations, errors and texts of bytes are admitted.
-_PACKAGES: Final = frozenset({"core", "errors", "formats", "sync", "service", "sources", "client"})
+_PACKAGES: Final = frozenset({"core", "errors", "formats", "sync", "service", "sources", "client", "features"})
 _PROTOCOL: Final = 5
 _KEY_DEPTH: Final = 10  # of tuples and values inside one that is hashed; results have three
 

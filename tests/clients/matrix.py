@@ -15,7 +15,7 @@ from clients.driver import ClientError, Driver, MissingError
 from clients.operations import APPLICATION, OPERATIONS
 from clients.run import ATOM_NODE, FEED, GENERIC, SPACE, Cell, Kind, Run, Wrong
 from clients.servers import NAME, SECRET, WebEjabberd, WebProsody
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.demo.process import HOST, LocalServer
 from support.client import Client, log_in
@@ -125,7 +125,7 @@ async def run_client(kind: ClientKind, place: Place, tap: Wiretap) -> Results:
 async def run_place(place: Place, component_port: int, folder: Path, clients: Sequence[ClientKind]) -> Results:
     """Starts a default service, and runs the clients at once."""
     async with Wiretap(component_port) as tap:
-        settings = Settings(
+        settings = settings_of(
             component={"jid": place.service, "secret": SECRET, "port": tap.port},
             store={"url": f"sqlite:///{folder}/feeds.db"},
             http={"listen": f"{HOST}:0"},

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from smartfeeds.app.config import Settings, load
+from smartfeeds.app.config import load, settings_of
 from smartfeeds.cli import main
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.probe import check_link
@@ -63,7 +63,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 
 async def accepts(server: LocalServer, secret: str) -> CheckState:
-    settings = Settings(component={"jid": NAME, "secret": secret, "port": server.component_port})
+    settings = settings_of(component={"jid": NAME, "secret": secret, "port": server.component_port})
     return (await check_link(settings)).state
 
 

@@ -7,7 +7,7 @@ import click
 import pytest
 from pydantic import BaseModel
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import CONFIGURATION
 from smartfeeds.cli import main
 from smartfeeds.console import Exit
 
@@ -26,7 +26,7 @@ def test_settings_of_a_unit_exist(root: Path, name: str) -> None:
     settings = {(section.lower(), key.lower()) for section, key in SETTING.findall(text_of(root, name))}
     assert settings or name == "smartfeeds-backup.service"
     for section, key in settings:
-        model = Settings.model_fields[section].annotation
+        model = CONFIGURATION.model_fields[section].annotation
         assert isinstance(model, type) and issubclass(model, BaseModel), section
         assert key in model.model_fields, f"{section}.{key}"
 
@@ -62,5 +62,5 @@ def test_systemd_waits_longer_than_the_watchdog_and_a_stop(root: Path) -> None:
     """[TOP-031] The watchdog of the process writes the reason to the log, so it must come first."""
     unit = text_of(root, "smartfeeds@.service")
     seconds = {key: int(value) for key, value in re.findall(r"^(WatchdogSec|TimeoutStopSec)=(\d+)$", unit, re.M)}
-    assert seconds["WatchdogSec"] > Settings.model_fields["run"].annotation.model_fields["watchdog_s"].default  # type: ignore[union-attr]
+    assert seconds["WatchdogSec"] > CONFIGURATION.model_fields["run"].annotation.model_fields["watchdog_s"].default  # type: ignore[union-attr]
     assert seconds["TimeoutStopSec"] >= 20

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.cli.findings import CheckState, Finding
 from smartfeeds.cli.outside import Outside, check_s2s
 from smartfeeds.cli.probe import check_all
@@ -41,7 +41,7 @@ async def s2s(domains: list[str], outside: Outside) -> list[Finding]:
 async def test_names_of_a_good_server_are_found_and_served(server: FederatedServer, outside: Outside) -> None:
     """The component's own record, and the host that the component is at; ejabberd serves a component that is there."""
     name = server.take_name()
-    settings = Settings(
+    settings = settings_of(
         component={"jid": name, "secret": SECRET, "port": server.component_port},  # type: ignore[arg-type]
         store={"url": f"sqlite:///{server.server.folder}/doctor.db"},  # type: ignore[arg-type]
         http={"listen": ""},  # type: ignore[arg-type]

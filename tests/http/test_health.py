@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import StoreError
 from support.component import ALICE
@@ -63,7 +63,7 @@ async def test_readyz_of_a_standby_needs_no_link(start_web: WebStarter) -> None:
 async def test_readyz_of_a_process_for_http_needs_no_link(tmp_path: Path) -> None:
     """[TOP-062] [TOP-024] It has no secret either."""
     app = App(
-        Settings(
+        settings_of(
             component={"jid": "feeds.example.org", "link": "off"},
             store={"url": f"sqlite:///{tmp_path / 'feeds.db'}"},
             http={"listen": "127.0.0.1:0"},

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from support.servers import SECRET, TestServer
 
@@ -22,7 +22,7 @@ async def service(server: TestServer, tmp_path: Path) -> AsyncIterator[str]:
     """The component online on a real server; its name."""
     name = server.take_name()
     app = App(
-        Settings(
+        settings_of(
             component={"jid": name, "secret": SECRET, "port": server.component_port},
             store={"url": f"sqlite:///{tmp_path}/feeds.db"},
         )

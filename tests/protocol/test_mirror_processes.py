@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.mirror import make_mirror
 from smartfeeds.core.model import Slice
@@ -75,7 +75,7 @@ class Net:
             "http": {"listen": ""},
             "mirror": list(mirrors),
         }
-        app = App(Settings.model_validate(values))
+        app = App(settings_of(**values))
         if first:
             await app.service.store.open()
             app.service.policy = app.service.policy.__class__(domain, admins=frozenset({OWNER}))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import Settings, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.mirror import make_mirror
@@ -29,13 +29,11 @@ OWNER = "owner@people.example"
 
 
 def settings(folder: Path, domain: str, port: int, mirrors: list[dict[str, Any]]) -> Settings:
-    return Settings.model_validate(
-        {
-            "component": {"jid": domain, "secret": "secret", "port": port},
-            "store": {"url": f"sqlite:///{folder / domain}.db"},
-            "http": {"listen": "127.0.0.1:0"},
-            "mirror": mirrors,
-        }
+    return settings_of(
+        component={"jid": domain, "secret": "secret", "port": port},
+        store={"url": f"sqlite:///{folder / domain}.db"},
+        http={"listen": "127.0.0.1:0"},
+        mirror=mirrors,
     )
 
 

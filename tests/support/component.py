@@ -23,7 +23,7 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 from lxml import etree
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import Settings, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.attachments import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
@@ -528,7 +528,7 @@ def settings(port: int, store_url: str, **sections: dict[str, Any]) -> Settings:
     }
     for name, values in sections.items():
         tables.setdefault(name, {}).update(values)
-    return Settings(**tables)
+    return settings_of(**tables)
 
 
 def bare(user: str) -> str:

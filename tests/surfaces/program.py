@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from prometheus_client.metrics import MetricWrapperBase
 
 import smartfeeds
-from smartfeeds.app.config import ENV_DELIMITER, ENV_PREFIX, Settings
+from smartfeeds.app.config import CONFIGURATION, ENV_DELIMITER, ENV_PREFIX
 from smartfeeds.bot.commands import COMMANDS as CHAT_COMMANDS
 from smartfeeds.cli import main
 from smartfeeds.store import migrate
@@ -55,7 +55,7 @@ def _paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 async def settings(_: World) -> str:
     """Each key with its environment variable, and its type, bounds and default as JSON Schema."""
-    schema = Settings.model_json_schema()
+    schema = CONFIGURATION.model_json_schema()
     rows = []
     for section, value in _plain(schema, schema["$defs"])["properties"].items():
         is_list = value.get("type") == "array"  # the section may occur several times

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery import changes as changes_module
@@ -33,7 +33,7 @@ def app_on(database: Path, options: dict[str, Any] | None = None, **sections: ob
         "http": {"listen": "127.0.0.1:0"},
         **sections,
     }
-    return App(Settings.model_validate(settings), **(options or {}))
+    return App(settings_of(**settings), **(options or {}))
 
 
 async def test_app_whose_marks_cannot_be_saved_ends_everything_else(

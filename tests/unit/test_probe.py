@@ -12,7 +12,7 @@ import aiodns
 import pytest
 from aiohttp import web
 
-from smartfeeds.app.config import HttpSettings, Settings
+from smartfeeds.app.config import HttpSettings, Settings, settings_of
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.cli.probe import check_all, check_http, check_link, check_second_connection
@@ -26,12 +26,12 @@ from support.web import WebStarter
 
 
 def with_http(**http: str) -> Settings:
-    return Settings(component={"jid": "feeds.example.org", "secret": "x"}, http=http)  # type: ignore[arg-type]
+    return settings_of(component={"jid": "feeds.example.org", "secret": "x"}, http=http)  # type: ignore[arg-type]
 
 
 async def test_process_without_a_link_checks_no_server() -> None:
     """[TOP-024]"""
-    settings = Settings(component={"jid": "feeds.example.org", "link": "off"})  # type: ignore[arg-type]
+    settings = settings_of(component={"jid": "feeds.example.org", "link": "off"})  # type: ignore[arg-type]
     finding = await check_link(settings)
     assert finding.state is CheckState.NOTE and "serves HTTP only" in finding.found
 
@@ -68,7 +68,7 @@ async def test_http_address_of_the_running_service_is_no_problem(tmp_path: Path)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        settings = Settings(
+        settings = settings_of(
             component={"jid": "feeds.example.org", "secret": "x"},  # type: ignore[arg-type]
             store={"url": f"sqlite:///{database}"},  # type: ignore[arg-type]
             http={"listen": f"127.0.0.1:{taken.getsockname()[1]}"},  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> N
         connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
         connection.execute("INSERT INTO alembic_version VALUES ('9999')")
         connection.commit()
-    settings = Settings(
+    settings = settings_of(
         component={"jid": "feeds.example.org", "secret_file": secret, "port": 1},  # type: ignore[arg-type]
         store={"url": f"sqlite:///{database}"},  # type: ignore[arg-type]
         http={"listen": ""},  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ async def test_server_that_refuses_later_connections_is_reported_for_each_check(
     async with FakeServer() as server:
         component = {"jid": server.domain, "secret": server.secret, "port": server.port}
         store = {"url": f"sqlite:///{tmp_path}/feeds.db"}
-        settings = Settings(component=component, store=store, http={"listen": ""})  # type: ignore[arg-type]
+        settings = settings_of(component=component, store=store, http={"listen": ""})  # type: ignore[arg-type]
         states: dict[str, CheckState] = {}
         async for finding in check_all(settings):
             states[finding.check] = finding.state
@@ -124,7 +124,7 @@ async def test_server_is_not_checked_beside_a_running_service(tmp_path: Path) ->
     """ejabberd would send some stanzas of the checks to the service, and the checks would report a limit of size 0."""
     database = tmp_path / "feeds.db"
     async with FakeServer() as server:
-        settings = Settings(
+        settings = settings_of(
             component={"jid": server.domain, "secret": server.secret, "port": server.port},  # type: ignore[arg-type]
             store={"url": f"sqlite:///{database}"},  # type: ignore[arg-type]
             http={"listen": ""},  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ async def test_server_is_not_checked_beside_a_running_service(tmp_path: Path) ->
 async def test_second_link_is_advised_against_only_if_the_database_is_a_file(url: str, advice: str) -> None:
     async with FakeServer() as server:
         component = {"jid": server.domain, "secret": server.secret, "port": server.port}
-        settings = Settings(component=component, store={"url": url})  # type: ignore[arg-type]
+        settings = settings_of(component=component, store={"url": url})  # type: ignore[arg-type]
         finding = await check_second_connection(settings)
 
     assert finding.state is CheckState.OK
@@ -164,7 +164,7 @@ async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
     monkeypatch.setattr("smartfeeds.cli.probe.ANSWER_S", 3.0)
     domain = ejabberd.take_name()
     component = {"jid": domain, "secret": SECRET, "port": ejabberd.component_port}
-    settings = Settings(component=component)  # type: ignore[arg-type]
+    settings = settings_of(component=component)  # type: ignore[arg-type]
     foreign = ComponentStream(domain, SECRET, port=ejabberd.component_port, on_stanza=lambda _stanza: True)
     await foreign.open()
     try:

@@ -89,8 +89,8 @@ STATES = {
     "sources.mirror_peer.PeerMemory": OWNED,
     "sources.mirror_state.MirrorStateStore": OWNED,  # PG-074
     "sources.mirrors.Mirrors": OWNED,  # PG-074
-    "sources.nno.Puller": OWNED,  # PG-075
-    "sources.planet.Planet": OWNED,  # PG-075
+    "features.nno.files.Puller": OWNED,  # PG-075
+    "features.nno.planet.Planet": OWNED,  # PG-075
     "sources.poller.Poller": OWNED,  # PG-075
     "sources.prefetcher.Prefetcher": OWNED,
     "sources.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
@@ -131,7 +131,7 @@ STATES = {
     "xmpp.turns._Sender": LOCAL,
 }
 # Packages whose objects do not live as long as a service.
-SHORT_LIVED = ("demo/", "cli/", "client/", "formats/", "sync/", "features/moving_in/")
+SHORT_LIVED = ("demo/", "cli/", "client/", "formats/", "sync/", "features/moving_in/", "features/nno/entries.py")
 CONTAINERS = {
     *("set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"),
     *("Shares", "ByteCache"),

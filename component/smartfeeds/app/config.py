@@ -11,17 +11,18 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    create_model,
     model_validator,
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from smartfeeds.app.config_lists import MirrorSettings, NnoSettings, SourceSection
+from smartfeeds.app.config_lists import MirrorSettings, SourceSection
 from smartfeeds.app.config_prefetch import PrefetchSettings
 from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.app.config_types import (
@@ -43,6 +44,9 @@ from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.core.mirror import check_elsewhere
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
+from smartfeeds.features import FEATURES
+
+S = TypeVar("S", bound=SettingsSection)
 
 ENV_PREFIX = "SMARTFEEDS_"
 ENV_DELIMITER = "__"
@@ -283,7 +287,7 @@ class CompatSettings(SettingsSection):
 
 
 class Settings(BaseSettings):
-    """All settings of the service."""
+    """All settings of the service: the sections of the kernel, and those of features by their types."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -309,9 +313,18 @@ class Settings(BaseSettings):
     prefetch: PrefetchSettings = PrefetchSettings()
     run: RunSettings = RunSettings()
     compat: CompatSettings = CompatSettings()
-    nno: tuple[NnoSettings, ...] = ()
     mirror: tuple[MirrorSettings, ...] = ()
     source: tuple[SourceSection, ...] = ()
+
+    def section(self, kind: type[S]) -> S:
+        """Returns a section of a feature."""
+        found: S = getattr(self, _NAMES[kind])
+        return found
+
+    def sections(self, kind: type[S]) -> tuple[S, ...]:
+        """Returns the sections of a feature that may occur several times."""
+        found: tuple[S, ...] = getattr(self, _NAMES[kind])
+        return found
 
     @classmethod
     def settings_customise_sources(
@@ -369,13 +382,29 @@ class Settings(BaseSettings):
         return {**data, "pubsub": {**pubsub, "creators": [parent] if parent else []}}
 
 
+_OF_FEATURES = tuple(one for feature in FEATURES if feature.settings is not None for one in feature.settings())
+_NAMES: Mapping[type[SettingsSection], str] = {one.kind: one.name for one in _OF_FEATURES}
+_FIELDS: dict[str, Any] = {
+    one.name: (tuple[one.kind, ...], ()) if one.repeats else (one.kind, one.kind())  # type: ignore[name-defined]
+    for one in _OF_FEATURES
+}
+CONFIGURATION: type[Settings] = create_model("Settings", __base__=Settings, **_FIELDS)
 SECTIONS: Mapping[str, type[SettingsSection]] = {
     name: field.annotation
-    for name, field in Settings.model_fields.items()
+    for name, field in CONFIGURATION.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, SettingsSection)
 }
 # Sections that may occur several times, as [[name]].
-LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": MirrorSettings, "source": SourceSection}
+LISTS: Mapping[str, type[SettingsSection]] = {
+    "mirror": MirrorSettings,
+    "source": SourceSection,
+    **{one.name: one.kind for one in _OF_FEATURES if one.repeats},
+}
+
+
+def settings_of(**sections: Any) -> Settings:
+    """Returns the settings of these sections, checked, with those of the environment. Raises pydantic's errors."""
+    return CONFIGURATION(**sections)
 
 
 def load(path: Path | None) -> Settings:
@@ -388,7 +417,7 @@ def load(path: Path | None) -> Settings:
     _check_environment()
     folder = FOLDER.set(path.parent.absolute() if path else Path())
     try:
-        return Settings(**data)
+        return settings_of(**data)
     except ValidationError as error:
         lines = "\n".join(f"  {_explain(dict(mistake))}" for mistake in error.errors())
         raise ConfigError(f"{where}:\n{lines}") from None
@@ -413,7 +442,7 @@ def _read(path: Path) -> dict[str, Any]:
 def is_configured_by_environment() -> bool:
     """Returns whether an environment variable sets a key or a section."""
     names = (name.upper().removeprefix(ENV_PREFIX) for name in os.environ if name.upper().startswith(ENV_PREFIX))
-    return any(name.partition(ENV_DELIMITER)[0].lower() in Settings.model_fields for name in names)
+    return any(name.partition(ENV_DELIMITER)[0].lower() in CONFIGURATION.model_fields for name in names)
 
 
 def _check_environment() -> None:
@@ -425,7 +454,7 @@ def _check_environment() -> None:
         section, delimiter, _ = name.removeprefix(ENV_PREFIX).partition(ENV_DELIMITER)
         if delimiter and section.lower() not in SECTIONS:
             raise ConfigError(f"{variable}: there is no section {section.lower()}{_nearest(section.lower(), SECTIONS)}")
-        if not (delimiter or section.lower() in Settings.model_fields or _OTHER_VARIABLE.fullmatch(section)):
+        if not (delimiter or section.lower() in CONFIGURATION.model_fields or _OTHER_VARIABLE.fullmatch(section)):
             raise ConfigError(
                 f"{variable}: no setting has this name{_nearest_variable(name)}; a setting is "
                 f"{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY, with two underscores between section and key"

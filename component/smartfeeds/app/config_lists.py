@@ -1,4 +1,4 @@
-"""Sections of the configuration that may occur several times: `[[nno]]`, `[[mirror]]`, `[[source]]`."""
+"""Sections of the configuration that may occur several times: `[[mirror]]`, `[[source]]`."""
 
 from typing import Annotated
 
@@ -8,17 +8,6 @@ from smartfeeds.app.config_types import BareJid, SettingsSection, WebAddress
 from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, make_mirror
 from smartfeeds.core.sources import LEAST_CHOSEN_S, MAX_HISTORY, TOLD_AT_FIRST, Source, SourceSettings, new_source
 from smartfeeds.errors import ConfigError
-
-
-class NnoSettings(SettingsSection):
-    """A node with the newest entries of many feeds, by their ESS files. The section may occur several times."""
-
-    node: Annotated[str, Field(min_length=1)]
-    urls: Annotated[tuple[WebAddress, ...], Field(min_length=1)]
-    entries: Annotated[int, Field(ge=1, le=10_000)] = 50
-    every_s: Annotated[float, Field(ge=60)] = 900.0
-    owner: BareJid | None = None
-    allow_private: bool = False
 
 
 class MirrorSettings(SettingsSection):

@@ -17,6 +17,7 @@ from smartfeeds import __version__, system
 from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.bot_setup import make_bot
 from smartfeeds.app.config import Settings
+from smartfeeds.app.feature import Host
 from smartfeeds.app.http_setup import http_options
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.ownership_setup import ProcessGroup
@@ -295,7 +296,11 @@ class App:
             processes=self.group.link_count,
         )
         self.group.attach(self.stream, self.online)
+        host = Host(settings, self.service, self._source_tools, self.polls.fetchers)
+        self._running = [feature.run(host) for feature in FEATURES if feature.run is not None]
         self.group.add_duties(self.files, self._indexer, self.polls, self.hub)
+        for running in self._running:
+            self.group.add(running.duties)
 
     def _on_online(self) -> None:
         if not self.group.check_lease():
@@ -392,8 +397,8 @@ class App:
             await self.polls.start()
             for name, work in self.polls.tasks():
                 self.tasks.spawn(work(), name)
-            planets = [section.node for section in self.settings.nno]
-            await self.service.write(partial(remove_unread_documents, planets=planets))
+            readers = frozenset().union(*(running.document_readers for running in self._running))
+            await self.service.write(partial(remove_unread_documents, others=readers))
             self._parts = parts.pop_all()
 
     async def stop(self) -> None:

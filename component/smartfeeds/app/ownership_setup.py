@@ -1,7 +1,7 @@
 """This process among the processes on a database, from the settings (docs/scaling.md)."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from zlib import crc32
 
 from smartfeeds import __version__, system
 from smartfeeds.app.config import Settings
+from smartfeeds.app.feature import Work
 from smartfeeds.app.polling_setup import Polls
 from smartfeeds.core.letters import ANY_PROCESS, LetterTopic, write_letter
 from smartfeeds.core.shards import SHARDS
@@ -118,7 +119,7 @@ class ProcessGroup:
     def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls, hub: Hub | None) -> None:
         """Adds the background work that one process does at a time."""
         service = self._service
-        duties: list[tuple[str, Callable[[], Coroutine[None, None, None]]]] = [
+        duties: list[tuple[str, Work]] = [
             ("files", partial(tidy_files, service, files, asyncio.sleep)),
             ("filter index", indexer.run),
             *((sweep.name, partial(sweep.run, service)) for sweep in SWEEPS),
@@ -126,6 +127,10 @@ class ProcessGroup:
         ]
         if hub is not None:
             duties.append(("hub questions", hub.run))
+        self.add(duties)
+
+    def add(self, duties: Iterable[tuple[str, Work]]) -> None:
+        """Adds works that one process at a time does, with their names."""
         for name, work in duties:
             self.ownership.register(Duty(name, work, self._spawn))
 

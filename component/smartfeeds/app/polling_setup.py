@@ -1,4 +1,4 @@
-"""What polls other servers and follows their hubs, from the settings: sources, and the nodes of `[[nno]]` sections."""
+"""What polls other servers and follows their hubs, from the settings."""
 
 import secrets
 from collections.abc import Callable, Coroutine, Iterator
@@ -10,9 +10,7 @@ from typing import Final, TypedDict
 import structlog
 
 from smartfeeds.app.config import Settings
-from smartfeeds.app.config_lists import NnoSettings
 from smartfeeds.app.prefetch_setup import Prefetch
-from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
@@ -22,7 +20,6 @@ from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.sources.clouds import Clouds
 from smartfeeds.sources.finding import FeedFinder
 from smartfeeds.sources.mirror_hub import HubOptions
-from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.push_inbox import PushInbox
 from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
@@ -45,7 +42,7 @@ class PollReadings(TypedDict):
 
 
 class Polls:
-    """The poller, the subscriber and the planets. `finder` is for people who name an address.
+    """The poller and the subscriber. `finder` is for people who name an address, and `fetchers` are those of polls.
 
     `inbox` is None if hubs cannot reach this service, because it has no public address, or if push is off (WS-102).
     """
@@ -57,7 +54,7 @@ class Polls:
         # Polls have a limiter of their own: they are spaced by a second, and mirrors hold requests for a minute.
         limiter = HostLimiter(POLL_LIMITS)
         allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
-        self._fetchers = PollClients(
+        self.fetchers = PollClients(
             *(
                 Fetcher(FetchLimits(allowed=networks), limiter=limiter, contact=settings.http.base_url)
                 for networks in ((), allowed, EVERYWHERE)
@@ -65,7 +62,7 @@ class Polls:
         )
         own_url = settings.http.base_url
         self._can_push = bool(settings.http.listen and own_url and settings.sources.push)
-        self.poller = Poller(service, self._fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
+        self.poller = Poller(service, self.fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
         # A person waits for the result of a search, so it is not spaced as polls are.
         searches = HostLimiter()
         limits = FetchLimits(total_s=SEARCH_S)
@@ -82,7 +79,7 @@ class Polls:
         )
         options = PushOptions(own_url, settings.sources.secret_over_http)
         self.inbox = (
-            PushInbox(service, self._fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
+            PushInbox(service, self.fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
         )
         self.subscriber = Subscriber(service, self._push_clients, Clouds(own_url), tools, options)
         self.prefetch = Prefetch(settings, service, tools)
@@ -110,7 +107,7 @@ class Polls:
     @property
     def clients(self) -> tuple[Fetcher | CallbackClient, ...]:
         """What has to be open while they run."""
-        return (*self._search_fetchers, *self._fetchers, *self._push_clients, *self.prefetch.clients)
+        return (*self._search_fetchers, *self.fetchers, *self._push_clients, *self.prefetch.clients)
 
     def duties(self) -> Iterator[tuple[str, Work]]:
         """The work that one process does, with its names. Each call of a work returns a run of it."""
@@ -118,21 +115,8 @@ class Polls:
         if self.inbox is not None:
             yield "hubs of sources", self.subscriber.run
         yield from self.prefetch.duties()
-        for section in self._settings.nno:
-            yield f"nno {section.node}", partial(self._run_planet, section)
 
     def tasks(self) -> Iterator[tuple[str, Work]]:
         """The work that every process does, with its names."""
         if self.inbox is not None:
             yield "pushes of sources", self.inbox.run
-
-    async def _run_planet(self, section: NnoSettings) -> None:
-        await self._planet(section).run()
-
-    def _planet(self, section: NnoSettings) -> Planet:
-        """Fills a node with the newest entries of other feeds (`sources.planet`)."""
-        domain = self._settings.component.jid
-        owner = parse_jid(section.owner or domain) or Jid("", domain)
-        plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
-        fetcher = self._fetchers.private if section.allow_private else self._fetchers.listed
-        return Planet(plan, self._service, fetcher, self._tools)

@@ -25,7 +25,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "convert": "smartfeeds.cli.convert",
     "merge": "smartfeeds.cli.merge",
     "follow": "smartfeeds.cli.follow",
-    "nno": "smartfeeds.cli.nno",
     "mirror": "smartfeeds.cli.mirrors",
     "source": "smartfeeds.cli.sources",
     "prefetch": "smartfeeds.cli.prefetch",

@@ -4,9 +4,11 @@ from smartfeeds.app.feature import Feature
 from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.conflicts import CONFLICTS
 from smartfeeds.features.moving_in import MOVING_IN
+from smartfeeds.features.nno import NNO
 
 FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
     CONFLICTS,
     MOVING_IN,
+    NNO,
 )

@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+from lxml import etree
+
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.source_entries import NO_WORDS, DocumentEntry, EntryKey, EntryWords, link_key, respellings
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.items import FeedDocument, ImportedItem, SkippedItem
-from smartfeeds.formats.nno import with_source
-from smartfeeds.formats.payload import Payload
+from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
 
 MAX_ITEMS: Final = 1_000
@@ -297,3 +300,20 @@ def _rewritten(payload: bytes, drop: Collection[str], atom_id: str, updated_us: 
                 root.insert(0, node)
             node.text = text
     return Payload.of(root)
+
+
+def with_source(payload: bytes, feed_id: str, title: str, url: str) -> Payload:
+    """Returns the entry with an atom:source that names its feed (RFC 4287 4.2.11).
+
+    A source that the entry has already stays. The id is left out if it is not a URI. Everybody who reads the entry
+    reads the address, so it has no secrets.
+    """
+    entry = parse_stored(payload)
+    if next(entry.iterchildren(atom.SOURCE), None) is not None:
+        return payload_of(payload)
+    source = etree.SubElement(entry, atom.SOURCE)
+    if is_uri(feed_id):
+        etree.SubElement(source, atom.ID).text = without_secrets(feed_id)
+    etree.SubElement(source, atom.TITLE).text = title
+    etree.SubElement(source, atom.LINK, {"rel": "self", "href": without_secrets(url)})
+    return Payload.of(entry)

@@ -3,13 +3,12 @@
 A reader is a configuration section or a mirror that fetches documents. Its name is the key of their rows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.sources import held_reader
 from smartfeeds.service.context import Context
-from smartfeeds.service.documents import outline_reader
 from smartfeeds.store.base import WriteTx
 
 ACCEPT_FEED: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
@@ -30,14 +29,13 @@ def feeds_reader(node: str) -> str:
     return f"feeds of {node}"
 
 
-def remove_unread_documents(tx: WriteTx, _context: Context, planets: Iterable[str]) -> None:
-    """Removes the documents whose reader exists no more. `planets` are the nodes of the `[[nno]]` sections.
+def remove_unread_documents(tx: WriteTx, _context: Context, others: Collection[str]) -> None:
+    """Removes the documents whose reader exists no more. `others` are readers beside mirrors and sources.
 
     It runs at the start of the service, when the store has the mirrors of the configuration.
     """
     readers = {mirror_reader(row.mirror.node) for row in tx.mirrors()}
-    readers |= {reader(node) for node in planets for reader in (ess_reader, feeds_reader, outline_reader)}
     readers |= {held_reader(source.source_no) for source in tx.sources(0, NO_LIMIT)}
-    for reader in tx.document_readers() - readers:
+    for reader in tx.document_readers() - readers - set(others):
         for url in tx.documents(reader):
             tx.remove_document(reader, url)

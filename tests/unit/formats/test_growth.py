@@ -7,7 +7,8 @@ from lxml import etree
 
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import atom, documents, html_tags, nno, plain, rss, xml
+from smartfeeds.features.nno import entries as nno
+from smartfeeds.formats import atom, documents, html_tags, plain, rss, xml
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry

@@ -9,7 +9,7 @@ import pytest
 from smartfeeds.core.polling import paused
 from smartfeeds.core.sources import Source, SourceProgress, SourceSettings, SourceState, new_source
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.formats.nno import with_source
+from smartfeeds.formats.source_items import with_source
 from smartfeeds.service.sources import (
     add_source,
     change_source,

@@ -35,8 +35,9 @@ async def test_documents_end_with_the_section_of_their_reader(world: World) -> N
         for reader in readers:
             tx.put_document(reader, URL, KnownDocument(Validators(URL, "1")))
 
+    others = {ess_reader("b"), feeds_reader("b"), outline_reader("b")}
     await world.service.write(put)
-    await world.service.write(lambda tx, context: remove_unread_documents(tx, context, ["b"]))
+    await world.service.write(lambda tx, context: remove_unread_documents(tx, context, others))
 
     left = await world.service.read(lambda tx, _context: tx.document_readers())
     assert left == {mirror_reader("a"), ess_reader("b"), feeds_reader("b"), outline_reader("b"), held_reader(1)}

@@ -8,7 +8,7 @@ from zlib import crc32
 import pytest
 import structlog
 
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.shards import SHARDS, shard_of_name
 from smartfeeds.sources.mirrors import CONFIGURED
@@ -27,7 +27,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 async def running(url: str, *mirrors: str) -> AsyncIterator[App]:
     """A process without a link, with mirrors of these names."""
     app = App(
-        Settings(
+        settings_of(
             component={"jid": "feeds.example.org", "link": "off"},
             store={"url": url, "lease_s": 60.0},
             http={"listen": ""},

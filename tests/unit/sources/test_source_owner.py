@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from smartfeeds import system
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.shards import SHARDS, shard_of_name
@@ -33,7 +33,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 async def running(url: str) -> AsyncIterator[App]:
     """A process without a link, which may poll this machine."""
     app = App(
-        Settings(
+        settings_of(
             component={"jid": DOMAIN, "link": "off"},
             store={"url": url, "lease_s": 60.0},
             http={"listen": ""},

@@ -4,10 +4,10 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.errors import FeedError
+from smartfeeds.features.nno.entries import Aggregator, EntryRequest
+from smartfeeds.features.nno.files import EssSource, Puller
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
-from smartfeeds.formats.nno import Aggregator, EntryRequest
 from smartfeeds.net.fetch import FetchError
-from smartfeeds.sources.nno import EssSource, Puller
 
 BUILD_S = 1_304_942_400
 

@@ -13,17 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from lxml import etree
-
-from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.ess import MINUTE_S, EntryStamp, EssContent, NnoEntry, dumb_checksum
 from smartfeeds.formats.items import ImportedItem
-from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.loader import load
-from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import parse_stored
 
 _ITEMS: Final = frozenset({"item", "entry"})
@@ -330,20 +325,3 @@ def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> C
     times_us = (item.published_us, item.updated_us)
     times_s = [time_us // US_PER_S // MINUTE_S * MINUTE_S for time_us in times_us if time_us is not None]
     return Candidate(tuple(dict.fromkeys(times_s)), tuple(dict.fromkeys(checksums)))
-
-
-def with_source(payload: bytes, feed_id: str, title: str, url: str) -> Payload:
-    """Returns the entry with an atom:source that names its feed (RFC 4287 4.2.11).
-
-    A source that the entry has already stays. The id is left out if it is not a URI. Everybody who reads the entry
-    reads the address, so it has no secrets.
-    """
-    entry = parse_stored(payload)
-    if next(entry.iterchildren(atom.SOURCE), None) is not None:
-        return payload_of(payload)
-    source = etree.SubElement(entry, atom.SOURCE)
-    if is_uri(feed_id):
-        etree.SubElement(source, atom.ID).text = without_secrets(feed_id)
-    etree.SubElement(source, atom.TITLE).text = title
-    etree.SubElement(source, atom.LINK, {"rel": "self", "href": without_secrets(url)})
-    return Payload.of(entry)

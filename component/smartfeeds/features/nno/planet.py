@@ -21,18 +21,19 @@ from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
 from smartfeeds.errors import FeedError, SmartfeedsError
+from smartfeeds.features.nno.entries import Aggregator
+from smartfeeds.features.nno.files import Documents, EssSource, Puller, SourceFailure, source_failure
+from smartfeeds.features.nno.results import FullEntry
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.formats.items import FeedDocument, ImportedItem
-from smartfeeds.formats.nno import Aggregator, with_source
+from smartfeeds.formats.source_items import with_source
 from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.documents import outline_reader
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.sources.documents import ess_reader, feeds_reader
-from smartfeeds.sources.nno import Documents, EssSource, Puller, SourceFailure, source_failure
-from smartfeeds.sources.results import FullEntry
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.app.config import NnoSettings, Settings, load
+from smartfeeds.app.config import load, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.nno.settings import NnoSettings
 from support.waiting import until, wait_for
 
 ROOT = Path(__file__).parents[3]
@@ -90,8 +91,8 @@ def test_sample_and_manual_have_every_key_with_its_default():
 
 
 def settings(site, folder, section, allowed):
-    return Settings.model_validate(
-        {
+    return settings_of(
+        **{
             "component": {"jid": "feeds.example.org", "secret": "s", "port": 1},
             "store": {"url": f"sqlite:///{folder}/feeds.db"},
             "http": {"listen": ""},

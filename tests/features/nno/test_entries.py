@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.ess import EntryStamp, EssContent, NnoEntry, dumb_checksum, read_nno, write_nno
-from smartfeeds.formats.nno import (
+from smartfeeds.features.nno.entries import (
     Aggregator,
     Candidate,
     EntryRequest,
@@ -19,8 +17,10 @@ from smartfeeds.formats.nno import (
     requests_of,
     title_checksums,
     to_download,
-    with_source,
 )
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.ess import EntryStamp, EssContent, NnoEntry, dumb_checksum, read_nno, write_nno
+from smartfeeds.formats.source_items import with_source
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "ess" / "golden.json").read_text("utf-8"))["ess_aggregator"]
 BUILD = 60_000_000

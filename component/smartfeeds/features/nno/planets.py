@@ -1,0 +1,32 @@
+"""The nodes of the `[[nno]]` sections, in the running service."""
+
+from functools import partial
+
+from smartfeeds.app.feature import Host, Running
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.features.nno.planet import Planet, PlanetSettings
+from smartfeeds.features.nno.settings import NnoSettings
+from smartfeeds.service.documents import outline_reader
+from smartfeeds.sources.documents import ess_reader, feeds_reader
+
+
+def run_planets(host: Host) -> Running:
+    """Returns a duty for each section."""
+    sections = host.settings.sections(NnoSettings)
+    readers = {reader(section.node) for section in sections for reader in (ess_reader, feeds_reader, outline_reader)}
+    return Running(
+        tuple((f"nno {section.node}", partial(_run, host, section)) for section in sections), frozenset(readers)
+    )
+
+
+async def _run(host: Host, section: NnoSettings) -> None:
+    await planet_of(host, section).run()
+
+
+def planet_of(host: Host, section: NnoSettings) -> Planet:
+    """Returns what fills the node of a section."""
+    domain = host.settings.component.jid
+    owner = parse_jid(section.owner or domain) or Jid("", domain)
+    plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
+    fetcher = host.fetchers.private if section.allow_private else host.fetchers.listed
+    return Planet(plan, host.service, fetcher, host.tools)

@@ -23,15 +23,21 @@ class Logs:
         self._begins = {path: path.stat().st_size for path in self._names if path.exists()}
 
     def sections(self) -> list[tuple[str, str]]:
-        """The title and the text of each file that has grown since the test began."""
-        found = []
+        """The title and the text of each file that has grown since the test began.
+
+        The report of a failed test calls this function, so it raises nothing for a file that cannot be read.
+        """
+        sections = []
         for path, name in self._names.items():
-            if path.exists():
+            try:
                 text = path.read_bytes()[self._begins.get(path, 0) :].decode("utf-8", "replace")
-                if text:
-                    lines = text.splitlines()[-_MOST_LINES:]
-                    found.append((f"log of {name}: {path}", "\n".join(lines)))
-        return found
+            except FileNotFoundError:
+                continue
+            except OSError as error:  # the process may act as an ordinary user (support/unprivileged.py)
+                text = f"cannot be read: {error.strerror}"
+            if text:
+                sections.append((f"log of {name}: {path}", "\n".join(text.splitlines()[-_MOST_LINES:])))
+        return sections
 
 
 LOGS = Logs()

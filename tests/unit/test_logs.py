@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from support.logs import Logs
+from support.unprivileged import unprivileged_folder
 
 
 def test_failed_test_shows_what_was_written_while_it_ran(tmp_path: Path) -> None:
@@ -22,3 +23,24 @@ def test_failed_test_shows_what_was_written_while_it_ran(tmp_path: Path) -> None
     new.write_text("begun\nended\n")
 
     assert logs.sections() == [(f"log of Prosody: {old}", "during"), (f"log of smartfeeds: {new}", "begun\nended")]
+
+
+def test_unreadable_log_does_not_hide_the_failure(tmp_path: Path) -> None:
+    closed = tmp_path / "closed" / "prosody.log"
+    closed.parent.mkdir()
+    logs = Logs()
+    logs.follow("Prosody", [closed])
+    logs.begin()
+    closed.write_text("during\n")
+    closed.parent.chmod(0)
+    with unprivileged_folder() as folder:
+        open_log = folder / "open.log"
+        open_log.write_text("during\n")
+        logs.follow("smartfeeds", [open_log])
+        sections = logs.sections()
+    closed.parent.chmod(0o700)
+
+    assert sections == [
+        (f"log of Prosody: {closed}", "cannot be read: Permission denied"),
+        (f"log of smartfeeds: {open_log}", "during"),
+    ]
